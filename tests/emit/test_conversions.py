@@ -1,0 +1,186 @@
+"""What single forms become: a line of the small program changed, and lines that the output must hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.recognize.programs import AVERAGE, emit, program
+
+
+def converted(text: str) -> str:
+    emission = emit(text)
+    (result,) = emission.results
+    assert result.status == "converted", [f.message for f in result.findings]
+    return emission.sources["program.py"]
+
+
+def findings(text: str) -> set[str]:
+    (result,) = emit(text).results
+    return {f.rule for f in result.findings}
+
+
+FORMS = [
+    pytest.param(
+        (),
+        [
+            "    strategy = tm.tower_strategy(num_gpus)\n    with strategy.scope():\n",
+            "    @variables.tower\n    def tower(x):\n",
+            "            grads = tm.tower_gradients(opt, loss, variables.trainable())\n",
+            "            opt.apply_gradients(grads)\n            return loss\n",
+            "        return tm.last_tower(strategy.run(step, args=(x,)))\n",
+            "        value = train_step(*tm.shard_batch(np.ones([4, 3]), specs=(x,))).numpy()\n",
+        ],
+        id="the small program",
+    ),
+    pytest.param(
+        (
+            ("parts = tf.split(x, num_gpus)\n", "\n"),
+            ("model(parts[i])", "model(x[i * 2:(i + 1) * 2])"),
+        ),
+        ["*tm.shard_batch(np.ones([4, 3]), batch_size=2, specs=(x,))"],
+        id="slices",
+    ),
+    pytest.param(
+        (("parts = tf.split(x, num_gpus)\n", "\n"), ("model(parts[i])", "model(x)")),
+        ["*tm.same_batch(np.ones([4, 3]), specs=(x,))"],
+        id="the same placeholder in every tower",
+    ),
+    pytest.param(
+        (("compute_gradients(loss)", "compute_gradients(loss, var_list=tf.trainable_variables('model'))"),),
+        ["tm.tower_gradients(opt, loss, variables.trainable('model'))"],
+        id="scoped var_list",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if 'w' in v.op.name]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        [
+            "chosen = [v for v in variables.trainable() if 'w' in tm.op_name(v)]",
+            "tm.tower_gradients(opt, loss, chosen)",
+        ],
+        id="var_list by name",
+    ),
+    pytest.param(
+        (
+            (
+                "    train_op = ",
+                "    clipped, _ = tf.clip_by_global_norm([g for g, _ in grads], 1.0)\n"
+                "    grads = list(zip(clipped, [v for _, v in grads]))\n    train_op = ",
+            ),
+        ),
+        [
+            "grads = tm.average_gradients(opt.compute_gradients(loss, variables.trainable()))",
+            "clipped, _ = tf.clip_by_global_norm([g for g, _ in grads], 1.0)",
+            "tm.apply_averaged(opt, grads)",
+        ],
+        id="clipping after the average",
+    ),
+    pytest.param(
+        (("_, value = sess.run([train_op, loss]", "value = sess.run([loss]"),
+         ("            print(value)", "            sess.run(train_op, feed_dict={x: np.ones([4, 3])})"),),
+        [
+            "value = [loss_step(*tm.shard_batch(np.ones([4, 3]), specs=(x,))).numpy()]",
+            "    @tf.function(autograph=False)\n    def loss_step(x):\n        return tm.last_tower(strategy.run(tower, args=(x,)))\n",
+            "train_step(*tm.shard_batch(np.ones([4, 3]), specs=(x,)))\n",
+        ],
+        id="a list of one fetch stays a list",
+    ),
+    pytest.param(
+        (("            print(value)\n", "            print(value)\n        tf.train.Saver().save(sess, 'x')\n"),),
+        None,
+        id="a saver without a name is refused",
+    ),
+    pytest.param(
+        (
+            ("    with tf.Session() as sess:\n", "    saver = tf.train.Saver(max_to_keep=3)\n    with tf.Session() as sess:\n"),
+            ("            print(value)\n", "            print(value)\n        saver.save(sess, 'x', global_step=3)\n"),
+        ),
+        [
+            "    tm.create_variables(train_step, x)\n    saver = tm.tf1_saver(variables, optimizers=[opt], max_to_keep=3)\n",
+            "    saver.save('x', global_step=3)\n",
+        ],
+        id="saver",
+    ),
+    pytest.param(
+        (
+            (
+                "    train_op = opt.apply_gradients(grads)",
+                "    noisy = [(g + tf.random_normal(g.shape), v) for g, v in grads]\n"
+                "    train_op = opt.apply_gradients(noisy)",
+            ),
+        ),
+        None,
+        id="noise on the averaged gradients is refused",
+    ),
+    pytest.param(
+        (("            loss = tf.reduce_mean", "            # The whole of it.\n            loss = tf.reduce_mean"),),
+        ["        # The whole of it.\n        loss = tf.reduce_mean"],
+        id="comments in the tower stay",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "lines"), FORMS)
+def test_form(changes: tuple[tuple[str, str], ...], lines: list[str] | None) -> None:
+    text = program(*changes)
+    if lines is None:
+        (result,) = emit(text).results
+        assert result.status == "refused"
+        return
+    output = converted(text)
+    for line in lines:
+        assert line in output, output
+    for leftover in (
+        "def average_gradients",
+        "tower_grads",
+        "tf.device",
+        "sess",
+        "tf.split",
+        "placeholder",
+    ):
+        assert leftover not in output, leftover
+
+
+def test_dropping_none_becomes_the_skip_policy() -> None:
+    text = program(
+        (
+            AVERAGE,
+            AVERAGE.replace(
+                "            grads.append(tf.expand_dims(g, 0))\n",
+                "            if g is None:\n                continue\n            grads.append(tf.expand_dims(g, 0))\n"
+                "        if not grads:\n            continue\n",
+            ),
+        )
+    )
+    assert 'variables.trainable(), none="skip")' in converted(text)
+
+
+def test_an_average_that_others_import_stays() -> None:
+    sources = {
+        "program.py": program(),
+        "other.py": "import tensorflow\nfrom program import average_gradients\n",
+    }
+    from towermigrate.emit import emit_tree
+    from towermigrate.recognize import recognize_tree
+
+    emission = emit_tree(sources, recognize_tree(sources))
+    assert "def average_gradients" in emission.sources["program.py"]
+
+
+def test_removed_comments_are_listed() -> None:
+    text = program(
+        ("    with tf.Session() as sess:\n", "    with tf.Session() as sess:\n        # Set up.\n")
+    )
+    (result,) = emit(text).results
+    (lost,) = [f for f in result.findings if f.rule == "TM305"]
+    assert "# Set up." in lost.message
+
+
+def test_emitting_the_output_again_changes_nothing() -> None:
+    output = converted(program())
+    assert emit(output).sources == {}
+    assert emit(output).results == ()

@@ -1,0 +1,39 @@
+"""Four virtual CPUs for every helper test; a process can only choose that once."""
+
+import os
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+from towermigrate.helpers import strategy as strategy_module
+
+CPUS = 4
+
+
+@pytest.fixture(scope="session", autouse=True)
+def four_cpus() -> None:
+    """Split the CPU before anything runs."""
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    if len(tf.config.get_logical_device_configuration(cpu) or []) >= CPUS:
+        return
+    try:
+        tf.config.set_logical_device_configuration(
+            cpu, [tf.config.LogicalDeviceConfiguration()] * CPUS
+        )
+    except RuntimeError:
+        pytest.skip("another test has started TensorFlow in this process with one CPU")
+
+
+@pytest.fixture(autouse=True)
+def no_devices_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(strategy_module.DEVICES_VARIABLE, raising=False)
+    monkeypatch.delenv("TF_CONFIG", raising=False)
+
+
+@pytest.fixture
+def two_towers() -> object:
+    """A strategy of two towers."""
+    return tm.tower_strategy(2)

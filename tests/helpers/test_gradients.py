@@ -1,0 +1,229 @@
+"""None, sparse and unreachable gradients; the one update of averaged ones."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+from towermigrate.helpers import _hooks
+
+v1 = tf.compat.v1
+
+
+def in_towers(strategy: Any, function: Any) -> Any:
+    """`function(index)` in each tower of one traced step; the local results of the first output."""
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        return strategy.run(lambda: function(tm.tower_index()))
+
+    return step()
+
+
+def make(strategy: Any, *values: Any) -> Any:
+    with strategy.scope():
+        return [tf.Variable(value, name=f"v{n}") for n, value in enumerate(values)]
+
+
+# The loss of tower 0 reaches a and b, that of tower 1 only a; none reaches c. d(loss)/da = 2, 2; db
+# = 6, -.
+NONE_CASES = [
+    pytest.param(
+        "zeros", {"a": 2.0, "b": 3.0, "c": 0.0}, id="zeros: the mean over all, zero where no tower"
+    ),
+    pytest.param(
+        "skip", {"a": 2.0, "b": 3.0}, id="skip: the mean over all, left out where no tower"
+    ),
+    pytest.param("present", {"a": 2.0, "b": 6.0}, id="present: the mean over those that have it"),
+]
+
+
+def losses(a: Any, b: Any, index: int) -> Any:
+    return 2.0 * a + (6.0 * b if index == 0 else 0.0)
+
+
+@pytest.mark.parametrize(("none", "expected"), NONE_CASES)
+@pytest.mark.parametrize("how", ["shares", "averages", "classic"])
+def test_none(two_towers: Any, none: Any, expected: dict[str, float], how: str) -> None:
+    a, b, c = variables = make(two_towers, 1.0, 1.0, 1.0)
+    with two_towers.scope():
+        opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        loss = losses(a, b, index)
+        if how == "shares":
+            pairs = tm.tower_gradients(opt, loss, variables, none)
+        else:
+            pairs = tm.average_gradients(opt.compute_gradients(loss, variables), none)
+        return [g for g, _ in pairs]
+
+    if how == "classic":
+        first = [(tf.constant(2.0), a), (tf.constant(6.0), b), (None, c)]
+        second = [(tf.constant(2.0), a), (None, b), (None, c)]
+        averages = [float(g) for g, _ in tm.average_gradients([first, second], none)]
+        assert dict(zip(expected, averages, strict=True)) == expected
+        return
+    results = in_towers(two_towers, tower)
+    assert len(results) == len(expected)
+    reduce = tm.sum_over_towers if how == "shares" else tm.last_tower
+    values = tm.as_numpy(reduce(results))
+    assert dict(zip(expected, map(float, values), strict=True)) == expected
+
+
+def test_nothing_reached_names_loss_and_variables(two_towers: Any) -> None:
+    (a,) = make(two_towers, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+    with pytest.raises(ValueError, match=r"The loss my_loss.* reaches none of its variables: v0:0"):
+        in_towers(
+            two_towers,
+            lambda i: [tm.tower_gradients(opt, tf.constant(1.0, name="my_loss"), [a])[0][0]],
+        )
+
+
+def test_unknown_policies_are_named() -> None:
+    with pytest.raises(ValueError, match="none is 'drop'; expected 'zeros', 'skip' or 'present'"):
+        tm.average_gradients([], none="drop")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="sparse is 'no'"):
+        tm.average_gradients([], sparse="no")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no tower's gradients"):
+        tm.average_gradients([])
+    with pytest.raises(ValueError, match="outside of a replica|no gradient for any|No tower has"):
+        tm.average_gradients([[(None, tf.Variable(1.0))]])
+
+
+def test_a_tape_serves_as_source(two_towers: Any) -> None:
+    (a,) = make(two_towers, 3.0)
+
+    def tower(index: int) -> Any:
+        with tf.GradientTape() as tape:
+            loss = a * a * float(index + 1)
+        return tm.tower_gradients(tape, loss, [a])[0][0]
+
+    assert float(tm.sum_over_towers(in_towers(two_towers, tower))) == 9.0  # the mean of 6 and 12
+
+
+@pytest.mark.parametrize("how", ["shares", "averages"])
+@pytest.mark.parametrize("only_first", [False, True], ids=["both towers", "one tower has None"])
+def test_indexed_slices_stay_sparse(two_towers: Any, how: str, only_first: bool) -> None:
+    (table,) = make(two_towers, np.ones([5, 2], np.float32))
+    with two_towers.scope():
+        opt = v1.train.MomentumOptimizer(1.0, 0.9)
+
+    def tower(index: int) -> Any:
+        rows = tf.gather(table, [index, 4])
+        loss = tf.constant(0.0) if only_first and index else tf.reduce_sum(rows)
+        if how == "shares":
+            pairs = tm.tower_gradients(opt, loss, [table])
+            opt.apply_gradients(pairs)
+        else:
+            pairs = tm.average_gradients(opt.compute_gradients(loss, [table]))
+            tm.apply_averaged(opt, pairs)
+        assert isinstance(pairs[0][0], tf.IndexedSlices)
+        return tf.constant(0)
+
+    in_towers(two_towers, tower)
+    expected = np.ones([5, 2])
+    expected[0] -= 0.5
+    expected[1] -= 0.0 if only_first else 0.5
+    expected[4] -= 0.5 if only_first else 1.0
+    for copy in table.values:
+        np.testing.assert_array_equal(copy.numpy(), expected)
+
+
+def test_dense_makes_sparse_gradients_what_expand_dims_made_them(two_towers: Any) -> None:
+    (table,) = make(two_towers, np.ones([3, 2], np.float32))
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        loss = tf.reduce_sum(tf.gather(table, [index]))
+        return tm.tower_gradients(opt, loss, [table], sparse="dense")[0][0]
+
+    total = tm.sum_over_towers(in_towers(two_towers, tower)).numpy()
+    np.testing.assert_array_equal(total, [[0.5, 0.5], [0.5, 0.5], [0.0, 0.0]])
+
+
+def test_apply_averaged_updates_once_in_and_out_of_replicas(two_towers: Any) -> None:
+    (a,) = make(two_towers, 1.0)
+    with two_towers.scope():
+        opt = v1.train.MomentumOptimizer(1.0, 0.5)
+        step = tf.Variable(0, name="step", trainable=False)
+
+    def tower(index: int) -> Any:
+        tm.apply_averaged(opt, [(tf.constant(2.0), a), (None, a)], step)
+        return tf.constant(0)
+
+    in_towers(two_towers, tower)
+    assert (a.numpy(), step.numpy()) == (-1.0, 1)
+    tf.function(lambda: tm.apply_averaged(opt, [(tf.constant(2.0), a)], step), autograph=False)()
+    assert (a.numpy(), step.numpy()) == (-4.0, 2)  # momentum 0.5 * 2 + 2
+    with pytest.raises(ValueError, match="no gradient"):
+        tm.apply_averaged(opt, [(None, a)])
+
+
+def test_an_optimizer_with_its_own_apply_gradients_is_called(two_towers: Any) -> None:
+    (a,) = make(two_towers, 1.0)
+
+    class Assigning(v1.train.GradientDescentOptimizer):  # type: ignore[misc,name-defined]
+        def apply_gradients(self, pairs: Any, global_step: Any = None, name: Any = None) -> Any:
+            return tf.group(*[v.assign_sub(3.0 * g) for g, v in pairs])
+
+    with two_towers.scope():
+        opt = Assigning(1.0)
+
+    @tf.function(autograph=False)
+    def apply() -> None:
+        tm.apply_averaged(opt, [(tf.constant(1.0), a)])
+
+    apply()
+    assert [copy.numpy() for copy in a.values] == [-2.0, -2.0]
+
+
+def test_hooks_hear_of_unscaled_gradients_and_applications(
+    two_towers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[Any] = []
+
+    class Listener:
+        def created(self, variables: Any) -> None:
+            heard.append("created")
+
+        def tower_begin(self, index: Any, names: Any, args: Any) -> Any:
+            heard.append(("begin", index, names))
+            return tuple(10.0 * arg for arg in args)
+
+        def tower_end(self, index: Any) -> None:
+            heard.append(("end", index))
+
+        def gradients(self, index: Any, loss: Any, pairs: Any) -> None:
+            heard.append(("gradients", index, loss is None, len(pairs)))
+
+        def applied(self, optimizer: Any, pairs: Any, averaged: bool) -> None:
+            heard.append(("applied", averaged))
+
+    monkeypatch.setattr(_hooks, "active", Listener())
+    with two_towers.scope():
+        opt = v1.train.GradientDescentOptimizer(1.0)
+        variables = tm.TowerVariables()
+
+    @variables.tower
+    def tower(x: Any) -> Any:
+        return x * v1.get_variable("w", [], initializer=v1.ones_initializer())
+
+    @tf.function(autograph=False)
+    def train(x: Any) -> Any:
+        def step(x: Any) -> Any:
+            loss = tower(x=x)
+            grads = tm.average_gradients(opt.compute_gradients(loss, variables.trainable()))
+            tm.apply_averaged(opt, grads)
+            return loss
+
+        return tm.first_tower(two_towers.run(step, args=(x,)))
+
+    assert train(*tm.same_batch(np.float32(2.0))).numpy() == 20.0
+    assert {event for event in heard if event != "created"} == {
+        ("begin", 0, ("x",)), ("begin", 1, ("x",)), ("end", 0), ("end", 1),
+        ("gradients", 0, True, 1), ("gradients", 1, True, 1), ("applied", True),
+    }  # fmt: skip
+    assert heard[0] == "created"

@@ -1,0 +1,289 @@
+"""TF1's variable scopes, collections, reuse rules and batch norm, one TF1 tower for each call."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+
+v1 = tf.compat.v1
+KEYS = v1.GraphKeys
+
+
+def ones(name: str, **more: Any) -> Any:
+    return v1.get_variable(name, [], initializer=v1.ones_initializer(), **more)
+
+
+class Program:
+    """A tower function under two towers, and what it noted in each trace."""
+
+    def __init__(self, strategy: Any, body: Callable[..., Any], **options: Any) -> None:
+        self.strategy = strategy
+        with strategy.scope():
+            self.variables = tm.TowerVariables(**options)
+        self.tower = self.variables.tower(body)
+        self.step = tf.function(self._step, autograph=False)
+
+    def _step(self, *args: Any) -> Any:
+        return self.strategy.run(self.tower, args=args)
+
+    def run(self, *args: Any) -> Any:
+        return tm.as_numpy(tm.last_tower(self.step(*args)))
+
+
+def test_creation_order_and_names_are_those_of_tf1(two_towers: Any) -> None:
+    seen: list[Any] = []
+
+    def tower() -> Any:
+        with v1.variable_scope("z"):
+            total = ones("w")
+        with v1.variable_scope("a"):
+            total += ones("w") + ones("fixed", trainable=False)
+        seen.append([v.name for v in v1.trainable_variables()])
+        assert [v.name for v in v1.global_variables("a")] == ["a/w:0", "a/fixed:0"]
+        total += ones("b")
+        return total
+
+    program = Program(two_towers, tower)
+    with pytest.raises(ValueError, match="No tower has made a variable yet"):
+        program.variables.trainable()
+    assert program.run() == 4.0
+    assert [v.name for v in program.variables.trainable()] == ["z/w:0", "a/w:0", "b:0"]
+    assert [v.name for v in program.variables.all()] == ["z/w:0", "a/w:0", "a/fixed:0", "b:0"]
+    assert [v.name for v in program.variables.trainable("a|b")] == ["a/w:0", "b:0"]
+    # In the middle of the first tower two were there; the second tower found all of them.
+    assert seen[:2] == [["z/w:0", "a/w:0"], ["z/w:0", "a/w:0", "b:0"]]
+
+
+@pytest.mark.parametrize(
+    ("scope", "says"),
+    [
+        pytest.param("Tower_0/a", "Towers share variables.*ask for 'a'", id="a tower's prefix"),
+        pytest.param(
+            "tower_1/", "ask for all of them, without a scope", id="a tower's prefix alone"
+        ),
+        pytest.param("nothing", "names are those of variable scopes", id="an unknown scope"),
+    ],
+)
+def test_a_scope_that_matches_nothing_is_explained(two_towers: Any, scope: str, says: str) -> None:
+    program = Program(two_towers, lambda: ones("a"))
+    program.run()
+    with pytest.raises(ValueError, match=says):
+        program.variables.trainable(scope)
+    assert program.variables.all(scope) == []
+
+
+def twice(**scope: Any) -> Callable[[], Any]:
+    def tower() -> Any:
+        first = ones("w")
+        with v1.variable_scope(v1.get_variable_scope(), **scope):
+            return first + ones("w")
+
+    return tower
+
+
+def missing() -> Any:
+    with v1.variable_scope("new", reuse=True):
+        return ones("w")
+
+
+def other_shape() -> Any:
+    ones("w")
+    with v1.variable_scope("", reuse=True):
+        return v1.get_variable("w", [3])
+
+
+@pytest.mark.parametrize(
+    ("tower", "says"),
+    [
+        pytest.param(twice(), "Variable w already exists, disallowed", id="asked for twice"),
+        pytest.param(missing, "Variable new/w does not exist", id="reused before it exists"),
+        pytest.param(other_shape, "specified shape .3.* and found shape", id="another shape"),
+    ],
+)
+def test_reuse_errors_are_those_of_tf1(two_towers: Any, tower: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        Program(two_towers, tower).run()
+
+
+@pytest.mark.parametrize("reuse", [True, v1.AUTO_REUSE])
+def test_reuse_within_one_tower(two_towers: Any, reuse: Any) -> None:
+    program = Program(two_towers, twice(reuse=reuse))
+    assert program.run() == 2.0
+    assert program.run() == 2.0
+    assert len(program.variables.all()) == 1
+
+
+def test_collections_belong_to_one_tower(two_towers: Any) -> None:
+    def tower() -> Any:
+        assert v1.get_collection("losses") == []
+        with v1.name_scope("tower_%d" % tm.tower_index()) as scope:
+            v1.add_to_collection("losses", tf.constant(1.0, name="loss"))
+            assert [t.name for t in v1.get_collection("losses", scope)] == [f"{scope}loss:0"]
+            assert scope == f"tower_{tm.tower_index()}/"
+        ones("w").assign_add(1.0)  # a merge_call: the other tower's trace goes on in between
+        assert len(v1.get_collection("losses")) == 1
+        return tf.add_n(v1.get_collection("losses"))
+
+    def aggregated() -> Any:
+        with v1.variable_scope("", custom_getter=_mean):
+            return tower()
+
+    assert Program(two_towers, aggregated).run() == 1.0
+
+
+def _mean(getter: Any, *args: Any, **kwargs: Any) -> Any:
+    return getter(*args, **{**kwargs, "aggregation": tf.VariableAggregation.MEAN})
+
+
+def test_unnamed_layers_have_the_same_names_in_every_trace_and_tower(two_towers: Any) -> None:
+    def tower(x: Any) -> Any:
+        return v1.layers.dense(v1.layers.dense(x, 2), 1)
+
+    program = Program(two_towers, tower)
+    program.run(*tm.shard_batch(np.ones([2, 3], "f")))
+    program.run(*tm.shard_batch(np.ones([6, 3], "f")))
+    assert [v.name for v in program.variables.all()] == [
+        "dense/kernel:0", "dense/bias:0", "dense_1/kernel:0", "dense_1/bias:0",
+    ]  # fmt: skip
+
+
+def test_every_tower_has_the_regularisation_losses_of_tf1(two_towers: Any) -> None:
+    l2 = tf.keras.regularizers.l2(0.5)
+    names: dict[int, Any] = {}
+
+    def tower(x: Any) -> Any:
+        with v1.name_scope("tower_%d" % tm.tower_index()) as scope:
+            with v1.variable_scope("net", regularizer=l2):
+                ones("w")
+            for reuse in (False, True):
+                v1.layers.dense(x, 1, name="d", use_bias=False, kernel_regularizer=l2, reuse=reuse)
+            scoped = v1.losses.get_regularization_losses(scope)
+        everything = v1.losses.get_regularization_losses()
+        assert [id(loss) for loss in variables.regularization_losses()] == [
+            id(x) for x in everything
+        ]
+        names[tm.tower_index()] = [len(everything), len(scoped)]
+        return tf.add_n(everything)
+
+    program = Program(two_towers, tower)
+    variables = program.variables
+    value = program.run(*tm.same_batch(np.ones([1, 1], "f")))
+    kernel = variables.all("d/")[0].numpy().item()
+    np.testing.assert_allclose(value, 0.5 + 0.5 * kernel**2, rtol=1e-6)
+    # A layer's loss has the first tower's name scope, as in TF1, where it was made once.
+    assert names == {0: [2, 1], 1: [2, 0]}
+    assert len(variables.regularization_losses()) == 2
+    assert len(variables.regularization_losses("net")) == 1
+
+
+def test_an_initial_value_may_be_a_tensor_of_the_trace(two_towers: Any) -> None:
+    def tower() -> Any:
+        return v1.get_variable("w", initializer=tf.random.normal([2]) * 0.0 + 3.0)
+
+    np.testing.assert_array_equal(Program(two_towers, tower).run(), [3.0, 3.0])
+
+
+def test_summaries_are_written_in_every_tower(two_towers: Any) -> None:
+    def tower() -> Any:
+        with v1.name_scope("tower_%d" % tm.tower_index()):
+            v1.summary.scalar("loss", tf.constant(2.0))
+        return v1.summary.merge(v1.get_collection(KEYS.SUMMARIES))
+
+    summary = v1.Summary.FromString(Program(two_towers, tower).run())
+    assert [(value.tag, value.simple_value) for value in summary.value] == [("tower_1/loss", 2.0)]
+
+
+def slim_batch_norm(x: Any, training: bool) -> Any:
+    slim = pytest.importorskip("tf_slim")
+    return slim.batch_norm(x, decay=0.5, is_training=training, scope="bn")
+
+
+def layers_batch_norm(x: Any, training: bool) -> Any:
+    return v1.layers.batch_normalization(x, momentum=0.5, training=training, name="bn")
+
+
+@pytest.mark.parametrize("normalise", [layers_batch_norm, slim_batch_norm])
+@pytest.mark.parametrize(("policy", "expected"), [("last", 1.5), ("first", 0.5), ("mean", 1.0)])
+def test_moving_averages_take_the_updates_of(
+    two_towers: Any, policy: str, expected: float, normalise: Any
+) -> None:
+    # The towers' batch means are 1 and 3; with momentum 0.5 the moving mean goes half the way from
+    # 0.
+    looks: list[bool] = []
+
+    def tower(x: Any) -> Any:
+        return normalise(x, training=True)
+
+    program = Program(two_towers, tower, batch_norm=policy)
+    x = np.concatenate([np.full([2, 4, 4, 1], 1.0), np.full([2, 4, 4, 1], 3.0)]).astype("f")
+
+    @tf.function(autograph=False)
+    def look(x: Any) -> Any:
+        def step(x: Any) -> Any:
+            looks.append(True)
+            with program.variables.looking():
+                return program.tower(x)
+
+        return two_towers.run(step, args=(x,))
+
+    tm.create_variables(program.step, tf.TensorSpec([None, 4, 4, 1], tf.float32))
+    [moving_mean] = program.variables.all(".*moving_mean")
+    look(*tm.shard_batch(x))
+
+    @tf.function(autograph=False)
+    def look_around(x: Any) -> Any:
+        with program.variables.looking():
+            return two_towers.run(program.tower, args=(x,))
+
+    look_around(*tm.shard_batch(x))
+    assert looks and moving_mean.numpy().item() == 0.0, "a run that only looks changes nothing"
+    program.run(*tm.shard_batch(x))
+    np.testing.assert_allclose(moving_mean.numpy(), [expected], rtol=1e-6)
+    saved = tm.tf1_saver(program.variables).names()
+    assert saved["bn/moving_mean"].numpy().item() == moving_mean.numpy().item()
+
+
+def test_inference_in_towers_reads_the_last_towers_average(two_towers: Any) -> None:
+    def tower(x: Any, training: bool) -> Any:
+        return v1.layers.batch_normalization(
+            x, momentum=0.0, training=training, scale=False, center=False, epsilon=0.0, name="bn"
+        )
+
+    program = Program(two_towers, lambda x: tower(x, True))
+    infer = program.variables.tower(lambda x: tower(x, False))
+    # Means 1 and 3, variances 1 and 4.
+    x = np.array([[0.0], [2.0], [1.0], [5.0]], "f")
+    program.run(*tm.shard_batch(x))
+
+    @tf.function(autograph=False)
+    def evaluate(x: Any) -> Any:
+        return two_towers.run(infer, args=(x,))
+
+    for part in two_towers.experimental_local_results(
+        evaluate(*tm.same_batch(np.array([[5.0]], "f")))
+    ):
+        np.testing.assert_allclose(part.numpy(), [[1.0]], rtol=1e-6)
+
+
+def test_a_tower_is_graph_code_of_one_replica(two_towers: Any) -> None:
+    program = Program(two_towers, lambda: ones("w"))
+    with pytest.raises(RuntimeError, match="was called eagerly"):
+        program.tower()
+    with two_towers.scope(), pytest.raises(RuntimeError, match="outside of strategy.run"):
+        tf.function(program.tower, autograph=False)()
+    with pytest.raises(ValueError, match="batch_norm is 'both'; expected one of last, first, mean"):
+        tm.TowerVariables(batch_norm="both")
+
+
+def test_variables_of_all_towers_of_a_program_count(two_towers: Any) -> None:
+    first = Program(two_towers, lambda: ones("first"))
+    second = Program(two_towers, lambda: ones("second"))
+    other = Program(tm.tower_strategy(1), lambda: ones("other"))
+    for program in (first, second, other):
+        program.run()
+    assert [v.name for v in second.variables.trainable()] == ["first:0", "second:0"]
+    assert [v.name for v in other.variables.trainable()] == ["other:0"]

@@ -1,0 +1,105 @@
+"""The symbol pass: before, after, findings. Every case is also run twice and must not change again."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from towermigrate.symbols import rewrite_symbols
+
+TF = "import tensorflow as tf\n"
+HELPERS = "import towermigrate.helpers\n"
+SLIM = HELPERS + "import tf_slim\n"
+
+CHANGED = [
+    pytest.param(TF + "tf.placeholder(tf.float32)\n", TF + "tf.compat.v1.placeholder(tf.float32)\n", id="a name that only TF1 has"),
+    pytest.param(TF + "tf.name_scope('a')\n", TF + "tf.compat.v1.name_scope('a')\n", id="a name that means something else in TF2"),
+    pytest.param(TF + "FLAGS = tf.app.flags.FLAGS\n", TF + "FLAGS = tf.compat.v1.app.flags.FLAGS\n", id="flags"),
+    pytest.param(TF + "tf.gfile.Exists(tf.GraphKeys.LOSSES, tf.log(1), tf.NodeDef)\n", TF + "tf.compat.v1.gfile.Exists(tf.compat.v1.GraphKeys.LOSSES, tf.compat.v1.log(1), tf.compat.v1.NodeDef)\n", id="modules, classes and functions"),
+    pytest.param("import tensorflow\ntensorflow.Session()\n", "import tensorflow\ntensorflow.compat.v1.Session()\n", id="no alias"),
+    pytest.param("import tensorflow as T\nT.Session()\n", "import tensorflow as T\nT.compat.v1.Session()\n", id="another alias"),
+    pytest.param(TF + "x = (tf\n     .train  # why\n     .Saver())\n", TF + "x = (tf.compat.v1\n     .train  # why\n     .Saver())\n", id="a chain over lines keeps its comment"),
+    pytest.param("from tensorflow import Session, float32\nSession()\n", "from tensorflow.compat.v1 import Session, float32\nSession()\n", id="from import"),
+    pytest.param("from tensorflow import nn\nnn.max_pool(x)\n", "from tensorflow.compat.v1 import nn\nnn.max_pool(x)\n", id="from import of a module, by its use"),
+    pytest.param(TF + "x.get_shape()[1].value\n", TF + "tf.compat.dimension_value(x.get_shape()[1])\n", id="get_shape()[i].value"),
+    pytest.param(TF + "x.shape[-1].value\n", TF + "tf.compat.dimension_value(x.shape[-1])\n", id="shape[i].value"),
+    pytest.param(TF + "s = x.get_shape()\nn = s[0].value\n", TF + "s = x.get_shape()\nn = tf.compat.dimension_value(s[0])\n", id="a shape with a name"),
+    pytest.param(TF + "tf.placeholder(a).shape[1].value\n", TF + "tf.compat.dimension_value(tf.compat.v1.placeholder(a).shape[1])\n", id="a name inside a dimension"),
+    pytest.param(TF + "tf.layers.dense(x, 1)\n", TF + HELPERS + "tf.compat.v1.layers.dense(x, 1)\n", id="tf.layers needs legacy Keras"),
+    pytest.param("import tensorflow.compat.v1 as tf\ntf.layers.dense(x, 1)\n", "import tensorflow.compat.v1 as tf\n" + HELPERS + "tf.layers.dense(x, 1)\n", id="so it does under compat.v1"),
+    pytest.param(TF + "tf.contrib.slim.conv2d(x)\n", TF + SLIM + "tf_slim.conv2d(x)\n", id="slim in full"),
+    pytest.param(TF + "q = tf.contrib.slim.prefetch_queue.prefetch_queue(x)\n", TF + SLIM + "q = tf_slim.prefetch_queue.prefetch_queue(x)\n", id="a module inside slim"),
+    pytest.param(TF + "slim = tf.contrib.slim\nslim.conv2d(x)\n", TF + HELPERS + "import tf_slim as slim\nslim.conv2d(x)\n", id="slim by assignment"),
+    pytest.param(TF + "import tensorflow.contrib.slim as slim\nslim.conv2d(x)\n", TF + HELPERS + "import tf_slim as slim\nslim.conv2d(x)\n", id="slim by import"),
+    pytest.param("from tensorflow.contrib import slim\n" + TF + "slim.conv2d(x)\n", HELPERS + "import tf_slim as slim\n" + TF + "slim.conv2d(x)\n", id="slim before TensorFlow: the helpers come first"),
+    pytest.param(TF + "from tensorflow.contrib import slim, rnn\nrnn.GRUCell(slim.x)\n", None, id="names that went to different places"),
+    pytest.param(TF + "from tensorflow.contrib.layers import xavier_initializer as xavier\n", TF + HELPERS + "from tf_slim import xavier_initializer as xavier\n", id="an initializer under its own name"),
+    pytest.param(TF + "from tensorflow.contrib import rnn\nrnn.BasicLSTMCell(2)\n", TF + HELPERS + "tf.compat.v1.nn.rnn_cell.BasicLSTMCell(2)\n", id="rnn has no module any more"),
+    pytest.param(TF + "from tensorflow.contrib.rnn import GRUCell\nGRUCell(2)\n", TF + HELPERS + "from tensorflow.compat.v1.nn.rnn_cell import GRUCell\nGRUCell(2)\n", id="a cell by its own name"),
+    pytest.param(TF + "tf.contrib.layers.flatten(x)\n", TF + SLIM + "tf_slim.flatten(x)\n", id="flatten"),
+    pytest.param(TF + "tf.contrib.framework.nest.flatten(x)\n", TF + "tf.nest.flatten(x)\n", id="nest"),
+    pytest.param(TF + "from tensorflow.examples.tutorials.mnist import input_data\ninput_data.read_data_sets('d')\ntf.placeholder(1)\n", TF + "from towermigrate.helpers import mnist_input as input_data\ninput_data.read_data_sets('d')\ntf.compat.v1.placeholder(1)\n", id="the MNIST reader"),
+    pytest.param('"""Doc."""\nfrom __future__ import division\n\n# why tf\nimport tensorflow as tf  # here\nimport os\ntf.layers.dense(x)\n', '"""Doc."""\nfrom __future__ import division\n\n# why tf\nimport tensorflow as tf  # here\nimport towermigrate.helpers\nimport os\ntf.compat.v1.layers.dense(x)\n', id="imports keep their comments"),
+    pytest.param(TF + "import towermigrate.helpers as tm\ntf.contrib.slim.conv2d(tf.function)\n", TF + "import towermigrate.helpers as tm\nimport tf_slim\ntf_slim.conv2d(tf.function)\n", id="tf_slim after helpers that are there"),
+    pytest.param("def f():\n    import tensorflow as tf\n    return tf.layers.dense(1)\n", HELPERS + "def f():\n    import tensorflow as tf\n    return tf.compat.v1.layers.dense(1)\n", id="TensorFlow imported in a function"),
+    pytest.param(TF.replace("\n", "\r\n") + "tf.layers.dense(x)\r\n", TF.replace("\n", "\r\n") + "import towermigrate.helpers\r\ntf.compat.v1.layers.dense(x)\r\n", id="CRLF"),
+    pytest.param(TF + "é = 'ü'; tf.log(é); x = 'ñ', tf.log(2)\n", TF + "é = 'ü'; tf.compat.v1.log(é); x = 'ñ', tf.compat.v1.log(2)\n", id="columns count characters"),
+    pytest.param(TF + "def f(tf):\n    tf.Session()\ntf.Session()\n", TF + "def f(tf):\n    tf.Session()\ntf.compat.v1.Session()\n", id="a shadowed name"),
+    pytest.param(TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.log(i) for i in y]\n", TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.compat.v1.log(i) for i in y]\n", id="shadowed in lambda and comprehension"),
+]  # fmt: skip
+
+UNCHANGED = [
+    pytest.param(TF + "tf.reshape(tf.constant_of, tf.float32)\n", id="names that did not change"),
+    pytest.param(TF + "@tf.function\ndef f():\n    return tf.Variable(1), tf.TensorSpec([])\n", id="code for TensorFlow 2"),
+    pytest.param("import tensorflow.compat.v1 as tf\ntf.placeholder(1)\n", id="compat.v1 under the name tf"),
+    pytest.param(TF + "x = 'tf.placeholder'  # tf.placeholder\n", id="strings and comments"),
+    pytest.param("try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n    import tensorflow as tf\ntf.placeholder(1)\n", id="a fallback import"),
+    pytest.param("x = 'tensorflow'\ntf.placeholder(1)\n", id="a tf that is not TensorFlow"),
+]  # fmt: skip
+
+FOUND = [
+    pytest.param(TF + "tf.contrib.crf.crf_decode(x)\n", ["TM111"], id="contrib without a successor"),
+    pytest.param("from tensorflow.contrib import crf\ncrf.decode(x)\n", ["TM111"], id="once where a module of it is imported"),
+    pytest.param(TF + "tf.estimator.Estimator(f)\n", ["TM112"], id="gone"),
+    pytest.param("from tensorflow import *\n", ["TM113"], id="star"),
+    pytest.param("from tensorflow.python.ops import array_ops\n", ["TM114"], id="private"),
+    pytest.param(TF + "if tf.__version__ < '1':\n    pass\n", ["TM115"], id="version"),
+    pytest.param(TF + "tf = 3\ntf.log\n", ["TM116"], id="two meanings"),
+    pytest.param(TF + "x = (tf.contrib  # why\n .slim.conv2d(x))\n", ["TM117"], id="a comment inside a name"),
+    pytest.param(TF + "tf.concat(1, [a, b])\n", ["TM118"], id="argument order of 0.x"),
+    pytest.param(TF + "tf.mul(a, b)\n", ["TM118"], id="a name of 0.x"),
+    pytest.param(TF + "print 'x'\n", ["TM101"], id="Python 2"),
+    pytest.param(TF + "if __name__ == '__main__':\n    tf.Session()\n", ["TM119"], id="a script with a session"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), CHANGED)
+def test_names_change(before: str, after: str | None) -> None:
+    result = rewrite_symbols(before, "m.py")
+    if after is not None:
+        assert result.text == after
+    ast.parse(result.text)
+    again = rewrite_symbols(result.text, "m.py")
+    assert again.text == result.text
+    assert rewrite_symbols(result.text, "m.py", tf1=True).text == result.text
+
+
+@pytest.mark.parametrize("source", UNCHANGED)
+def test_names_stay(source: str) -> None:
+    result = rewrite_symbols(source, "m.py")
+    assert result.text == source
+    assert result.findings == ()
+
+
+@pytest.mark.parametrize(("source", "rules"), FOUND)
+def test_findings(source: str, rules: list[str]) -> None:
+    findings = rewrite_symbols(source, "m.py").findings
+    assert [finding.rule for finding in findings] == rules
+    assert all(finding.path == "m.py" and finding.message for finding in findings)
+
+
+def test_names_that_went_to_different_places_are_imported_from_there() -> None:
+    before = TF + "from tensorflow.contrib import slim, rnn\nrnn.GRUCell(slim.conv2d)\n"
+    after = TF + HELPERS + "import tf_slim as slim\ntf.compat.v1.nn.rnn_cell.GRUCell(slim.conv2d)\n"
+    assert rewrite_symbols(before, "m.py").text == after

@@ -1,0 +1,45 @@
+"""Children end, with everything they started."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from towermigrate.verify.children import ChildFailed, run_child
+
+
+def test_a_child_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "print('so far'); raise SystemExit('gone wrong')"]
+    with pytest.raises(ChildFailed, match=r"(?s)The child ended with code 1.*so far.*gone wrong"):
+        run_child(command, tmp_path, tmp_path / "log", {}, 30, "The child")
+
+
+def test_a_child_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "print(child.pid, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    log = tmp_path / "log"
+    with pytest.raises(ChildFailed, match="past the limit of 2 s"):
+        run_child([sys.executable, "-c", code], tmp_path, log, {}, 2, "The child")
+    pid = int(log.read_text().split()[0])
+    for _ in range(50):
+        if not _runs(pid):
+            return
+        time.sleep(0.1)
+    pytest.fail("the grandchild is still there")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,0 +1,117 @@
+"""Probes and counts are spliced in without moving anything else of the program."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from towermigrate.program import Count, Span, TowerProgram
+from towermigrate.recognize import recognize_tree
+from towermigrate.verify.count import CountNotSet, with_count
+from towermigrate.verify.probes import Splice, probed, splice
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+
+
+def test_insertions_at_one_place_keep_their_order() -> None:
+    edits = [Splice(1, 1, "x"), Splice(1, 1, "y"), Splice(2, 3, "z")]
+    assert splice("abc", edits) == "axybz"
+
+
+def _program(folder: Path) -> tuple[dict[str, str], TowerProgram]:
+    sources = {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.py")}
+    programs = [each.program for each in recognize_tree(sources) if each.program]
+    if not programs:
+        pytest.skip("the program is refused")
+    (program,) = programs
+    return sources, program
+
+
+@pytest.mark.parametrize(
+    "name", sorted(path.parent.name for path in FIXTURES.glob("*/fixture.toml"))
+)
+def test_a_probed_program_is_the_program_but_for_the_probes(name: str) -> None:
+    sources, program = _program(FIXTURES / name / "before")
+    for path, text in probed(sources, program).items():
+        without = ast.dump(_WithoutProbes().visit(ast.parse(text)))
+        assert without == ast.dump(ast.parse(sources[path]))
+        assert text.count("_tm_probe_.compute(") == len({s.compute for s in program.stages})
+        assert text.count("_tm_probe_.begin_tower(") == 1
+
+
+class _WithoutProbes(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
+        return None if _name(node.value) in _STATEMENTS else self._go_on(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        return node.args[-1] if _name(node) in ("compute", "apply", "extra", "inline") else node
+
+    def _go_on(self, node: ast.Expr) -> ast.Expr:
+        self.generic_visit(node)
+        return node
+
+
+_STATEMENTS = ("begin_tower", "end_towers", "input_begin", "inputs")
+
+
+def _name(node: ast.expr) -> str:
+    function = node.func if isinstance(node, ast.Call) else None
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return function.attr if function.value.id == "_tm_probe_" else ""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param("N = 2\n", "N = 2\n", "N = 3\n", id="a constant"),
+        pytest.param(
+            "DEFINE_integer('N', 2, 'towers')\n",
+            "flags.DEFINE_integer('N', 2, 'towers')\n",
+            "flags.DEFINE_integer('N', 3, 'towers')\n",
+            id="a flag",
+        ),
+        pytest.param(
+            "parser.add_argument('--N', type=int, default=2)\n",
+            "parser.add_argument('--N', type=int, default=2)\n",
+            "parser.add_argument('--N', type=int, default=3)\n",
+            id="an argument of the command line",
+        ),
+        pytest.param(
+            "def train(N=2): pass\n",
+            "é = 1; \ndef train(x=5, *, N=2): pass\n",
+            "é = 1; \ndef train(x=5, *, N=3): pass\n",
+            id="an argument of a function",
+        ),
+    ],
+)
+def test_the_count_is_set_in_both_trees(before: str, after: str, expected: str) -> None:
+    _, program = _program(FIXTURES / "mnist_feed" / "before")
+    at = before.index("2")
+    line = before.count("\n", 0, at) + 1
+    literal = Span("m.py", line, at - (before.rfind("\n", 0, at) + 1), line, 0)
+    literal = Span("m.py", line, literal.column, line, literal.column + 1)
+    count = Count("N", "constant", "N", literal, 2)
+    program = _with(program, count)
+
+    original, rewritten = with_count({"m.py": before}, {"m.py": after}, program, 3)
+
+    assert original["m.py"] == before.replace("2", "3")
+    assert rewritten["m.py"] == expected
+
+
+def test_a_count_that_is_no_literal_says_what_to_pass() -> None:
+    _, program = _program(FIXTURES / "mnist_feed" / "before")
+    program = _with(program, Count("len(devices)", "unknown"))
+
+    with pytest.raises(CountNotSet, match="after `--`"):
+        with_count({program.path: ""}, {}, program, 4)
+
+
+def _with(program: TowerProgram, count: Count) -> TowerProgram:
+    from dataclasses import replace
+
+    return replace(program, loop=replace(program.loop, count=count))

@@ -1,0 +1,215 @@
+"""TowerProgram -> source: write recognised programs anew, or refuse and leave their files alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import libcst as cst
+
+from towermigrate.emit.check import lost_comments, parses, unbound
+from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
+from towermigrate.emit.loop_style import LoopStyle
+from towermigrate.emit.templates import Templates, tidy_first
+from towermigrate.findings import Finding
+from towermigrate.program import Recognition
+from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.refusal import Refused
+from towermigrate.recognize.syntax import reads
+
+Style = Literal["loop", "session"]
+
+
+@dataclass(frozen=True)
+class ProgramResult:
+    """What became of one tower loop. `style` is None when it was refused."""
+
+    recognition: Recognition
+    status: Literal["converted", "refused"]
+    style: Style | None
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True)
+class Emission:
+    """New texts of the files that change (and only those), and one result per recognition."""
+
+    sources: dict[str, str]
+    results: tuple[ProgramResult, ...]
+
+
+def emit_tree(sources: Mapping[str, str], recognitions: Sequence[Recognition]) -> Emission:
+    """Write every recognised program of a tree.
+
+    Args:
+        sources: the texts that `recognize_tree` read.
+        recognitions: what it found.
+
+    Returns:
+        The changed texts before the symbol pass, which still has to turn TF1 names into TF2's. A file that
+        holds a refused program is not changed for any of its programs.
+    """
+    changed: dict[str, str] = {}
+    results: list[ProgramResult] = []
+    per_file: dict[str, list[Recognition]] = {}
+    for recognition in recognitions:
+        per_file.setdefault(recognition.path, []).append(recognition)
+    for path, group in per_file.items():
+        refused = [r for r in group if r.program is None]
+        if refused or len(group) > 1:
+            for recognition in group:
+                findings = recognition.findings
+                if recognition.program is not None:
+                    others = refused or [r for r in group if r is not recognition]
+                    findings = (
+                        *findings,
+                        Finding(
+                            "TM211", path, recognition.line, 0,
+                            f"another tower loop of the file (line {others[0].line}) keeps it from being rewritten",
+                        ),
+                    )  # fmt: skip
+                results.append(ProgramResult(recognition, "refused", None, findings))
+            continue
+        recognition = group[0]
+        analysis = recognition.analysis
+        assert isinstance(analysis, Analysis)
+        try:
+            texts, more = _emit_program({**sources, **changed}, analysis)
+        except Refused as refusal:
+            results.append(
+                ProgramResult(
+                    recognition, "refused", None, (*recognition.findings, refusal.finding)
+                )
+            )
+            continue
+        changed.update(texts)
+        results.append(ProgramResult(recognition, "converted", "loop", tuple(more)))
+    return Emission(changed, tuple(results))
+
+
+def _emit_program(
+    sources: Mapping[str, str], analysis: Analysis
+) -> tuple[dict[str, str], list[Finding]]:
+    file = analysis.file
+    if sources[file.path] != file.text:
+        raise _failed(analysis, "another program already changed this file")
+    style = LoopStyle(analysis)
+    body = style.statements()
+    module = _with_body(analysis, body)
+    gone = _names_of_removed(analysis, style)
+    module, removed = remove_unused(module, gone, sources, file.path)
+    line = Templates(file.module).statement("import towermigrate.helpers as tm")
+    assert isinstance(line, cst.SimpleStatementLine)
+    module = add_import(module, line)
+    texts = {file.path: module.code}
+    texts.update(_unpinned(sources, analysis, texts))
+    problem = parses(texts[file.path])
+    if problem is not None:
+        raise _failed(analysis, f"the output does not parse: {problem}")
+    fresh = set(unbound(texts[file.path])) - set(unbound(file.text))
+    if fresh:
+        raise _failed(
+            analysis,
+            f"`{'`, `'.join(sorted(fresh))}` would be read after it was taken away",
+            "TM210",
+        )
+    style.findings.extend(_lost(analysis, texts[file.path], removed))
+    return texts, style.findings
+
+
+def _failed(analysis: Analysis, message: str, rule: str = "TM213") -> Refused:
+    where = analysis.file.span(analysis.candidate.loop)
+    return Refused(Finding(rule, analysis.file.path, where.line, where.column, message))
+
+
+def _with_body(analysis: Analysis, body: list[cst.BaseStatement]) -> cst.Module:
+    """The module with the program's scope replaced by its new statements."""
+    target = analysis.candidate.function
+    if target is None:
+        return analysis.file.module.with_changes(body=body)
+
+    class Swap(cst.CSTTransformer):
+        def leave_FunctionDef(
+            self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
+        ) -> cst.FunctionDef:
+            if original_node is target:
+                assert isinstance(updated_node.body, cst.IndentedBlock)
+                return updated_node.with_changes(
+                    body=updated_node.body.with_changes(body=tidy_first(body))
+                )
+            return updated_node
+
+    module = analysis.file.module.visit(Swap())
+    assert isinstance(module, cst.Module)
+    return module
+
+
+def _names_of_removed(analysis: Analysis, style: LoopStyle) -> set[str]:
+    """Names read by the machinery that went: candidates for removal where nobody else reads them."""
+    names: set[str] = set()
+    for stage in analysis.stages:
+        names |= set(reads(stage.average.func))
+    names |= set(reads(analysis.loop_item.node))
+    for item in style.removed_items:
+        names |= set(item.reads)
+    return names
+
+
+def _unpinned(
+    sources: Mapping[str, str], analysis: Analysis, texts: Mapping[str, str]
+) -> dict[str, str]:
+    """Device pins dissolved in the functions that the towers call, in whichever file they stand."""
+    made: dict[str, str] = {}
+    by_file: dict[str, list[cst.FunctionDef]] = {}
+    for file, function in analysis.tower_functions:
+        by_file.setdefault(file.path, []).append(function)
+    for path, functions in by_file.items():
+        other = analysis.tree.file(path)
+        if other is None:
+            continue
+        if path == analysis.file.path:
+            names = {f.name.value for f in functions}
+            text = texts[path]
+            module = cst.parse_module(text)
+            functions = [
+                n for n in module.body if isinstance(n, cst.FunctionDef) and n.name.value in names
+            ]
+        else:
+            if sources[path] != other.text:
+                continue
+            module = other.module
+            text = other.text
+        unpin = Unpin(other, functions)
+        changed = module.visit(unpin)
+        assert isinstance(changed, cst.Module)
+        if unpin.changed:
+            made[path] = changed.code
+    return made
+
+
+def _lost(analysis: Analysis, text: str, removed: list[str]) -> list[Finding]:
+    """One finding that lists the comments that went, those inside removed functions aside."""
+    spans = []
+    for name in removed:
+        function = analysis.file.functions.get(name)
+        if function is not None:
+            where = analysis.file.span(function.node)
+            spans.append((where.line - 30, where.line, where.end_line, name))
+    lost = [
+        (line, comment)
+        for line, comment in lost_comments(analysis.file.text, text)
+        if not any(start <= line <= end for _, start, end, _ in spans)
+    ]
+    if not lost:
+        return []
+    listed = "; ".join(f"{line}: {comment}" for line, comment in lost)
+    return [
+        Finding(
+            "TM305",
+            analysis.file.path,
+            lost[0][0],
+            0,
+            f"comments gone with the statements they stood at: {listed}",
+        )  # fmt: skip
+    ]

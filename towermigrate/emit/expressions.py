@@ -1,0 +1,213 @@
+"""Expressions as they read inside a tower and inside a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from towermigrate.emit.templates import Templates
+from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.kinds import Kind, collection_key
+from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.syntax import argument, code
+
+
+class _Replace(cst.CSTTransformer):
+    """Replace nodes by what a function says of the original, outermost first."""
+
+    def __init__(self, replacement: Callable[[cst.CSTNode], cst.CSTNode | None]) -> None:
+        self.replacement = replacement
+        self.found: dict[cst.CSTNode, cst.CSTNode] = {}
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        new = self.replacement(node)
+        if new is not None:
+            self.found[node] = new
+            return False
+        return True
+
+    def on_leave(  # type: ignore[override]
+        self, original: cst.CSTNode, updated: cst.CSTNode
+    ) -> cst.CSTNode:
+        return self.found.get(original, updated)
+
+
+def replace(
+    node: cst.CSTNode, replacement: Callable[[cst.CSTNode], cst.CSTNode | None]
+) -> cst.CSTNode:
+    result = node.visit(_Replace(replacement))
+    assert isinstance(result, cst.CSTNode)
+    return result
+
+
+def parenthesized_like(original: cst.CSTNode, new: cst.BaseExpression) -> cst.BaseExpression:
+    """The new expression in the parentheses of the old."""
+    lpar = getattr(original, "lpar", ())
+    return (
+        new.with_changes(lpar=list(lpar), rpar=list(getattr(original, "rpar", ()))) if lpar else new
+    )
+
+
+def variable_lists(
+    file: SourceFile, templates: Templates, variables: str
+) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+    """`tf.trainable_variables(s)` and its kin -> `variables.trainable(s)`."""
+
+    def is_resource(node: cst.CSTNode) -> bool:
+        return (
+            isinstance(node, cst.Call)
+            and file.tf(node.func) in ("tf.get_collection", "tf.get_collection_ref")
+            and collection_key(file, node) == "TRAINABLE_RESOURCE_VARIABLES"
+        )
+
+    def new(node: cst.CSTNode) -> cst.CSTNode | None:
+        if isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Add):
+            # TF1 lists resource variables in both collections' sum; `trainable` knows both kinds.
+            if is_resource(node.right):
+                left = replace(node.left, new)
+                assert isinstance(left, cst.BaseExpression)
+                return parenthesized_like(node, left)
+            if is_resource(node.left):
+                right = replace(node.right, new)
+                assert isinstance(right, cst.BaseExpression)
+                return parenthesized_like(node, right)
+        if not isinstance(node, cst.Call):
+            return None
+        name = file.tf(node.func)
+        scope: cst.BaseExpression | None = None
+        if name in ("tf.trainable_variables", "tf.global_variables", "tf.all_variables"):
+            method = "trainable" if name == "tf.trainable_variables" else "all"
+            scope = argument(node, 0, "scope")
+        elif name in ("tf.get_collection", "tf.get_collection_ref"):
+            key = collection_key(file, node)
+            if key in (
+                "TRAINABLE_VARIABLES",
+                "TRAINABLE_RESOURCE_VARIABLES",
+                "trainable_variables",
+            ):
+                method = "trainable"
+            elif key in ("GLOBAL_VARIABLES", "variables"):
+                method = "all"
+            else:
+                return None
+            scope = argument(node, 1, "scope")
+        else:
+            return None
+        inside = "" if scope is None else code(scope)
+        return templates.expression(f"{variables}.{method}({inside})")
+
+    return new
+
+
+def in_step(
+    analysis: Analysis, templates: Templates, variables: str
+) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+    """What changes in a graph statement that moves into a step."""
+    lists = variable_lists(analysis.file, templates, variables)
+    kinds = analysis.kinds
+
+    def new(node: cst.CSTNode) -> cst.CSTNode | None:
+        changed = lists(node)
+        if changed is not None:
+            return changed
+        if isinstance(node, cst.Attribute):
+            if (
+                node.attr.value == "name"
+                and isinstance(node.value, cst.Attribute)
+                and node.value.attr.value == "op"
+                and isinstance(node.value.value, cst.Name)
+                and kinds.of_name(node.value.value.value) is not Kind.TOWER
+            ):
+                return templates.expression(f"tm.op_name({node.value.value.value})")
+            # Only the value of a chain is an expression; the attribute names are not.
+            if (
+                isinstance(node.value, cst.Name)
+                and kinds.of_name(node.value.value) is Kind.SCHEDULE
+            ):
+                return None
+        if isinstance(node, cst.Name) and kinds.of_name(node.value) is Kind.SCHEDULE:
+            return templates.expression(f"tm.value({node.value})")
+        return None
+
+    return _expressions_only(new)
+
+
+def in_tower(
+    analysis: Analysis, templates: Templates
+) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+    """What changes in a statement that stays in the tower: the loop's index, reuse flags, inline inputs."""
+    body = analysis.body
+
+    def new(node: cst.CSTNode) -> cst.CSTNode | None:
+        name = body.inline.get(node)
+        if name is not None:
+            return cst.Name(name)
+        if isinstance(node, cst.Arg) and node.keyword is not None and node.keyword.value == "reuse":
+            first = _for_first_tower(node.value, body.index)
+            if first is not None:
+                return node.with_changes(value=templates.expression(first))
+        if isinstance(node, cst.Name):
+            if node.value == body.index:
+                return templates.expression("tm.tower_index()")
+            if node.value in body.flags:
+                return cst.Name(body.flags[node.value])
+        return None
+
+    return _expressions_only(new)
+
+
+def _for_first_tower(node: cst.BaseExpression, index: str | None) -> str | None:
+    """The value of a `reuse=` argument that depends on the tower's index, for the first tower."""
+    if index is None:
+        return None
+    if isinstance(node, cst.IfExp):
+        chosen = _for_first_tower(node.test, index)
+        if chosen in ("True", "False"):
+            return code(node.body if chosen == "True" else node.orelse)
+        return None
+    written = code(node).replace(" ", "").strip("()")
+    if written in (
+        f"{index}>0",
+        f"{index}!=0",
+        f"{index}>=1",
+        f"bool({index})",
+        f"0<{index}",
+        f"{index}",
+    ):
+        return "False"
+    if written in (f"{index}==0", f"not{index}", f"{index}<1"):
+        return "True"
+    if written in (f"{index}>0orNone", f"{index}!=0orNone"):
+        return "None"
+    return None
+
+
+def _expressions_only(
+    new: Callable[[cst.CSTNode], cst.CSTNode | None],
+) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+    """Leave names alone that are no values: attributes, keywords, assignment targets, parameters."""
+    skip: set[int] = set()
+
+    def guarded(node: cst.CSTNode) -> cst.CSTNode | None:
+        if isinstance(node, cst.Attribute):
+            skip.add(id(node.attr))
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            skip.add(id(node.keyword))
+        elif isinstance(node, cst.AssignTarget):
+            _skip_names(node.target, skip)
+        elif isinstance(node, cst.Param):
+            skip.add(id(node.name))
+        if id(node) in skip:
+            return None
+        return new(node)
+
+    return guarded
+
+
+def _skip_names(node: cst.CSTNode, skip: set[int]) -> None:
+    if isinstance(node, cst.Name):
+        skip.add(id(node))
+    elif isinstance(node, cst.Tuple | cst.List):
+        for element in node.elements:
+            _skip_names(element.value, skip)

@@ -1,0 +1,580 @@
+"""Loop style: the tower loop becomes a tower function, its sessions a plain loop over step functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from towermigrate.emit.expressions import in_tower, replace
+from towermigrate.emit.runs import RunRewriter, saver
+from towermigrate.emit.steps import Names, StepBuilder
+from towermigrate.emit.templates import (
+    Templates,
+    lead_of,
+    shift,
+    spaced,
+    strip_blank,
+    with_lead,
+)
+from towermigrate.findings import Finding
+from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
+from towermigrate.recognize.refusal import note, refuse
+from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
+from towermigrate.recognize.syntax import argument, assigned, calls, code, reads, small, walk
+
+_OBJECTS = {Kind.VARIABLE, Kind.SCHEDULE, Kind.OPTIMIZER, Kind.EMA}
+"""What is made once, in the strategy's scope."""
+
+_GONE = {
+    Kind.SESSION, Kind.CONFIG, Kind.INIT, Kind.THREADS, Kind.TOWER_LIST, Kind.SPLITS, Kind.GRAPH,
+}  # fmt: skip
+"""Machinery that has no counterpart."""
+
+_LISTS = {
+    "tf.trainable_variables", "tf.global_variables", "tf.all_variables", "tf.get_collection",
+}  # fmt: skip
+"""Variable lists, which `TowerVariables` gives outside of steps too."""
+
+_INPUTS = {Kind.PIPELINE, Kind.QUEUE}
+
+
+class LoopStyle:
+    """Writes one program in loop style. `statements()` gives the new statements of its scope."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.a = analysis
+        self.t = Templates(analysis.file.module)
+        self.names = self._choose_names()
+        self.steps = StepBuilder(analysis, self.t, self.names)
+        self.findings: list[Finding] = list(analysis.findings)
+        self.depth = 2 if analysis.candidate.function is None else 1
+        self.removed_items: list[Item] = []
+        self._extra: list[cst.BaseStatement] = []
+
+    def _choose_names(self) -> Names:
+        taken = self._taken()
+        if "tm" in taken:
+            raise refuse(
+                "TM211",
+                self.a.file,
+                self.a.candidate.loop,
+                "the file uses the name `tm`, which rewritten programs give to the helpers",
+            )
+
+        def free(*names: str) -> str:
+            chosen = next((n for n in names if n not in taken), names[-1] + "_")
+            taken.add(chosen)
+            return chosen
+
+        return Names(
+            strategy=free("strategy", "tower_strategy"),
+            variables=free("variables", "tower_variables"),
+            tower=free("tower", "tower_fn", "tower_forward"),
+            tower_input=free("tower_input", "tower_input_fn"),
+            batches=free("batches", "tower_batches"),
+        )
+
+    def _taken(self) -> set[str]:
+        """Names the author uses where new ones will stand."""
+        found: set[str] = set()
+        for node in walk(self.a.file.module):
+            if isinstance(node, cst.Name):
+                found.add(node.value)
+        return found
+
+    def _column(self, node: cst.CSTNode) -> int:
+        return self.a.file.span(node).column
+
+    @property
+    def _base(self) -> int:
+        """The column of the scope's own statements."""
+        return self._column(self.a.candidate.block[0])
+
+    # -- the parts
+
+    def statements(self) -> list[cst.BaseStatement]:
+        taken = self._taken() | {self.names.tower, "step"}
+        self.steps.plan(taken)
+        before = self._before()
+        tower = self._tower()
+        steps = self.steps.write()
+        self.findings.extend(self.steps.findings)
+        after = self._after()
+        self._notes()
+        return [*before, tower, *steps, *after]
+
+    def _pipeline_items(self) -> list[Item]:
+        """Statements before the loop that build the input pipeline."""
+        a = self.a
+        needed = {i.source.split(".")[0] for i in a.body.inputs if i.source not in a.placeholders}
+        picked: list[Item] = []
+        for item in reversed(a.before):
+            if not item.binds & needed and not (item.changes & needed):
+                continue
+            if item.kind in _INPUTS or item.kind is Kind.TENSOR:
+                for name in item.reads:
+                    if a.kinds.of_name(name) in (Kind.VARIABLE, Kind.SCHEDULE, Kind.PLACEHOLDER):
+                        raise refuse(
+                            "TM208",
+                            a.file,
+                            item.node,
+                            f"the input pipeline reads `{name}` of the graph",
+                        )
+                picked.append(item)
+                needed |= item.reads
+        picked.reverse()
+        return picked
+
+    def _before(self) -> list[cst.BaseStatement]:
+        """Everything before the tower: settings, the strategy with what it owns, the inputs."""
+        a = self.a
+        pipeline = self._pipeline_items()
+        in_pipeline = {id(i) for i in pipeline}
+        flags = set(a.body.flags)
+        made: list[cst.BaseStatement] = []
+        stay: list[tuple[Item, cst.BaseStatement]] = []
+        carry: list[cst.EmptyLine] = []
+        self.loop_lead: list[cst.EmptyLine] = []
+        pipeline_lead: dict[int, list[cst.EmptyLine]] = {}
+        for item in a.before:
+            carry.extend(comments(item.lead))
+            if id(item) in in_pipeline:
+                pipeline_lead[id(item)] = [*carry, *strip_blank(lead_of(item.node))]
+                carry = []
+                continue
+            node = self._stays_before(item, flags)
+            if node is None:
+                if item.kind is Kind.TOWER_LIST:
+                    self.loop_lead.extend(strip_blank(lead_of(item.node)))
+                self.removed_items.append(item)
+                continue
+            if carry:
+                node = with_lead(
+                    node, [*lead_of(node)[:0], *spaced(carry), *strip_blank(lead_of(node))]
+                )
+                carry = []
+            stay.append((item, shift(node, self._column(item.node) - self._base)))
+        self.loop_lead = [*carry, *self.loop_lead]
+        objects = [k for k, (item, _) in enumerate(stay) if item.kind in _OBJECTS]
+        hoisted = self._hoisted()
+        count = a.program.loop.count.expression if a.program else ""
+        strategy = f"{self.names.strategy} = tm.tower_strategy({count})"
+        if objects:
+            first, last = objects[0], objects[-1] + 1
+        else:
+            first = last = len(stay)
+        head = self._strategy_index(stay, first)
+        made.extend(node for _, node in stay[:head])
+        blank = spaced([]) if made and not _only_docstring(made) else []
+        made.append(self.t.statement(strategy, blank))
+        between = [node for _, node in stay[head:first]]
+        made.extend(between)
+        inside = [node for _, node in stay[first:last]]
+        inside.extend(hoisted)
+        inside.append(self.t.statement(f"{self.names.variables} = tm.TowerVariables()"))
+        made.append(
+            self.t.block(
+                f"with {self.names.strategy}.scope():", inside, spaced([]) if between else []
+            )
+        )
+        following = [node for _, node in stay[last:]]
+        if following:
+            following[0] = with_lead(following[0], spaced(lead_of(following[0])))
+        made.extend(following)
+        made.extend(self._inputs(pipeline, pipeline_lead))
+        return made
+
+    def _strategy_index(self, stay: list[tuple[Item, cst.BaseStatement]], first: int) -> int:
+        """Where the strategy is made: at the top of a function (devices are set up before any operation
+
+        runs), behind what the tower count needs; at module level right before its scope.
+        """
+        assert self.a.program is not None
+        names = set(reads(self.t.expression(self.a.program.loop.count.expression)))
+        needed = [k for k, (item, _) in enumerate(stay) if item.binds & names]
+        if needed and needed[-1] >= first:
+            raise refuse(
+                "TM211",
+                self.a.file,
+                stay[needed[-1]][0].node,
+                "the tower count is set after the first variable or optimizer is made",
+            )
+        if self.a.candidate.function is None:
+            specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
+            return max(needed[-1] + 1 if needed else 0, min([first, *specs]))
+        docstring = 1 if stay and _only_docstring([stay[0][1]]) else 0
+        return max(docstring, needed[-1] + 1 if needed else 0)
+
+    def _stays_before(self, item: Item, flags: set[str]) -> cst.BaseStatement | None:
+        a = self.a
+        if item.kind is Kind.PLACEHOLDER:
+            return self._spec(item)
+        if item.kind in _GONE or item.binds & flags:
+            return None
+        if self._only_machinery(item):
+            return None
+        call = bare_call(item.node)
+        if call is not None and a.file.tf(call.func) == "tf.reset_default_graph":
+            return None
+        if any(a.file.tf(c.func) == "tf.reset_default_graph" for c in calls(item.node)):
+            raise refuse("TM211", a.file, item.node, "the graph is reset under a condition")
+        if item.kind in _OBJECTS:
+            self._settings_only(item)
+            return item.node
+        if item.kind in (Kind.SAVER, Kind.WRITER):
+            raise refuse(
+                "TM210", a.file, item.node, f"a {item.kind.value} is made before the towers are"
+            )
+        if item.kind in IN_GRAPH or item.kind in _INPUTS:
+            raise refuse(
+                "TM211", a.file, item.node,
+                "this builds a part of the graph before the towers that neither they nor their inputs use",
+            )  # fmt: skip
+        return item.node
+
+    def _settings_only(self, item: Item) -> None:
+        """An optimizer or schedule must be made of settings: a tensor would be frozen at its first value."""
+        for name in item.reads:
+            kind = self.a.kinds.of_name(name)
+            if kind in IN_GRAPH or kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
+                raise refuse(
+                    "TM211", self.a.file, item.node,
+                    f"`{name}` ({kind.value}) is used to make `{', '.join(item.binds)}`",
+                )  # fmt: skip
+        if item.kind in (Kind.OPTIMIZER, Kind.SCHEDULE):
+            found = assigned(item.node)
+            if found is not None and isinstance(found[1], cst.Call):
+                for arg in found[1].args:
+                    if isinstance(arg.value, cst.Name | cst.Attribute):
+                        continue
+                    if self.a.kinds.of(arg.value) in (Kind.SCHEDULE, Kind.VARIABLE):
+                        continue
+                    if self.a.kinds.in_graph(arg.value):
+                        raise refuse(
+                            "TM211", self.a.file, item.node,
+                            f"`{code(arg.value)}` is computed in the graph; only schedules of tf.train are "
+                            "understood",
+                        )  # fmt: skip
+
+    def _spec(self, item: Item) -> cst.BaseStatement | None:
+        """`X = tf.placeholder(dtype, shape)` -> `X = tf.TensorSpec(shape, dtype)`."""
+        found = assigned(item.node)
+        assert found is not None
+        holder = self.a.placeholders[found[0][0]]
+        shape = "None" if holder.shape is None else code(holder.shape)
+        text = f"{holder.name} = {self.steps.tf}.TensorSpec({shape}, {code(holder.dtype)})"
+        if not any(i.source == holder.name for i in self.a.body.inputs):
+            raise refuse(
+                "TM209", self.a.file, item.node,
+                f"the placeholder `{holder.name}` is used outside the towers (a fed learning rate?)",
+            )  # fmt: skip
+        node = self.t.statement(text, lead_of(item.node))
+        if isinstance(item.node, cst.SimpleStatementLine):
+            node = node.with_changes(trailing_whitespace=item.node.trailing_whitespace)
+        return node
+
+    def _hoisted(self) -> list[cst.BaseStatement]:
+        """Objects made in the loop or after it that are made once in the scope."""
+        a = self.a
+        later: set[str] = set()
+        made: list[cst.BaseStatement] = []
+        for item in a.body.hoisted:
+            self._settings_only(item)
+            made.append(with_lead(item.node, [*comments(item.lead), *lead_of(item.node)]))
+        for item in a.after:
+            if item.kind not in _OBJECTS:
+                if item.kind is Kind.PYTHON and not run_calls(item.node, a.kinds):
+                    later |= item.binds
+                continue
+            if item.kind is Kind.VARIABLE:
+                raise refuse("TM211", a.file, item.node, "a variable is made after the towers")
+            if item.reads & later:
+                raise refuse(
+                    "TM211", a.file, item.node,
+                    f"`{', '.join(sorted(item.reads & later))}` is set after the towers and needed before",
+                )  # fmt: skip
+            self._settings_only(item)
+            made.append(with_lead(item.node, [*comments(item.lead), *lead_of(item.node)]))
+        return made
+
+    def _inputs(
+        self, pipeline: list[Item], lead: dict[int, list[cst.EmptyLine]]
+    ) -> list[cst.BaseStatement]:
+        a = self.a
+        sources = [i for i in a.body.inputs if i.source not in a.placeholders]
+        if not sources:
+            return []
+        kinds = {i.kind for i in sources}
+        inside: list[cst.BaseStatement] = []
+        outer_lead: list[cst.EmptyLine] = []
+        for position, item in enumerate(pipeline):
+            lines = lead[id(item)]
+            if position == 0:
+                outer_lead = lines
+                lines = []
+            inside.append(with_lead(item.node, lines))
+        seen: set[int] = set()
+        for given in sources:
+            if given.statement is not None and given.kind in ("queue", "iterator"):
+                if id(given.statement) not in seen:
+                    seen.add(id(given.statement))
+                    own = [*comments(given.lead), *strip_blank(lead_of(given.statement))]
+                    inside.append(with_lead(given.statement, own))
+        if kinds <= {"queue", "iterator"}:
+            gives = [n for i in sources for n in i.names]
+            helper = "tm.per_tower_batches"
+        elif kinds == {"same"}:
+            gives = [i.source for i in sources]
+            helper = "tm.same_batches"
+            self.findings.append(
+                note(
+                    "TM306",
+                    a.file,
+                    a.candidate.loop,
+                    f"every tower gets the same {' and '.join(gives)}; the rewrite keeps that",
+                )  # fmt: skip
+            )
+        elif kinds == {"split"}:
+            gives = [i.source for i in sources]
+            helper = ""
+        else:
+            raise refuse("TM208", a.file, a.candidate.loop, "the towers mix several kinds of input")
+        returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
+        inside.append(self.t.statement(f"return {returned}"))
+        made = [
+            self.t.block(f"def {self.names.tower_input}():", inside, spaced(outer_lead, self.depth))
+        ]
+        source = f"tm.legacy_input({self.names.tower_input})"
+        wrapped = f"{helper}({source})" if helper else source
+        made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))
+        return made
+
+    def _tower(self) -> cst.BaseStatement:
+        a = self.a
+        new = in_tower(a, self.t)
+        body: list[cst.BaseStatement] = []
+        for node in a.body.kept:
+            changed = replace(node, new)
+            assert isinstance(changed, cst.BaseStatement)
+            body.append(changed)
+        returned = self.steps.returned()
+        if returned:
+            body.append(self.t.statement(f"return {', '.join(returned)}"))
+        loop = a.loop_item
+        lead = [*self.loop_lead, *comments(loop.lead), *strip_blank(lead_of(loop.node))]
+        params = ", ".join(a.body.parameters)
+        return self.t.block(
+            f"@{self.names.variables}.tower\ndef {self.names.tower}({params}):",
+            body,
+            spaced(lead, self.depth),
+        )
+
+    def _after(self) -> list[cst.BaseStatement]:
+        a = self.a
+        rewriter = RunRewriter(a, self.t, self.names, self.steps)
+        made: list[cst.BaseStatement] = []
+        carry: list[cst.EmptyLine] = []
+        created = False
+        for index, item in enumerate(a.after):
+            carry.extend(comments(item.lead))
+            if item.kind in IN_GRAPH:
+                if id(item) not in self.steps.commented and item.kind is not Kind.OP:
+                    if not self._dead(item):
+                        raise refuse(
+                            "TM211", a.file, item.node,
+                            "this part of the graph is never fetched by a `sess.run`",
+                        )  # fmt: skip
+                continue
+            if item.kind in _OBJECTS:
+                continue
+            if item.kind in _GONE or self._only_machinery(item):
+                self.removed_items.append(item)
+                continue
+            if item.kind is Kind.COORDINATOR and not rewriter.keep_coordinator:
+                self.removed_items.append(item)
+                continue
+            if not created and self._needs_variables(item):
+                created = True
+                made.extend(self._create())
+            node = self._after_node(index, item, rewriter)
+            if node is None:
+                self.removed_items.append(item)
+                continue
+            if carry:
+                node = with_lead(node, [*spaced(carry), *strip_blank(lead_of(node))])
+                carry = []
+            made.append(node)
+            made.extend(self._extra)
+            self._extra = []
+        if made:
+            # What follows the steps starts after a blank line.
+            made[0] = with_lead(made[0], spaced(lead_of(made[0]), self.depth))
+        return made
+
+    def _dead(self, item: Item) -> bool:
+        """A graph statement nobody fetches and that has no effect: an alias or an unused tensor."""
+        return item.kind is Kind.OP
+
+    def _only_machinery(self, item: Item) -> bool:
+        """A change of a session's configuration, a `sess.close()`, and nothing else."""
+        touched = [
+            n for n in item.changes if self.a.kinds.of_name(n) in (Kind.CONFIG, Kind.SESSION)
+        ]
+        if not touched or run_calls(item.node, self.a.kinds):
+            return False
+        if small(item.node) is None or set(item.changes) != set(touched):
+            raise refuse(
+                "TM211",
+                self.a.file,
+                item.node,
+                f"`{touched[0]}` is changed in the middle of other statements",
+            )
+        return True
+
+    def _needs_variables(self, item: Item) -> bool:
+        if item.kind is Kind.SAVER:
+            return True
+        return any(self.a.file.tf(c.func) in _LISTS for c in calls(item.node))
+
+    def _create(self) -> list[cst.BaseStatement]:
+        """`tm.create_variables(step, *specs)` for every step that trains."""
+        made: list[cst.BaseStatement] = []
+        for step in self.steps.steps:
+            if not step.trains:
+                continue
+            specs: list[str] = []
+            piped = False
+            for item in step.fed:
+                if item.source in self.a.placeholders:
+                    specs.append(item.source)
+                elif not piped:
+                    piped = True
+                    specs.append(f"*{self.names.batches}.element_spec")
+            inside = ", ".join([step.name, *specs])
+            made.append(self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0)))
+        return made
+
+    def _after_node(
+        self, index: int, item: Item, rewriter: RunRewriter
+    ) -> cst.BaseStatement | None:
+        a = self.a
+        found = assigned(item.node)
+        if item.kind is Kind.SAVER and found is not None:
+            value = saver(a, self.names, index, self.t)
+            if value is None:
+                raise refuse(
+                    "TM210", a.file, item.node, "which variables this saver holds is not understood"
+                )
+            text = self.steps.fit(f"{found[0][0]} = {value}", 0)
+            return self.t.statement(text, lead_of(item.node))
+        if item.kind is Kind.WRITER and found is not None and isinstance(found[1], cst.Call):
+            folder = argument(found[1], 0, "logdir")
+            if folder is None:
+                raise refuse("TM210", a.file, item.node, "a summary writer without a folder")
+            if len(found[1].args) > 1:
+                self.findings.append(
+                    note(
+                        "TM304",
+                        a.file,
+                        item.node,
+                        "the session's graph is not written to the event file",
+                    )
+                )
+            return self.t.statement(
+                f"{found[0][0]} = tm.summary_writer({code(folder)})", lead_of(item.node)
+            )
+        self._no_graph(item)
+        rewriter.moved = self._column(item.node) - self._base
+        changed = item.node.visit(rewriter)
+        if isinstance(changed, cst.FlattenSentinel):
+            # A dissolved `try`: its statements, in a row.
+            nodes = [n for n in changed if isinstance(n, cst.BaseStatement)]
+            self._extra = [shift(n, rewriter.moved + len(self.t.indent)) for n in nodes[1:]]
+            return shift(nodes[0], rewriter.moved + len(self.t.indent))
+        if not isinstance(changed, cst.BaseStatement):
+            return None
+        if isinstance(changed, cst.SimpleStatementLine) and not changed.body:
+            return None
+        return shift(changed, rewriter.moved)
+
+    def _no_graph(self, item: Item) -> None:
+        """What stays must not add to a graph: savers, summaries and assignments made on the fly."""
+        inside_runs = {id(c) for run in run_calls(item.node, self.a.kinds) for c in calls(run)}
+        for call in calls(item.node):
+            name = self.a.file.tf(call.func)
+            if name is None or id(call) in inside_runs or not builds_graph(name):
+                continue
+            if name in _LISTS or self.a.kinds.of(call) is Kind.COORDINATOR:
+                continue
+            raise refuse(
+                "TM210",
+                self.a.file,
+                call,
+                f"`{code(call.func)}` stands among the statements of the session loop",
+            )
+
+    # -- findings
+
+    def _notes(self) -> None:
+        a = self.a
+        for run in a.runs:
+            last = [
+                f for f in run.fetches
+                if a.kinds.of_name(f) is Kind.TOWER and f not in a.body.firsts
+            ]  # fmt: skip
+            if last:
+                self.findings.append(
+                    note(
+                        "TM301",
+                        a.file,
+                        run.call,
+                        f"{', '.join(f'`{n}`' for n in last)} is the value of the last tower, as it was",
+                    )  # fmt: skip
+                )
+            if len(run.trains) > 1:
+                self.findings.append(
+                    note(
+                        "TM309",
+                        a.file,
+                        run.call,
+                        f"{len(run.trains)} updates in one run had no fixed order; the gradients of all now come "
+                        "first, then the updates in the order of the source",
+                    )
+                )
+        if len(a.stages) > 1:
+            for stage in a.stages:
+                if stage.compute.var_list is None and stage.none_policy == "crash":
+                    self.findings.append(
+                        note(
+                            "TM303",
+                            a.file,
+                            stage.compute.call,
+                            f"`{code(stage.compute.loss)}` may leave variables without gradients; the averaging "
+                            "would crash on None, the rewrite gives zeros",
+                        )  # fmt: skip
+                    )
+        if "reuse_variables" in a.body.sharing and not self._outer_scope():
+            self.findings.append(
+                note(
+                    "TM308",
+                    a.file,
+                    a.candidate.loop,
+                    "reuse_variables() with no outer variable_scope: the original fails on TensorFlow 1.15",
+                )  # fmt: skip
+            )
+
+    def _outer_scope(self) -> bool:
+        scope = self.a.candidate.function or self.a.file.module
+        return any(
+            self.a.file.tf(c.func) == "tf.variable_scope"
+            and c.args
+            and isinstance(c.args[0].value, cst.Call)
+            and self.a.file.tf(c.args[0].value.func) == "tf.get_variable_scope"
+            for c in calls(scope)
+        )
+
+
+def _only_docstring(made: Sequence[cst.BaseStatement]) -> bool:
+    return len(made) == 1 and code(made[0]).startswith(('"', "'"))

@@ -1,0 +1,422 @@
+"""The session loop: `sess.run` becomes a call of a step, savers and writers their eager forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import libcst as cst
+
+from towermigrate.emit.expressions import variable_lists
+from towermigrate.emit.steps import Names, Step, StepBuilder
+from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
+from towermigrate.recognize.assemble import Analysis, Run
+from towermigrate.recognize.body import Input
+from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import Item, bare_call, is_run
+from towermigrate.recognize.syntax import (
+    argument,
+    assigned,
+    calls,
+    code,
+    elements,
+    reads,
+    statements,
+)
+
+
+class RunRewriter(cst.CSTTransformer):
+    """Rewrites the statements that stay: run sites, savers, writers, variable lists."""
+
+    def __init__(
+        self, analysis: Analysis, templates: Templates, names: Names, steps: StepBuilder
+    ) -> None:
+        self.a = analysis
+        self.t = templates
+        self.names = names
+        self.steps = steps
+        self.runs = {id(r.call): r for r in analysis.runs}
+        self.moved = 0
+        self.column = 10**6  # of the statement being rewritten; none yet
+        self.taken_over: set[int] = set()
+        self.fed_by_name: dict[str, str] = {}
+        for run in analysis.runs:
+            # Known before the walk: the dict stands in front of the runs that it is fed to.
+            if id(run) in steps.of_run:
+                self.step_call(run)
+        self.keep_coordinator = coordinator_matters(analysis)
+        self.dicts = {id(node): name for name, node in analysis.feed_dicts.items()}
+        self._lists: Callable[[cst.CSTNode], cst.CSTNode | None] = variable_lists(
+            analysis.file, templates, names.variables
+        )
+
+    # -- run sites
+
+    def step_call(self, run: Run) -> str:
+        """`train_step(*tm.shard_batch(x, y, specs=(X, Y)))` for one run site."""
+        step = self.steps.of_run[id(run)]
+        arguments = self._arguments(step, run)
+        line = f"{step.name}({', '.join(arguments)})"
+        where = self.a.file.span(run.call)
+        # What stands before the call on its line once it has moved, and what closes it after.
+        values = self._values(run)
+        closing = "" if not values else ".numpy()" if len(values) == 1 else "tm.as_numpy()"
+        room = 100 - where.column + self.moved - len(closing)
+        pad = " " * (4 + max(0, self._indent(run) + self.moved - self.column))
+        if len(line) <= room or len(arguments) != 1 or "(" not in arguments[0]:
+            return call_text(step.name, ", ".join(arguments), room)
+        function, _, inside = arguments[0].partition("(")
+        if len(inside) > 94 - self._indent(run):
+            # The values on one line, how they are dealt out on the next.
+            fed, _, rest = inside.partition(", specs=")
+            fed, size, rows = fed.partition(", batch_size=")
+            inside = f"{fed},\n{pad}{size[2:]}{rows}{', ' if size else ''}specs={rest}"
+        return f"{step.name}({function}(\n{pad}{inside})"
+
+    def _arguments(self, step: Step, run: Run) -> list[str]:
+        if run.feed_name is not None:
+            fed = self._feed_value(step, run)
+            known = self.fed_by_name.setdefault(run.feed_name, fed)
+            if known != fed or any(i.source not in self.a.placeholders for i in step.fed):
+                raise refuse(
+                    "TM209",
+                    self.a.file,
+                    run.call,
+                    f"`{run.feed_name}` is fed to runs that take different inputs",
+                )
+            return [f"*{run.feed_name}"]
+        return self._groups(step, run)
+
+    def _feed_value(self, step: Step, run: Run) -> str:
+        """What a named feed_dict becomes: the per-replica values in the order the steps take them."""
+        groups = self._groups(step, run)
+        if len(groups) == 1:
+            return groups[0].removeprefix("*")
+        return f"({', '.join(groups)})"
+
+    def _groups(self, step: Step, run: Run) -> list[str]:
+        made: list[str] = []
+        group: list[Input] = []
+
+        def flush() -> None:
+            if group:
+                made.append(self._group(list(group), run))
+                group.clear()
+
+        order = [i.source for i in step.fed if i.source in run.feeds]
+        if order != [n for n in run.feeds if n in order]:
+            # The values are evaluated in another order than the dict's: that must not matter.
+            drawn = [n for n, v in run.feeds.items() if calls(v)]
+            if len(drawn) > 1:
+                raise refuse(
+                    "TM209",
+                    self.a.file,
+                    run.call,
+                    f"`{', '.join(drawn)}` are fed with calls, in another order than the towers take them",
+                )
+        for item in step.fed:
+            if group and self._group_key(group[-1]) != self._group_key(item):
+                flush()
+            group.append(item)
+        flush()
+        if sum(1 for m in made if "next(" in m) > 1:
+            raise refuse(
+                "TM208", self.a.file, run.call, "inputs of the pipeline and fed inputs alternate"
+            )
+        return made
+
+    def _group_key(self, item: Input) -> tuple[str, str | None]:
+        if item.source not in self.a.placeholders:
+            return ("pipeline", None)
+        return (item.kind, item.size)
+
+    def _group(self, group: list[Input], run: Run) -> str:
+        first = group[0]
+        if first.source not in self.a.placeholders:
+            if all(i.kind == "split" for i in group):
+                return f"*tm.shard_batch(*next({self.names.batches}))"
+            return f"*next({self.names.batches})"
+        values = ", ".join(code(run.feeds[i.source]) for i in group)
+        specs = "(" + ", ".join(i.source for i in group) + ("," if len(group) == 1 else "") + ")"
+        if first.kind == "same":
+            return f"*tm.same_batch({values}, specs={specs})"
+        size = f", batch_size={first.size}" if first.kind == "slice" else ""
+        return f"*tm.shard_batch({values}{size}, specs={specs})"
+
+    def _indent(self, run: Run) -> int:
+        """The column at which the line of a run will start."""
+        line = self.a.file.text.splitlines()[self.a.file.line(run.call) - 1]
+        return max(0, len(line) - len(line.lstrip()) - self.moved)
+
+    def _values(self, run: Run) -> list[str]:
+        return [f for f in run.fetches if self.a.kinds.of_name(f) not in OPS]
+
+    def _as_expression(self, run: Run) -> cst.BaseExpression:
+        """A run whose result is used in place: the shape of what `sess.run` gave is kept."""
+        values = self._values(run)
+        if id(run) not in self.steps.of_run:
+            read = [f"{name}.numpy()" for name in run.fetches]
+            return self.t.expression(read[0] if run.single else f"[{', '.join(read)}]")
+        call = self.step_call(run)
+        if run.single:
+            return self.t.expression(f"{call}.numpy()" if values else call)
+        if not values:
+            return self.t.expression(f"[{call}{', None' * (len(run.fetches) - 1)}]")
+        if len(values) == len(run.fetches) > 1:
+            return self.t.expression(f"list(tm.as_numpy({call}))")
+        if len(run.fetches) == 1:
+            return self.t.expression(f"[{call}.numpy()]")
+        raise refuse(
+            "TM209", self.a.file, run.call,
+            "the list that this sess.run gives holds updates and values and is not taken apart in place",
+        )  # fmt: skip
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
+        if id(original_node) in self.taken_over:
+            return updated_node
+        run = self.runs.get(id(original_node))
+        if run is not None:
+            return self._as_expression(run)
+        made = self._service(original_node, updated_node)
+        if made is not None:
+            return made
+        changed = self._lists(original_node)
+        if isinstance(changed, cst.BaseExpression):
+            return changed
+        return updated_node
+
+    def leave_BinaryOperation(
+        self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
+    ) -> cst.BaseExpression:
+        changed = self._lists(original_node)
+        return changed if isinstance(changed, cst.BaseExpression) else updated_node
+
+    def visit_Expr(self, node: cst.Expr) -> None:
+        self.taken_over.add(id(node.value))
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        run = self.runs.get(id(node.value))
+        if run is None or len(node.targets) != 1 or id(run) not in self.steps.of_run:
+            return
+        items = elements(node.targets[0].target)
+        if items is not None and not run.single and len(items) == len(run.fetches):
+            self.taken_over.add(id(node.value))
+
+    def leave_Expr(
+        self, original_node: cst.Expr, updated_node: cst.Expr
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        value = original_node.value
+        if isinstance(value, cst.Call):
+            run = self.runs.get(id(value))
+            if run is not None and id(run) in self.steps.of_run:
+                return cst.Expr(self.t.expression(self.step_call(run)))
+            if is_run(value, self.a.kinds):
+                # What is left of runs here are initialisers; variables exist already.
+                return cst.RemoveFromParent()
+            made = self._service(value, updated_node.value)
+            if made is not None:
+                return updated_node.with_changes(value=made)
+        return updated_node
+
+    def leave_Assign(
+        self, original_node: cst.Assign, updated_node: cst.Assign
+    ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
+        value = original_node.value
+        fed = self.fed_by_name.get(self.dicts.get(id(original_node), ""))
+        if fed is not None:
+            return updated_node.with_changes(value=self.t.expression(fed))
+        run = self.runs.get(id(value)) if isinstance(value, cst.Call) else None
+        if run is None or id(run) not in self.steps.of_run:
+            return updated_node
+        call = self.step_call(run)
+        values = self._values(run)
+        if len(original_node.targets) == 1:
+            target = original_node.targets[0].target
+            items = elements(target)
+            if items is not None and not run.single and len(items) == len(run.fetches):
+                return self._taken_apart(run, items, call, updated_node)
+            if run.single and not values and isinstance(target, cst.Name):
+                if self._ignored(target):
+                    return cst.Expr(self.t.expression(call))
+        return updated_node
+
+    def _ignored(self, node: cst.CSTNode) -> bool:
+        """A target that nobody reads: `_`, `__`."""
+        return isinstance(node, cst.Name) and set(node.value) == {"_"}
+
+    def _taken_apart(
+        self, run: Run, items: list[cst.BaseExpression], call: str, updated: cst.Assign
+    ) -> cst.BaseSmallStatement:
+        pairs = list(zip(items, run.fetches, strict=True))
+        kept: list[cst.BaseExpression] = []
+        for target, fetch in pairs:
+            if self.a.kinds.of_name(fetch) not in OPS:
+                kept.append(target)
+            elif not self._ignored(target) and self._read(target):
+                raise refuse(
+                    "TM209", self.a.file, run.call,
+                    f"`{code(target)}` holds the None that an update gives, and is read",
+                )  # fmt: skip
+        if not kept:
+            return cst.Expr(self.t.expression(call))
+        if len(kept) == 1:
+            return updated.with_changes(
+                targets=[updated.targets[0].with_changes(target=kept[0])],
+                value=self.t.expression(f"{call}.numpy()"),
+            )
+        target = self.t.expression(", ".join(code(k) for k in kept))
+        assert isinstance(target, cst.Tuple)
+        return updated.with_changes(
+            targets=[updated.targets[0].with_changes(target=target)],
+            value=self.t.expression(f"tm.as_numpy({call})"),
+        )
+
+    def _read(self, target: cst.CSTNode) -> bool:
+        return (
+            any(
+                set(reads(target)) & item.reads
+                for item in self.a.after
+                if isinstance(target, cst.Name)
+            )
+            and isinstance(target, cst.Name)
+            and not self._only_bound(target.value)
+        )
+
+    def _only_bound(self, name: str) -> bool:
+        return not any(name in item.reads for item in self.a.after)
+
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
+        self.column = self.a.file.span(node).column
+
+    # -- coordinators
+
+    def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.RemovalSentinel:
+        call = bare_call(original_node)
+        if call is not None and isinstance(call.func, cst.Attribute):
+            if self.a.kinds.of(call.func.value) is Kind.COORDINATOR:
+                method = call.func.attr.value
+                if not self.keep_coordinator:
+                    return cst.RemoveFromParent()
+                if method == "join":
+                    # The queue runners' threads belong to the input now, which ends them itself.
+                    inner = call.with_changes(args=[])
+                    return updated_node.with_changes(body=[cst.Expr(inner)])
+        if not updated_node.body:
+            return cst.RemoveFromParent()
+        return updated_node
+
+    def leave_Try(
+        self, original_node: cst.Try, updated_node: cst.Try
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        final = updated_node.finalbody
+        if final is None or code(final.body) not in ("", "pass"):
+            return updated_node
+        if updated_node.handlers or updated_node.orelse is not None:
+            return updated_node.with_changes(finalbody=None)
+        body = list(statements(updated_node.body))
+        body[0] = with_lead(body[0], [*lead_of(updated_node), *strip_blank(lead_of(body[0]))])
+        return cst.FlattenSentinel(body)
+
+    # -- services
+
+    def _service(
+        self, original: cst.Call, updated: cst.BaseExpression
+    ) -> cst.BaseExpression | None:
+        if not isinstance(original.func, cst.Attribute) or not isinstance(updated, cst.Call):
+            return None
+        receiver = self.a.kinds.of(original.func.value)
+        if receiver is Kind.SAVER and original.func.attr.value in ("save", "restore"):
+            session = argument(original, 0, "sess")
+            if session is None or self.a.kinds.of(session) is not Kind.SESSION:
+                raise refuse(
+                    "TM210",
+                    self.a.file,
+                    original,
+                    "a saver is called with something else than a session",
+                )
+            rest = [
+                a
+                for o, a in zip(original.args, updated.args, strict=True)
+                if o.value is not session
+            ]
+            return updated.with_changes(args=rest)
+        return None
+
+    def leave_IndentedBlock(
+        self, original_node: cst.IndentedBlock, updated_node: cst.IndentedBlock
+    ) -> cst.BaseSuite:
+        if not updated_node.body:
+            return updated_node.with_changes(body=[self.t.statement("pass")])
+        return updated_node
+
+
+def coordinator_matters(analysis: Analysis) -> bool:
+    """Whether a Coordinator does more than end the queue runners' threads.
+
+    `should_stop()` ends the author's loop, and `request_stop(error)` makes `join` raise it again.
+    """
+    for item in analysis.after:
+        for call in calls(item.node):
+            if isinstance(call.func, cst.Attribute):
+                if analysis.kinds.of(call.func.value) is Kind.COORDINATOR:
+                    method = call.func.attr.value
+                    if method == "should_stop" or method == "request_stop" and call.args:
+                        return True
+                    if method not in ("request_stop", "join"):
+                        return True
+    return False
+
+
+def saver(analysis: Analysis, names: Names, item_index: int, templates: Templates) -> str | None:
+    """The right-hand side for `tf.train.Saver(…)`, None where its variables are not understood."""
+    item = analysis.after[item_index]
+    found = assigned(item.node)
+    if found is None or not isinstance(found[1], cst.Call):
+        return None
+    call = found[1]
+    kinds = analysis.kinds
+    var_list = argument(call, 0, "var_list")
+    everything = var_list is None or (
+        isinstance(var_list, cst.Call)
+        and analysis.file.tf(var_list.func) in ("tf.global_variables", "tf.all_variables")
+        and not var_list.args
+    )
+    trainable = (
+        isinstance(var_list, cst.Call)
+        and analysis.file.tf(var_list.func) == "tf.trainable_variables"
+        and not var_list.args
+    )
+    if not everything and not trainable:
+        return None
+    parts = [names.variables if everything else f"{names.variables}.trainable()"]
+    if everything:
+        parts.extend(n for n, k in kinds.env.items() if k is Kind.VARIABLE)
+        earlier = analysis.after[:item_index]
+        optimizers = list(
+            dict.fromkeys(
+                code(s.compute.optimizer) for s in analysis.stages if s.apply_item in earlier
+            )
+        )
+        averages = [name for i in earlier if (name := _average_of(i)) is not None]
+        if optimizers:
+            parts.append(f"optimizers=[{', '.join(optimizers)}]")
+        if averages:
+            parts.append(f"averages=[{', '.join(dict.fromkeys(averages))}]")
+    for arg in call.args:
+        keyword = arg.keyword.value if arg.keyword else None
+        if keyword in ("max_to_keep", "keep_checkpoint_every_n_hours"):
+            parts.append(f"{keyword}={code(arg.value)}")
+        elif keyword not in (None, "var_list"):
+            return None
+    return f"tm.tf1_saver({', '.join(parts)})"
+
+
+def _average_of(item: Item) -> str | None:
+    """`ema` of a statement `op = ema.apply(…)`."""
+    found = assigned(item.node)
+    if item.kind is not Kind.EXTRA or found is None or not isinstance(found[1], cst.Call):
+        return None
+    func = found[1].func
+    return code(func.value) if isinstance(func, cst.Attribute) else None

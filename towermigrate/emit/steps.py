@@ -1,0 +1,444 @@
+"""The step functions: one for every distinct set of fetches and feeds of the program's `sess.run`s."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from towermigrate.emit.expressions import in_step, replace
+from towermigrate.emit.templates import (
+    Templates,
+    call_text,
+    lead_of,
+    spaced,
+    strip_blank,
+    with_lead,
+)
+from towermigrate.findings import Finding
+from towermigrate.recognize.assemble import Analysis, Run, StageParts, backward_slice
+from towermigrate.recognize.body import Compute, Input
+from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.refusal import note, refuse
+from towermigrate.recognize.scope import Item, comments
+from towermigrate.recognize.syntax import assigned, binds, code, reads
+
+
+@dataclass
+class Names:
+    """Names the rewrite brings in, chosen so that they collide with none of the author's."""
+
+    strategy: str
+    variables: str
+    tower: str
+    tower_input: str
+    batches: str
+
+
+@dataclass
+class Step:
+    """One step function: what it computes, in which order, and what it gives back."""
+
+    name: str
+    picked: list[Item]
+    wanted: list[str]
+    fed: list[Input]
+    trains: list[StageParts]
+    fetches: list[str]
+
+
+class StepBuilder:
+    """Plans the steps of a program and writes them."""
+
+    def __init__(self, analysis: Analysis, templates: Templates, names: Names) -> None:
+        self.a = analysis
+        self.t = templates
+        self.names = names
+        self.steps: list[Step] = []
+        self.of_run: dict[int, Step] = {}
+        self.commented: set[int] = set()
+        self.findings: list[Finding] = []
+        self._keys: dict[tuple[object, ...], Step] = {}
+        self.taken: set[str] = set()
+
+    # -- planning
+
+    def plan(self, taken: set[str]) -> None:
+        self.taken = taken
+        for run in self.a.runs:
+            self._plan_run(run)
+
+    def _plan_run(self, run: Run) -> None:
+        a = self.a
+        if not run.feeds and all(a.kinds.of_name(f) is Kind.VARIABLE for f in run.fetches):
+            # Variables alone are read where they are; no step, no draw of the inputs.
+            return
+        fed_names = set(run.feeds)
+        known = {i.source for i in a.body.inputs}
+        for name in run.feeds:
+            if name not in known:
+                raise refuse(
+                    "TM209",
+                    a.file,
+                    run.call,
+                    f"`{name}` is fed, and the towers do not read it as an input",
+                )
+        fed = [i for i in a.body.inputs if i.source not in a.placeholders or i.source in fed_names]
+        picked = self._slice(run.fetches)
+        fetches = [f for f in run.fetches if a.kinds.of_name(f) not in OPS]
+        key = (
+            tuple(id(i) for i in picked), tuple(run.fetches), run.single, tuple(id(i) for i in fed)
+        )  # fmt: skip
+        step = self._keys.get(key)
+        if step is None:
+            wanted = self._wanted(picked, fetches)
+            trains = [s for s in a.stages if s.apply_item in picked]
+            step = Step(self._name(run, trains), picked, wanted, fed, trains, list(run.fetches))
+            self._keys[key] = step
+            self.steps.append(step)
+        self.of_run[id(run)] = step
+
+    def _slice(self, fetches: Sequence[str]) -> list[Item]:
+        """Graph statements the fetches need: those after the loop, then what they need of the loop."""
+        a = self.a
+        picked = backward_slice(a.after, set(fetches))
+        needed = set(fetches)
+        for item in picked:
+            needed |= item.reads
+        for item in picked:
+            for compute in self._computes(item):
+                needed |= set(reads(compute.loss))
+                if compute.var_list is not None:
+                    needed |= set(reads(compute.var_list))
+        lists = {n for n in needed if a.kinds.of_name(n) is Kind.TOWER_LIST}
+        averaged_lists = {c.list_name for c in a.body.computes}
+        for name in (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists):
+            raise refuse(
+                "TM203", a.file, a.candidate.loop,
+                f"`{name}`, a list over the towers, is used other than by averaging gradients",
+            )  # fmt: skip
+        for item in picked:
+            for name in item.reads:
+                if a.kinds.of_name(name) in (Kind.PLACEHOLDER, Kind.PIPELINE, Kind.SPLITS):
+                    raise refuse(
+                        "TM211",
+                        a.file,
+                        item.node,
+                        f"the input `{name}` is read behind the towers",
+                    )
+        early = backward_slice(a.body.step_items, needed)
+        return self._ordered(early + picked)
+
+    def _computes(self, item: Item) -> list[Compute]:
+        return [s.compute for s in self.a.stages if s.average_item is item]
+
+    def _ordered(self, picked: list[Item]) -> list[Item]:
+        """Moving averages without a fixed order go before the update (measured order of the original)."""
+        updates = [i for i, item in enumerate(picked) if item.kind is Kind.APPLY]
+        if not updates:
+            return picked
+        early = [
+            item for i, item in enumerate(picked)
+            if item.kind is Kind.EXTRA and i > updates[0] and not self._after_update(item)
+        ]  # fmt: skip
+        for item in early:
+            found = note(
+                "TM302", self.a.file, item.node,
+                "the moving average and the update had no fixed order; the average now comes first",
+            )  # fmt: skip
+            if found not in self.findings:
+                self.findings.append(found)
+        rest = [item for item in picked if item not in early]
+        first = next(i for i, item in enumerate(rest) if item.kind is Kind.APPLY)
+        return [*rest[:first], *early, *rest[first:]]
+
+    def _after_update(self, item: Item) -> bool:
+        return any(self.a.kinds.of_name(n) in OPS for n in item.ordered_after)
+
+    def _wanted(self, picked: list[Item], fetches: list[str]) -> list[str]:
+        """Values of the tower that a step reads, in the order the tower makes them."""
+        a = self.a
+        used = set(fetches)
+        for item in picked:
+            used |= item.reads
+            for compute in self._computes(item):
+                used |= set(reads(compute.loss))
+        rebound: set[str] = set()
+        for item in picked:
+            rebound |= item.binds
+        order: list[str] = []
+        for node in a.body.kept:
+            for name in binds(node):
+                if name not in order:
+                    order.append(name)
+        return [
+            n for n in order
+            if n in used and (n not in rebound or n in self._read_first(picked, n, fetches))
+        ]  # fmt: skip
+
+    def _read_first(self, picked: list[Item], name: str, fetches: list[str]) -> set[str]:
+        """`{name}` if the step reads the tower's value of it before binding the name anew."""
+        for item in picked:
+            loss_reads: set[str] = set()
+            for compute in self._computes(item):
+                loss_reads |= set(reads(compute.loss))
+            if name in loss_reads or name in item.reads and name not in item.binds:
+                return {name}
+            if name in item.binds:
+                return {name} if name in item.reads and item.kind is not Kind.AVERAGED else set()
+        return set()
+
+    def _name(self, run: Run, trains: list[StageParts]) -> str:
+        ops = [f for f in run.fetches if self.a.kinds.of_name(f) in OPS]
+        source = ops if trains and ops else list(run.fetches)
+        parts = [p.removesuffix("_op").removesuffix("_step").strip("_") for p in source]
+        base = "_".join(dict.fromkeys(p for p in parts if p)) or "fetch"
+        candidates = [base + "_step"]
+        # An update that is named for what it does is a good name for its step.
+        if trains and len(ops) == 1 and not ops[0].endswith("_op"):
+            candidates.insert(0, ops[0])
+        if trains and len(run.fetches) > len(ops):
+            rest = [f.removesuffix("_op").strip("_") for f in run.fetches if f not in ops]
+            candidates.append(base + "_with_" + "_and_".join(rest) + "_step")
+        for candidate in [*candidates, *(f"{base}_step_{n}" for n in range(2, 99))]:
+            if candidate not in self.taken:
+                self.taken.add(candidate)
+                return candidate
+        raise AssertionError("no free name for a step")
+
+    def returned(self) -> list[str]:
+        """What the tower function returns: everything some step wants, in order."""
+        order: list[str] = []
+        for node in self.a.body.kept:
+            for name in binds(node):
+                if name not in order and any(name in s.wanted for s in self.steps):
+                    order.append(name)
+        return order
+
+    # -- writing
+
+    def write(self) -> list[cst.BaseStatement]:
+        returned = self.returned()
+        return [self._function(step, returned) for step in self.steps]
+
+    def _lead(self, item: Item) -> list[cst.EmptyLine]:
+        """A statement's own comments, the first time it is written."""
+        if id(item) in self.commented:
+            return []
+        self.commented.add(id(item))
+        return [*comments(item.lead), *lead_of(item.node)]
+
+    def _function(self, step: Step, returned: list[str]) -> cst.BaseStatement:
+        tower = self.names.tower
+        params = [n for i in step.fed for n in i.names]
+        lead: list[cst.EmptyLine] = []
+        for item in step.picked:
+            if item.kind is Kind.OP:
+                lead.extend(strip_blank(self._lead(item)))
+        values = [f for f in step.fetches if self.a.kinds.of_name(f) not in OPS]
+        inner: list[cst.BaseStatement] = []
+        whole = self._plain(step, values)
+        if not whole:
+            inner = self._inner(step, returned, values)
+        args = "(" + ", ".join(params) + ("," if len(params) == 1 else "") + ")"
+        called = tower if whole else self.inner
+        run = f"{self.names.strategy}.run({called}, args={args})"
+        outer: list[cst.BaseStatement] = []
+        if inner:
+            outer.append(self.t.block(f"def {self.inner}({', '.join(params)}):", inner))
+        outer.extend(self._results(step, values, run, whole, returned))
+        depth = 2 if self.a.candidate.function is None else 1
+        return self.t.block(
+            f"@{self.tf}.function(autograph=False)\ndef {step.name}({', '.join(params)}):",
+            outer,
+            spaced(lead, depth),
+        )
+
+    @property
+    def tf(self) -> str:
+        for name, origin in self.a.file.imports.items():
+            if origin == "tensorflow":
+                return name
+        return "tf"
+
+    def _plain(self, step: Step, values: list[str]) -> bool:
+        """A step that only looks at values of the tower, with every input fed, runs the tower itself."""
+        return (
+            not step.picked
+            and len(step.fed) == len(self.a.body.inputs)
+            and all(self.a.kinds.of_name(v) is Kind.TOWER for v in values)
+        )
+
+    def _results(
+        self, step: Step, values: list[str], run: str, whole: bool, returned: list[str]
+    ) -> list[cst.BaseStatement]:
+        if not values:
+            return [self.t.statement(run)]
+        pick = {v: self._picker(v) for v in values}
+        if whole and returned != values:
+            if len(returned) == 1:
+                return [self.t.statement(f"return {pick[values[0]]}({run})")]
+            targets = ", ".join(r if r in values else "_" for r in returned)
+            made = [self.t.statement(f"{targets} = {run}")]
+            gives = ", ".join(f"{pick[v]}({v})" for v in values)
+            return [*made, self.t.statement(f"return {gives}")]
+        if len(set(pick.values())) == 1:
+            return [self.t.statement(f"return {pick[values[0]]}({run})")]
+        made = [self.t.statement(f"{', '.join(values)} = {run}")]
+        gives = ", ".join(f"{pick[v]}({v})" for v in values)
+        return [*made, self.t.statement(f"return {gives}")]
+
+    def _picker(self, name: str) -> str:
+        """Which tower a fetched value is read from: the first where only the first one had it."""
+        body = self.a.body
+        used = {name} & body.bound
+        for item in backward_slice(self.a.after, {name}):
+            used |= item.reads & body.bound
+        if used & body.firsts:
+            if used - body.firsts:
+                raise refuse(
+                    "TM214",
+                    self.a.file,
+                    self.a.candidate.loop,
+                    f"`{name}` mixes values of the first and of the last tower",
+                )
+            return "tm.first_tower"
+        return "tm.last_tower"
+
+    def _inner(self, step: Step, returned: list[str], values: list[str]) -> list[cst.BaseStatement]:
+        body: list[cst.BaseStatement] = []
+        if step.wanted or step.trains or not step.picked:
+            args = ", ".join(
+                name if item in step.fed else f"tm.unfed({item.source})"
+                for item in self.a.body.inputs
+                for name in item.names
+            )
+            call = f"{self.names.tower}({args})"
+            if returned:
+                targets = ", ".join(r if r in step.wanted else "_" for r in returned)
+                call = f"{targets} = {call}"
+            body.append(self.t.statement(call))
+        for item in step.picked:
+            made = self._item(step, item)
+            if made and len(body) == 1:
+                made[0] = with_lead(made[0], strip_blank(lead_of(made[0])))
+            body.extend(made)
+        if values:
+            gives = ", ".join(self._value(v) for v in values)
+            body.append(self.t.statement(f"return {gives}"))
+        return body
+
+    def _value(self, name: str) -> str:
+        if self.a.kinds.of_name(name) is Kind.VARIABLE:
+            return f"{self.tf}.identity({name})"
+        return name
+
+    def _item(self, step: Step, item: Item) -> list[cst.BaseStatement]:
+        if item.kind is Kind.OP:
+            return []
+        found = assigned(item.node)
+        if found is not None and isinstance(found[1], cst.Name):
+            if self.a.kinds.of_name(found[1].value) in OPS:
+                return []
+        new = in_step(self.a, self.t, self.names.variables)
+        stages = [s for s in self.a.stages if item in (s.average_item, s.apply_item)]
+        if not stages:
+            if item.kind is Kind.EXTRA and found is not None:
+                return [self._expression_of(item, replace(found[1], new))]
+            node = replace(item.node, new)
+            assert isinstance(node, cst.BaseStatement)
+            return [with_lead(node, self._lead(item))]
+        stage = stages[0]
+        share = self._is_share(step, stage)
+        made: list[cst.BaseStatement] = []
+        if item is stage.average_item:
+            name = self.gradients_name(stage)
+            text = f"{name} = {self._gradients(stage, share)}"
+            made.append(self.t.statement(self.fit(text), self._gradient_lead(stage, item)))
+        if item is stage.apply_item and stage in step.trains:
+            made.append(self._apply(stage, share, item))
+        return made
+
+    def gradients_name(self, stage: StageParts) -> str:
+        """For gradients the author averaged inside the call that applies them."""
+        return stage.averaged or stage.compute.target or "grads"
+
+    @property
+    def inner(self) -> str:
+        """The name of the function that runs on every replica; nothing in it may mean another `step`."""
+        used: set[str] = set()
+        for step in self.steps:
+            used |= set(step.wanted) | {n for i in step.fed for n in i.names}
+            for item in step.picked:
+                used |= item.reads | item.binds
+        return "replica_step" if "step" in used else "step"
+
+    def fit(self, text: str, depth: int = 2) -> str:
+        """A new line, its call's arguments on a line of their own where it would be too long."""
+        column = self.a.file.span(self.a.candidate.block[0]).column + depth * len(self.t.indent)
+        function, _, rest = text.partition("(")
+        return call_text(function, rest.removesuffix(")"), 100 - column)
+
+    def _expression_of(self, item: Item, value: cst.CSTNode) -> cst.BaseStatement:
+        """`op = call` as the bare call; what it gave was an operation, which has no use in a step."""
+        assert isinstance(value, cst.BaseExpression)
+        line = cst.SimpleStatementLine(body=[cst.Expr(value)])
+        if isinstance(item.node, cst.SimpleStatementLine):
+            line = line.with_changes(trailing_whitespace=item.node.trailing_whitespace)
+        return with_lead(line, self._lead(item))
+
+    def _gradient_lead(self, stage: StageParts, item: Item) -> list[cst.EmptyLine]:
+        lead = self._lead(item)
+        if id(stage.compute) not in self.commented:
+            self.commented.add(id(stage.compute))
+            own = list(stage.compute.lead)
+            blanks = [line for line in lead if line.comment is None][:1]
+            lead = [*blanks, *own, *strip_blank(lead)]
+        return lead
+
+    def _is_share(self, step: Step, stage: StageParts) -> bool:
+        """Whether nothing in the step reads the averaged gradients but the update."""
+        if stage.averaged is None:
+            return True
+        seen = False
+        for item in step.picked:
+            if item is stage.average_item:
+                seen = True
+            elif seen and stage.averaged in item.reads and item is not stage.apply_item:
+                return False
+        return stage in step.trains
+
+    def _gradients(self, stage: StageParts, share: bool) -> str:
+        new = in_step(self.a, self.t, self.names.variables)
+        optimizer = code(stage.compute.optimizer)
+        loss = code(stage.compute.loss)
+        if stage.compute.var_list is None:
+            variables = f"{self.names.variables}.trainable()"
+        else:
+            variables = code(replace(stage.compute.var_list, new))
+        none = ', none="skip"' if stage.none_policy in ("skip", "pass") else ""
+        # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
+        none += ', sparse="dense"' if self.a.sparse else ""
+        if share:
+            return f"tm.tower_gradients({optimizer}, {loss}, {variables}{none})"
+        return f"tm.average_gradients({optimizer}.compute_gradients({loss}, {variables}){none})"
+
+    def _apply(self, stage: StageParts, share: bool, item: Item) -> cst.BaseStatement:
+        new = in_step(self.a, self.t, self.names.variables)
+
+        def gradients(node: cst.CSTNode) -> cst.CSTNode | None:
+            return cst.Name(self.gradients_name(stage)) if node is stage.average else new(node)
+
+        call = replace(stage.apply, gradients)
+        assert isinstance(call, cst.Call)
+        if not share:
+            optimizer = cst.Arg(
+                stage.compute.optimizer, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+            )
+            kept = [a for a in call.args if a.keyword is None or a.keyword.value != "name"]
+            kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)
+            call = call.with_changes(
+                func=self.t.expression("tm.apply_averaged"), args=[optimizer, *kept]
+            )
+        return self._expression_of(item, call)

@@ -1,0 +1,230 @@
+"""The rules: what a finding means, why it matters and what to do, each with an example."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Severity = Literal["info", "warning", "error"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of the catalogue. `error` refuses a program, `warning` and `info` go beside a rewrite."""
+
+    id: str
+    title: str
+    severity: Severity
+    why: str
+    advice: str
+    example: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where a rule applies. `line` counts from 1, `column` from 0 in characters."""
+
+    rule: str
+    path: str
+    line: int
+    column: int
+    message: str
+
+    @property
+    def severity(self) -> Severity:
+        return RULES[self.rule].severity
+
+
+RULES: dict[str, Rule] = {}
+
+
+def _rule(id: str, title: str, severity: Severity, why: str, advice: str, example: str) -> None:
+    RULES[id] = Rule(id, title, severity, why, advice, example)
+
+
+_rule(
+    "TM201", "The tower loop has a form that is not understood", "error",
+    "A rewrite must know that each pass of the loop is one tower, numbered from 0.",
+    "Write the loop as `for i in range(num_gpus):` or `for i, device in enumerate(devices):`, directly in the "
+    "function that builds the graph.",
+    "for device, part in zip(devices, parts):\n    with tf.device(device):\n        ...",
+)  # fmt: skip
+_rule(
+    "TM202", "No gradients are computed per tower", "error",
+    "The stage is `compute_gradients` in every tower, appended to one list. Other ways (`tf.gradients`, "
+    "`minimize` on the mean of losses, a second loop) are not rewritten yet.",
+    "Call `grads = opt.compute_gradients(loss)` in the loop and append `grads` to a list.",
+    "losses.append(tower_loss(x))\n...\ntrain_op = opt.minimize(tf.reduce_mean(losses))",
+)  # fmt: skip
+_rule(
+    "TM203", "The averaging is not understood", "error",
+    "A sum, a weighted mean or a mean over some towers trains differently from a mean, so only a function "
+    "that is plainly the mean over the towers is replaced.",
+    "Use the classic `average_gradients(tower_grads)`: zip, stack, `tf.reduce_mean(…, 0)`, first tower's "
+    "variable.",
+    "grad = tf.add_n(grads)  # a sum, not a mean",
+)  # fmt: skip
+_rule(
+    "TM204", "The averaged gradients are not applied in an understood way", "error",
+    "Every stage ends in one `apply_gradients` of its own averaged gradients by its own optimizer.",
+    "Bind the average and the update to names: `grads = average_gradients(tower_grads)`, "
+    "`train_op = opt.apply_gradients(grads)`.",
+    "opt.apply_gradients(clip(average_gradients(tower_grads)))",
+)  # fmt: skip
+_rule(
+    "TM205", "Graph and session are in different places", "error",
+    "The loop style turns `sess.run` into calls of step functions that must see the towers. Where another "
+    "function or file runs the graph, only the session style would do, which is not there yet.",
+    "Move the training loop into the function that builds the towers, or wait for the session style.",
+    "def build():\n    ...\n    return train_op\n\nsess.run(build())",
+)  # fmt: skip
+_rule(
+    "TM206", "A tower leaves values outside itself", "error",
+    "A tower function is traced several times for one program. What it appends or stores outside itself would "
+    "be there several times over.",
+    "Return the value from the tower; collect it after the loop.",
+    "for i in range(num_gpus):\n    self.loss = tower_loss(x)",
+)  # fmt: skip
+_rule(
+    "TM207", "Batch-norm updates are run by hand", "error",
+    "Which tower's UPDATE_OPS run decides the moving averages of the trained model. This is not rewritten yet.",
+    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to do it by hand.",
+    "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)",
+)  # fmt: skip
+_rule(
+    "TM208", "How the towers get their input is not understood", "error",
+    "What each tower is fed decides what is trained.",
+    "Use a slice `x[i * n:(i + 1) * n]` of a placeholder, `tf.split(x, num_gpus)[i]`, `queue.dequeue()`, "
+    "`iterator.get_next()`, or read the whole placeholder in every tower.",
+    "x = reader.read(files[i])",
+)  # fmt: skip
+_rule(
+    "TM209", "A `sess.run` is not understood", "error",
+    "Every fetch must be a name bound before, every feed a placeholder of the same function.",
+    "Bind what is fetched to names and write the feed_dict in the call.",
+    "sess.run(model.outputs[0], feed_dict=make_feed())",
+)  # fmt: skip
+_rule(
+    "TM210", "A value of the graph is used outside `sess.run`", "error",
+    "After the rewrite there is no graph: the value exists only inside a step.",
+    "Fetch the value with `sess.run`, or compute what is needed from variables.",
+    "print(loss.graph)",
+)  # fmt: skip
+_rule(
+    "TM211", "A statement of the tower loop is not understood", "error",
+    "Everything in the loop either stays in the tower or belongs to the machinery that goes.",
+    "Move the statement out of the loop, or into the function that builds a tower.",
+    "if use_clip:\n    tower_grads.append(clip(opt.compute_gradients(loss)))",
+)  # fmt: skip
+_rule(
+    "TM212", "The graph is run by a framework", "error",
+    "Supervisor, MonitoredTrainingSession and Estimator run hooks between steps that have no place in a "
+    "plain loop. This is not rewritten yet.",
+    "Run the graph with a plain `tf.Session`.",
+    "with tf.train.MonitoredTrainingSession() as sess:\n    sess.run(train_op)",
+)  # fmt: skip
+_rule(
+    "TM213", "The rewritten program did not pass its own check", "error",
+    "Every output is parsed again and must read only names that it binds. One that does not is not written.",
+    "This is a limit of towermigrate. Please report the program's form.",
+    "NameError in waiting: `batch_queue` is read after it was taken away",
+)  # fmt: skip
+_rule(
+    "TM214", "The towers are not copies of each other", "error",
+    "Data parallel training runs the same function on every replica. Towers that play different roles are "
+    "another program.",
+    "Keep this program as it is, or give each role its own step.",
+    "if i == 0:\n    loss = critic_loss(x)\nelse:\n    loss = penalty(x)",
+)  # fmt: skip
+_rule(
+    "TM217", "A tensor is made once and shared by the towers", "error",
+    "Made before the loop, the tensor has one value a run for all towers. Made in every tower, a random one "
+    "would differ.",
+    "Make it in the tower if every tower may have its own, or feed it.",
+    "noise = tf.random_normal([batch, 100])\nfor i in range(num_gpus):\n    loss = tower(noise)",
+)  # fmt: skip
+_rule(
+    "TM218", "The towers do not share their variables", "error",
+    "Without reuse every tower has variables of its own, and only the first tower's are updated. Replicas "
+    "share: the rewrite would train something else.",
+    "Share the variables: `tf.get_variable_scope().reuse_variables()`, `reuse=i > 0` or `tf.AUTO_REUSE`.",
+    "for i in range(n):\n    with tf.device('/gpu:%d' % i):\n        w = tf.Variable(0.0)",
+)  # fmt: skip
+_rule(
+    "TM219", "A tower reads a collection without a scope", "error",
+    "All towers of a TF1 graph share its collections: the second tower also sees what the first put there. "
+    "A replica sees its own only.",
+    "Read the collection with the tower's name scope: `tf.get_collection('losses', scope)`.",
+    "loss = tf.add_n(tf.get_collection('losses'))",
+)  # fmt: skip
+_rule(
+    "TM220", "A tower has an effect of its own", "error",
+    "TF1 runs an assignment only when something fetched needs it; a traced step runs it always, and once per "
+    "replica.",
+    "Return the value and assign it after the towers.",
+    "update = tf.assign(state, new_state)",
+)  # fmt: skip
+_rule(
+    "TM301", "The value read is the last tower's", "info",
+    "A name bound in the loop and fetched after it is the last tower's value, not the mean. The rewrite keeps "
+    "that: `tm.last_tower`.",
+    "Use `tm.mean_over_towers` if the mean is what you want to see.",
+    "_, loss_value = sess.run([train_op, loss])",
+)  # fmt: skip
+_rule(
+    "TM302", "The moving average and the update had no fixed order", "warning",
+    "Both hang on one `tf.group` with no dependency: TensorFlow may run either first. Measured, the average came "
+    "first in 10 of 10 steps; the rewrite fixes that order.",
+    "Nothing, or move the average behind the update if you mean that.",
+    "train_op = tf.group(apply_gradient_op, variables_averages_op)",
+)  # fmt: skip
+_rule(
+    "TM303", "None gradients crash the original", "warning",
+    "The averaging calls `tf.expand_dims(None)` for a variable that a loss does not reach. The rewrite gives "
+    "zeros inside the stage's variable list, so the variable gets slots and does not move from zero "
+    "gradients alone.",
+    "Give the stage a `var_list`, or write `none=\"skip\"` to leave such variables out.",
+    "grads = opt.compute_gradients(loss)  # (None, <variable>) for some",
+)  # fmt: skip
+_rule(
+    "TM304", "The graph is no longer written to the event file", "info",
+    "`FileWriter(logdir, sess.graph)` also wrote the session's graph; there is none any more.",
+    "Use `tf.summary.trace_on` and `trace_export` around a step to see its graph in TensorBoard.",
+    "writer = tf.summary.FileWriter(logdir, sess.graph)",
+)  # fmt: skip
+_rule(
+    "TM305", "Comments went with the statements they stood at", "info",
+    "Statements of the tower machinery are gone, and the comments on them; each is listed here.",
+    "Put back what you want to keep; `towermigrate undo` restores the files.",
+    "# Start the queue runners.\ntf.train.start_queue_runners(sess=sess)",
+)  # fmt: skip
+_rule(
+    "TM306", "Every tower gets the same batch", "info",
+    "The towers read one tensor, so more towers do not mean more data a step. The rewrite keeps that.",
+    "Use `tm.per_tower_batches` if each tower should get a batch of its own: that changes training.",
+    "images, labels = distorted_inputs()\nfor i in range(num_gpus):\n    loss = tower_loss(images, labels)",
+)  # fmt: skip
+_rule(
+    "TM308", "The original cannot run on TensorFlow 1.15 as it is", "info",
+    "`reuse_variables()` without an outer `tf.variable_scope(tf.get_variable_scope())` also makes the optimizer's "
+    "slots look for existing variables, and fails.",
+    "Nothing for the rewrite; `verify` needs an original that runs.",
+    "for i in range(n):\n    ...\n    tf.get_variable_scope().reuse_variables()",
+)  # fmt: skip
+_rule(
+    "TM309", "Two updates in one `sess.run` had no fixed order", "warning",
+    "Neither update waited for the other, so the gradients of one could see the variables before or after the "
+    "other. The rewrite computes all gradients first and then updates in the order of the source.",
+    "Nothing, or fetch the updates in two runs if you mean one after the other.",
+    "sess.run([d_train_op, g_train_op])",
+)  # fmt: skip
+
+
+def _merge_symbol_rules() -> None:
+    """Add the rules of the symbol pass, which live beside it."""
+    from towermigrate.symbols.rules import SYMBOL_RULES
+
+    RULES.update({rule.id: rule for rule in SYMBOL_RULES})
+
+
+_merge_symbol_rules()

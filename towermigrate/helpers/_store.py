@@ -1,0 +1,242 @@
+"""The variable store of one tower call: TF1's `get_variable` over variables that outlive the trace.
+
+Each call of a tower is one TF1 tower 0: the first request of a name makes the variable (or finds
+the one that an earlier call made), and `reuse` is judged within this call alone.
+"""
+
+import functools
+import inspect
+import itertools
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.eager import lift_to_graph, wrap_function
+from tensorflow.python.ops import variable_scope as _variable_scope
+
+from towermigrate.helpers._statistics import as_statistic
+
+_keys = tf.compat.v1.GraphKeys
+_created = itertools.count()
+
+
+@dataclass(frozen=True)
+class Owned:
+    """A variable, when it was made (counted over every store), and its regulariser."""
+
+    variable: Any
+    order: int
+    regularizer: Callable[[Any], Any] | None
+
+
+class OwnedVariables:
+    """What the towers of one `TowerVariables` have made, by TF1 name, in creation order."""
+
+    def __init__(self, batch_norm: str) -> None:
+        self.batch_norm = batch_norm
+        self.by_name: dict[str, Owned] = {}
+        # Of the first tower in each trace: what the later ones would find there in TF1.
+        self.first_tower: weakref.WeakKeyDictionary[Any, FirstTower] = weakref.WeakKeyDictionary()
+
+
+class FirstTower:
+    """What a trace's first tower leaves for the others: its variables and regulariser names."""
+
+    def __init__(self) -> None:
+        self.collected: dict[str, list[Any]] = {}
+        self.regularizer_names: dict[str, str] = {}
+
+
+class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
+    """TF1's variable store, for one call of one tower."""
+
+    def __init__(self, owned: OwnedVariables, graph: Any, index: int | None) -> None:
+        super().__init__()
+        self._owned = owned
+        self._graph = graph
+        self._index = index or 0
+        self._losses_before = 0
+        self._made_here: dict[int, str] = {}
+        if self._index == 0:
+            self._first = owned.first_tower[graph] = FirstTower()
+        else:
+            self._first = owned.first_tower.get(graph) or FirstTower()
+            # In TF1 the variables of the first tower are in the graph before the second one starts.
+            for key, variables in self._first.collected.items():
+                self._collect([key], *variables)
+
+    def _get_single_variable(
+        self,
+        name: str,
+        shape: Any = None,
+        dtype: Any = tf.float32,
+        initializer: Any = None,
+        regularizer: Any = None,
+        partition_info: Any = None,
+        reuse: Any = None,
+        trainable: Any = None,
+        collections: Any = None,
+        caching_device: Any = None,
+        validate_shape: bool = True,
+        use_resource: Any = None,
+        constraint: Any = None,
+        synchronization: Any = tf.VariableSynchronization.AUTO,
+        aggregation: Any = tf.VariableAggregation.NONE,
+    ) -> Any:
+        del caching_device, use_resource  # Mirrored variables are resources, held on every device.
+        dtype = tf.as_dtype(dtype)
+        shape = None if shape is None else tf.TensorShape(shape)
+        if shape is not None and initializer is not None and not callable(initializer):
+            raise ValueError("If initializer is a constant, do not specify shape.")
+        self._losses_before = len(self._graph.get_collection(_keys.REGULARIZATION_LOSSES))
+        if name in self._vars:
+            if reuse is False:
+                raise ValueError(
+                    f"Variable {name} already exists, disallowed. Did you mean to set reuse=True "
+                    f"or "
+                    "reuse=tf.AUTO_REUSE in VarScope? (This one tower asked for it twice.)"
+                )
+            return _checked(self._vars[name], name, shape, dtype)
+        owned = self._owned.by_name.get(name)
+        if owned is None:
+            if reuse is True:
+                raise ValueError(
+                    f"Variable {name} does not exist, or was not created with tf.get_variable(). "
+                    f"Did you mean "
+                    "to set reuse=tf.AUTO_REUSE in VarScope?"
+                )
+            initial, initial_dtype = _initial_value(name, shape, dtype, initializer, partition_info)
+            with tf.init_scope():
+                variable = tf.Variable(
+                    initial_value=initial,
+                    name=name,
+                    trainable=trainable,
+                    dtype=initial_dtype,
+                    validate_shape=validate_shape,
+                    constraint=constraint,
+                    synchronization=synchronization,
+                    aggregation=aggregation,
+                )
+            if synchronization == tf.VariableSynchronization.ON_READ:
+                variable = as_statistic(variable, self._owned.batch_norm)
+            owned = Owned(variable, next(_created), regularizer)
+            self._owned.by_name[name] = owned
+        variable = _checked(owned.variable, name, shape, dtype)
+        self._vars[name] = variable
+        self._remember(variable, trainable, collections)
+        if reuse is not True:
+            self._made_here[id(variable)] = name
+            if regularizer:
+                self._regularize(name, variable, regularizer)
+        return variable
+
+    def add_regularizer(self, variable: Any, regularizer: Callable[[Any], Any]) -> None:
+        """Called by `tf.layers` right after it collected the loss of a weight's own regulariser.
+
+        Layers outside of a TF1 graph collect it on every request; TF1 did where the variable was
+        made, in the name scope of the first tower.
+        """
+        losses = self._graph.get_collection_ref(_keys.REGULARIZATION_LOSSES)
+        name = self._made_here.pop(id(variable), None)
+        if name is None:
+            del losses[self._losses_before :]
+            return
+        owned = self._owned.by_name[name]
+        if owned.regularizer is None:
+            self._owned.by_name[name] = Owned(owned.variable, owned.order, regularizer)
+        if len(losses) == self._losses_before:
+            return
+        loss = tf.convert_to_tensor(losses[-1])
+        if self._index == 0:
+            self._first.regularizer_names[name] = loss.op.name
+        elif name in self._first.regularizer_names:
+            with tf.compat.v1.name_scope(None):
+                losses[-1] = tf.identity(loss, name=self._first.regularizer_names[name])
+
+    def _regularize(self, name: str, variable: Any, regularizer: Callable[[Any], Any]) -> None:
+        with tf.compat.v1.name_scope(None), tf.compat.v1.name_scope(name + "/Regularizer/"):
+            loss = regularizer(variable)
+        if loss is not None:
+            self._graph.add_to_collection(_keys.REGULARIZATION_LOSSES, loss)
+            self._losses_before += 1
+
+    def _remember(self, variable: Any, trainable: Any, collections: Any) -> None:
+        keys = list(collections or [_keys.GLOBAL_VARIABLES])
+        if trainable and _keys.TRAINABLE_VARIABLES not in keys:
+            keys.append(_keys.TRAINABLE_VARIABLES)
+        self._collect(keys, variable)
+        if self._index == 0:
+            for key in keys:
+                self._first.collected.setdefault(key, []).append(variable)
+
+    def _collect(self, keys: list[str], *variables: Any) -> None:
+        for key in keys:
+            there = self._graph.get_collection_ref(key)
+            there.extend(v for v in variables if not any(v is other for other in there))
+
+
+def _initial_value(
+    name: str, shape: Any, dtype: Any, initializer: Any, partition_info: Any
+) -> tuple[Any, Any]:
+    """What `tf.Variable` starts from, a value or a callable, and the dtype it must be told."""
+    if initializer is None:
+        if shape is None:
+            raise ValueError(
+                f"Variable {name} did not get an initializer, so its `shape` argument must be "
+                "specified."
+            )
+        defaults = _variable_scope._VariableStore()
+        initializer, is_value = defaults._get_default_initializer(name, shape, dtype)
+    else:
+        is_value = not callable(initializer)
+    if is_value:
+        return _out_of_the_trace(initializer), None
+    if inspect.isclass(initializer):
+        initializer = initializer()
+    if shape is not None and shape.is_fully_defined():
+        more = (
+            {"partition_info": partition_info}
+            if "partition_info" in inspect.signature(initializer).parameters
+            else {}
+        )
+        return functools.partial(
+            initializer, shape.as_list(), dtype=dtype, **more
+        ), dtype.base_dtype
+    if not _variable_scope._needs_no_arguments(initializer):
+        raise ValueError(
+            f"Variable {name}: its shape, {shape}, must be fully defined, or its initializer be "
+            f"one "
+            "that takes no arguments."
+        )
+    return initializer, None
+
+
+def _checked(variable: Any, name: str, shape: Any, dtype: Any) -> Any:
+    if shape is not None and not shape.is_compatible_with(variable.shape):
+        raise ValueError(
+            f"Trying to share variable {name}, but specified shape {shape} and found shape "
+            f"{variable.shape}."
+        )
+    if not dtype.is_compatible_with(variable.dtype):
+        raise ValueError(
+            f"Trying to share variable {name}, but specified dtype {dtype.name} and found dtype "
+            f"{variable.dtype.name}."
+        )
+    return variable
+
+
+def _out_of_the_trace(value: Any) -> Any:
+    """An initial value given as a tensor of the trace, computed once, outside of it."""
+    if not tf.is_tensor(value) or not hasattr(value, "graph"):
+        return value
+    with tf.init_scope():
+        if not tf.executing_eagerly():
+            return value
+
+        def compute() -> Any:
+            graph = tf.compat.v1.get_default_graph()
+            return lift_to_graph.lift_to_graph([value], graph)[value]
+
+        return wrap_function.wrap_function(compute, [])()

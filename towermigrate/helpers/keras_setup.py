@@ -1,0 +1,71 @@
+"""Legacy Keras: what `tf.compat.v1.layers` and `tf_slim` need before Keras is first touched.
+
+TensorFlow 2.16 and later hand out Keras 3, which has neither `tf.compat.v1.layers` nor
+`tf.compat.v1.keras`. Both are there when `TF_USE_LEGACY_KERAS=1` is set before TensorFlow first
+loads Keras and the `tf_keras` package is installed. `tf_slim` 1.1.0 moreover imports
+`tf_keras.legacy_tf_layers`, which moved to `tf_keras.src.legacy_tf_layers`.
+"""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+_MOVED = "tf_keras.legacy_tf_layers"
+_MOVED_TO = "tf_keras.src.legacy_tf_layers"
+
+
+class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `tf_keras.legacy_tf_layers.*` where it is now, when it is asked for."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname == _MOVED or fullname.startswith(_MOVED + "."):
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=fullname == _MOVED)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return importlib.import_module(_MOVED_TO + spec.name[len(_MOVED) :])
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module ran when `create_module` imported it from its new place."""
+
+
+def _keras_3_is_in_use() -> bool:
+    """Whether `tf.keras` was touched and became Keras 3 (that `keras` is imported says nothing)."""
+    tensorflow = sys.modules.get("tensorflow")
+    loader = vars(tensorflow).get("keras") if tensorflow else None
+    version = vars(loader).get("_tfll_keras_version") if loader else None
+    return version == "keras_3" or str(vars(loader or object).get("__name__")).startswith(
+        "keras._tf_keras"
+    )
+
+
+def use_legacy_keras() -> None:
+    """Make `tf.compat.v1.layers`, `tf.compat.v1.keras` and `tf_slim` work in this process.
+
+    Runs when `towermigrate.helpers` is imported; a second call changes nothing.
+
+    Raises:
+      RuntimeError: Keras 3 is already loaded as TensorFlow's Keras; import `towermigrate.helpers`
+        before anything that touches `tf.keras`.
+    """
+    chosen = os.environ.get("TF_USE_LEGACY_KERAS")
+    if chosen not in ("1", "true", "True"):
+        if _keras_3_is_in_use():
+            raise RuntimeError(
+                "Keras 3 is already loaded, and TensorFlow cannot change to legacy Keras after "
+                "that, which "
+                "tf.compat.v1.layers and tf_slim need. Import towermigrate.helpers before "
+                "anything that "
+                "touches tf.keras, or set TF_USE_LEGACY_KERAS=1 in the environment."
+            )
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
+        # Behind the regular finders: a tf_keras that still has the modules in the old place wins.
+        sys.meta_path.append(_MovedModules())

@@ -1,0 +1,130 @@
+"""What towers return: one tower's value, the mean, the sum or all rows of the towers' values."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import indexed_slices
+
+from towermigrate.helpers.strategy import current_strategy, is_multi_worker
+
+
+def last_tower(value: Any, strategy: Any = None) -> Any:
+    """The last tower's value: what a TF1 loop's Python variable held after the loop.
+
+    Args:
+      value: what `strategy.run` returned: one per-tower value or a nest of them (tuples, lists,
+        dicts; None stays None). Eagerly or in a `tf.function`, outside of `strategy.run`.
+      strategy: None takes the one in scope, else the last that `tower_strategy` made.
+
+    Returns:
+      The same nest with one tensor for each per-tower value. Under several workers every worker
+      gets the last tower's of the whole cluster; strings (summaries) are this worker's.
+
+    Raises:
+      RuntimeError: called in a replica, where only one tower's value is at hand.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> values = strategy.run(lambda x: x * 2.0, args=shard_batch([1.0, 3.0]))
+      >>> last_tower(values).numpy(), first_tower(values).numpy(), mean_over_towers(values).numpy()
+      (array([6.], dtype=float32), array([2.], dtype=float32), array([4.], dtype=float32))
+    """
+    return _each(value, strategy, lambda towers: towers[-1])
+
+
+def first_tower(value: Any, strategy: Any = None) -> Any:
+    """The first tower's value: what `if i == 0:` kept. Arguments as for `last_tower`."""
+    return _each(value, strategy, lambda towers: towers[0])
+
+
+def mean_over_towers(value: Any, strategy: Any = None) -> Any:
+    """The mean of the towers' values, as `tf.reduce_mean(tf.stack(values), 0)`.
+
+    Arguments as for `last_tower`.
+    """
+    return _each(value, strategy, lambda towers: tf.reduce_mean(tf.stack(towers), 0))
+
+
+def sum_over_towers(value: Any, strategy: Any = None) -> Any:
+    """The sum of the towers' values, as `tf.add_n(values)`. Arguments as for `last_tower`."""
+    return _each(
+        value, strategy, lambda towers: tf.add_n([tf.convert_to_tensor(v) for v in towers])
+    )
+
+
+def concat_towers(value: Any, strategy: Any = None) -> Any:
+    """The towers' values one after the other along axis 0, as `tf.concat(values, 0)`.
+
+    Arguments as for `last_tower`.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> concat_towers(strategy.run(lambda x: x + 1, args=shard_batch([1, 2, 3, 4]))).numpy()
+      array([2, 3, 4, 5], dtype=int32)
+    """
+    return _each(value, strategy, lambda towers: tf.concat(towers, 0))
+
+
+def as_numpy(value: Any) -> Any:
+    """What `sess.run` returned: NumPy scalars and arrays, bytes, None for what has no value.
+
+    Args:
+      value: an eager tensor, variable or nest of them, as a step function returns it. Per-tower
+        values become lists.
+
+    Example:
+      >>> as_numpy((tf.constant([1, 2]), None, [tf.constant(b"text")]))
+      (array([1, 2], dtype=int32), None, [b'text'])
+    """
+    return tf.nest.map_structure(_as_numpy, value)
+
+
+def _as_numpy(value: Any) -> Any:
+    if isinstance(value, tf.distribute.DistributedValues) and not isinstance(value, tf.Variable):
+        local = getattr(value, "values", (value,))
+        return [_as_numpy(one) for one in local]
+    if isinstance(value, tf.IndexedSlices):
+        shape = None if value.dense_shape is None else value.dense_shape.numpy()
+        return indexed_slices.IndexedSlicesValue(value.values.numpy(), value.indices.numpy(), shape)
+    if isinstance(value, tf.SparseTensor):
+        return tf.compat.v1.SparseTensorValue(
+            value.indices.numpy(), value.values.numpy(), value.dense_shape.numpy()
+        )
+    return value.numpy() if hasattr(value, "numpy") else value
+
+
+def _each(value: Any, strategy: Any, choose: Callable[[list[Any]], Any]) -> Any:
+    strategy = current_strategy(strategy)
+    context = tf.distribute.get_replica_context()
+    if tf.distribute.has_strategy() and context is not None:
+        raise RuntimeError(
+            "A result of all towers was asked for inside of one tower. Return the value from the "
+            "function that "
+            "strategy.run gets, and call this on what strategy.run returns."
+        )
+
+    def of_towers(leaf: Any) -> Any:
+        if leaf is None or isinstance(leaf, tf.Operation):
+            return None
+        return choose(_towers(leaf, strategy))
+
+    return tf.nest.map_structure(of_towers, value)
+
+
+def _towers(leaf: Any, strategy: Any) -> list[Any]:
+    """One value for each tower, in order."""
+    local: list[Any] = list(strategy.experimental_local_results(leaf))
+    replicas = strategy.num_replicas_in_sync
+    if is_multi_worker(strategy) and not _is_text(local[0]):
+        stacked = strategy.gather(strategy.run(lambda one: one[tf.newaxis], args=(leaf,)), axis=0)
+        return [stacked[index] for index in range(replicas)]
+    if len(local) == 1 and replicas > 1:
+        local *= replicas  # the same on every tower
+    return local
+
+
+def _is_text(value: Any) -> bool:
+    dtype = getattr(value, "dtype", None)
+    return bool(dtype == tf.string) or isinstance(value, (str, bytes, np.str_))

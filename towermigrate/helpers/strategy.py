@@ -1,0 +1,254 @@
+"""The strategy a tower program runs under, and this tower's place in it."""
+
+import json
+import logging
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+_log = logging.getLogger("towermigrate")
+
+DEVICES_VARIABLE = "TOWERMIGRATE_DEVICES"
+GPU_MEMORY_VARIABLE = "TOWERMIGRATE_GPU_MEMORY_MB"
+
+_made: Any = None
+
+
+def tower_strategy(
+    num_towers: int | None = None, devices: str | Sequence[str] | None = None
+) -> Any:
+    """The `tf.distribute` strategy with one replica for each tower.
+
+    Call it before TensorFlow runs its first op: logical devices can only be made before that.
+
+    Args:
+      num_towers: how many towers the program has; None takes what `devices` says, else every GPU,
+        else 1.
+      devices: `"cpu:4"` (four virtual CPUs), `"gpu:0,1"` (those GPUs), `"gpu:4"` (four GPUs, one
+        GPU split where there are fewer), `"tpu"`, `"tpu:NAME"`, or a list of TensorFlow device
+        names. None takes the environment variable `TOWERMIGRATE_DEVICES`; where that is empty, a
+        cluster named in `TF_CONFIG`; else as many GPUs as there are towers if so many are there,
+        else virtual CPUs. The environment variable wins over this argument.
+
+    Returns:
+      A `tf.distribute.MirroredStrategy`, `MultiWorkerMirroredStrategy` or `TPUStrategy`. It is
+      remembered, so that `shard_batch`, `last_tower` and the like need no `strategy=`.
+
+    Raises:
+      ValueError: the devices named are not as many as there are towers, or are not understood.
+      RuntimeError: TensorFlow has already started with too few logical devices.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> strategy.num_replicas_in_sync
+      2
+
+    Source: TF guide "Distributed training with TensorFlow".
+    """
+    global _made
+    if num_towers is not None and num_towers < 1:
+        raise ValueError(f"num_towers is {num_towers}; a tower program needs at least one tower.")
+    spec = os.environ.get(DEVICES_VARIABLE) or devices
+    named_by = DEVICES_VARIABLE if os.environ.get(DEVICES_VARIABLE) else "devices"
+    if spec is None and _cluster_workers() > 1:
+        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        _check_count(strategy.num_replicas_in_sync, num_towers, "TF_CONFIG")
+    elif spec is None:
+        strategy = _mirrored_default(num_towers)
+    else:
+        strategy = _from_spec(spec, num_towers, named_by)
+    _made = strategy
+    return strategy
+
+
+def current_strategy(strategy: Any = None) -> Any:
+    """`strategy` if given, else the one in scope, else the last that `tower_strategy` made.
+
+    Raises:
+      RuntimeError: there is none of the three.
+    """
+    if strategy is not None:
+        return strategy
+    if tf.distribute.has_strategy():
+        return tf.distribute.get_strategy()
+    if _made is not None:
+        return _made
+    raise RuntimeError(
+        "No strategy is in scope and tower_strategy() has made none; call "
+        "tower_strategy(num_towers) first, "
+        "or pass strategy=."
+    )
+
+
+def tower_index() -> int:
+    """The index of the tower that is being traced, a Python int: the `i` of the TF1 tower loop.
+
+    Returns:
+      0 … num_towers - 1; 0 under no strategy.
+
+    Raises:
+      RuntimeError: there is no such int: on a TPU one trace serves every replica, and outside of
+        `strategy.run` there is no tower.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> @tf.function(autograph=False)
+      ... def names():
+      ...     return strategy.run(lambda: tf.constant("tower_%d" % tower_index()))
+      >>> [value.numpy() for value in strategy.experimental_local_results(names())]
+      [b'tower_0', b'tower_1']
+    """
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        raise RuntimeError(
+            "tower_index() was called outside of a tower; call it in the function given to "
+            "strategy.run."
+        )
+    index = static_tower_index()
+    if index is None:
+        raise RuntimeError(
+            "tower_index() has no Python value here: this strategy traces one tower for all "
+            "replicas. Use "
+            "tf.distribute.get_replica_context().replica_id_in_sync_group, a tensor, and no Python "
+            "formatting or branching on it."
+        )
+    return index
+
+
+def static_tower_index() -> int | None:
+    """`tower_index()`, or None where it has no Python value."""
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        return None
+    identity = context.replica_id_in_sync_group
+    if isinstance(identity, int):
+        return identity
+    value = tf.get_static_value(identity)
+    return None if value is None else int(value)
+
+
+def is_chief(strategy: Any) -> bool:
+    """Whether this process is the one that saves and writes summaries."""
+    resolver = strategy.cluster_resolver
+    if resolver is None or not resolver.task_type:
+        return True
+    return resolver.task_type == "chief" or (
+        resolver.task_type == "worker"
+        and resolver.task_id == 0
+        and "chief" not in resolver.cluster_spec().jobs
+    )
+
+
+def is_multi_worker(strategy: Any) -> bool:
+    """Whether replicas live in more than one process."""
+    return bool(strategy.extended._in_multi_worker_mode())
+
+
+def _cluster_workers() -> int:
+    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
+    cluster = config.get("cluster", {})
+    return len(cluster.get("worker", [])) + len(cluster.get("chief", []))
+
+
+def _check_count(found: int, num_towers: int | None, named_by: str) -> None:
+    if num_towers is not None and found != num_towers:
+        raise ValueError(
+            f"{named_by} gives {found} {'device' if found == 1 else 'devices'}, but the program "
+            f"has "
+            f"{num_towers} {'tower' if num_towers == 1 else 'towers'}. The tower count sets how "
+            f"each batch is "
+            "split, so it is the program's: name as many devices, or change the program's count."
+        )
+
+
+def _mirrored_default(num_towers: int | None) -> Any:
+    gpus = tf.config.list_physical_devices("GPU")
+    count = num_towers or max(len(gpus), 1)
+    if len(gpus) >= count:
+        return tf.distribute.MirroredStrategy([f"GPU:{index}" for index in range(count)])
+    _log.info("%d tower(s) on virtual CPUs: %d GPU(s) are here", count, len(gpus))
+    return _virtual_cpus(count)
+
+
+def _from_spec(spec: str | Sequence[str], num_towers: int | None, named_by: str) -> Any:
+    if not isinstance(spec, str):
+        _check_count(len(spec), num_towers, named_by)
+        return tf.distribute.MirroredStrategy(list(spec))
+    kind, _, rest = spec.partition(":")
+    if kind == "tpu":
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=rest)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        strategy = tf.distribute.TPUStrategy(resolver)
+        _check_count(strategy.num_replicas_in_sync, num_towers, named_by)
+        return strategy
+    if kind == "cpu" and re.fullmatch(r"[1-9]\d*", rest):
+        _check_count(int(rest), num_towers, named_by)
+        return _virtual_cpus(int(rest))
+    if kind == "gpu" and re.fullmatch(r"\d+(,\d+)+|0", rest):
+        indices = [int(index) for index in rest.split(",")]
+        _check_count(len(indices), num_towers, named_by)
+        here = len(tf.config.list_physical_devices("GPU"))
+        if max(indices) >= here:
+            raise ValueError(
+                f"{named_by}={spec!r} names GPU {max(indices)}, but {here} GPU(s) are here."
+            )
+        return tf.distribute.MirroredStrategy([f"GPU:{index}" for index in indices])
+    if kind == "gpu" and re.fullmatch(r"[1-9]\d*", rest):
+        _check_count(int(rest), num_towers, named_by)
+        return _gpus(int(rest))
+    raise ValueError(
+        f"{named_by}={spec!r} is not understood; expected cpu:N, gpu:I,J (those GPUs), gpu:N (so "
+        f"many), "
+        "tpu or tpu:NAME."
+    )
+
+
+def _virtual_cpus(count: int) -> Any:
+    _logical_devices("CPU", tf.config.list_physical_devices("CPU")[0], count, None)
+    # TensorFlow's default, collectives, gives strategies of different sizes in one process the same
+    # group key and fails; adding up on one device also keeps the towers' order of summation.
+    return tf.distribute.MirroredStrategy(
+        [f"CPU:{index}" for index in range(count)],
+        cross_device_ops=tf.distribute.ReductionToOneDevice(),
+    )
+
+
+def _gpus(count: int) -> Any:
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        raise ValueError(f"gpu:{count} was asked for, but no GPU is here.")
+    names = [f"GPU:{index}" for index in range(count)]
+    if len(gpus) >= count:
+        return tf.distribute.MirroredStrategy(names)
+    limit = int(os.environ.get(GPU_MEMORY_VARIABLE, "2048"))
+    _logical_devices("GPU", gpus[0], count - len(gpus) + 1, limit)
+    # NCCL cannot reduce over two logical devices of one physical GPU.
+    return tf.distribute.MirroredStrategy(
+        names, cross_device_ops=tf.distribute.ReductionToOneDevice(reduce_to_device="/CPU:0")
+    )
+
+
+def _logical_devices(kind: str, device: Any, count: int, memory_limit: int | None) -> None:
+    """Split `device` into `count` logical ones, if it is not split so far already."""
+    configured = tf.config.get_logical_device_configuration(device)
+    if len(configured or [None]) >= count:
+        return
+    wanted = [
+        tf.config.LogicalDeviceConfiguration(
+            **({"memory_limit": memory_limit} if memory_limit else {})
+        )
+        for _ in range(count)
+    ]
+    try:
+        tf.config.set_logical_device_configuration(device, wanted)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"{count} logical {kind}s are needed, but TensorFlow has already started with "
+            f"{len(tf.config.list_logical_devices(kind))}. Call tower_strategy() before anything "
+            f"that runs a "
+            "TensorFlow op: at the top of the program's entry function."
+        ) from error

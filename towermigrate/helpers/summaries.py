@@ -1,0 +1,98 @@
+"""Summaries as TF1 wrote them, and the names and numbers that go into them."""
+
+import re
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers.strategy import current_strategy, is_chief
+
+_REPLICA = re.compile(r"replica_\d+/")
+
+
+class SummaryWriter:
+    """`tf.summary.FileWriter` in an eager process; `summary_writer` makes it."""
+
+    def __init__(self, logdir: str) -> None:
+        self._writer: Any = None
+        if _writes():
+            # A FileWriter refuses eager mode, but not in the block of a graph.
+            with tf.Graph().as_default():
+                self._writer = tf.compat.v1.summary.FileWriter(logdir)
+
+    def add_summary(self, summary: Any, global_step: Any = None) -> None:
+        """Write one merged summary.
+
+        Args:
+          summary: a serialized `Summary` (bytes, or a scalar string tensor or array), or the
+            message. An empty one is left out. `replica_N/` is taken off the tags.
+          global_step: an int, a scalar integer variable or tensor, or None.
+        """
+        message = _parsed(summary)
+        if message is None or not message.value or self._writer is None:
+            return
+        for value in message.value:
+            value.tag = _REPLICA.sub("", value.tag)
+        if hasattr(global_step, "numpy"):
+            global_step = global_step.numpy()
+        with tf.Graph().as_default():
+            self._writer.add_summary(message, None if global_step is None else int(global_step))
+
+    def flush(self) -> None:
+        """Write what is pending."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Write what is pending and close the file."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+def summary_writer(logdir: str) -> SummaryWriter:
+    """`tf.summary.FileWriter(logdir)` of the TF1 program: same files, v1 summaries.
+
+    Under several workers only the chief writes.
+    """
+    return SummaryWriter(logdir)
+
+
+def op_name(value: Any) -> str:
+    """`value.op.name` of a TF1 variable or tensor: `w`, `tower_0/loss`; without `replica_N/`.
+
+    Example:
+      >>> op_name(tf.Variable(1.0, name="w"))
+      'w'
+    """
+    return _REPLICA.sub("", str(value.name).split(":")[0])
+
+
+def value(rate: Any) -> Any:
+    """The number behind a TF1 learning rate, now: outside of graphs the v1 decays are callables.
+
+    Args:
+      rate: a callable without arguments, a tensor, a variable or a number.
+
+    Example:
+      >>> float(value(lambda: tf.constant(0.5)))
+      0.5
+    """
+    return rate() if callable(rate) and not isinstance(rate, tf.Variable) else rate
+
+
+def _parsed(summary: Any) -> Any:
+    if summary is None or isinstance(summary, tf.compat.v1.Summary):
+        return summary
+    if hasattr(summary, "numpy"):
+        summary = summary.numpy()
+    if hasattr(summary, "item"):
+        summary = summary.item()
+    return tf.compat.v1.Summary.FromString(summary)
+
+
+def _writes() -> bool:
+    """Whether this process writes summaries: every one, but of several workers only the chief."""
+    try:
+        return is_chief(current_strategy())
+    except RuntimeError:
+        return True

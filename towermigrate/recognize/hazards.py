@@ -1,0 +1,490 @@
+"""Things inside a tower that would silently change their meaning under a traced step: refuse them.
+
+TF1 runs what a fetch reaches and nothing else, builds a tower once, and keeps one graph for all towers. A
+traced step runs every operation with an effect, builds a tower several times, and gives every tower its own
+collections. Where a program leans on the difference, the rewrite would train something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.body import Body
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, Traits, collection_key
+from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import Item
+from towermigrate.recognize.source import Function, SourceFile, Tree
+from towermigrate.recognize.syntax import (
+    argument,
+    binds,
+    calls,
+    changes,
+    code,
+    dotted,
+    parameters,
+    reads,
+    small,
+    walk,
+)
+
+_BATCH_NORM = (
+    "tf.layers.batch_normalization", "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization",
+    "tf.contrib.layers.batch_norm", "tf.contrib.slim.batch_norm", "tf.nn.fused_batch_norm",
+)  # fmt: skip
+_EFFECTS = (
+    "tf.assign", "tf.assign_add", "tf.assign_sub", "tf.scatter_update", "tf.scatter_add", "tf.scatter_sub",
+    "tf.train.ExponentialMovingAverage", "tf.py_func", "tf.numpy_function",
+)  # fmt: skip
+_ASSIGNS = ("assign", "assign_add", "assign_sub", "scatter_update", "load")
+_UNSCOPED = (
+    "tf.summary.merge_all", "tf.merge_all_summaries", "tf.losses.get_regularization_loss",
+    "tf.losses.get_regularization_losses", "tf.contrib.slim.losses.get_regularization_losses",
+)  # fmt: skip
+_LOOKUPS = (
+    "tf.nn.embedding_lookup", "tf.gather", "tf.contrib.layers.embed", "tf.contrib.layers.embedding",
+    "tf.nn.sampled_softmax_loss", "tf.nn.nce_loss", "tf.nn.safe_embedding_lookup",
+)  # fmt: skip
+_GLOBAL_STEP = (
+    "tf.train.get_or_create_global_step", "tf.train.get_global_step", "tf.train.create_global_step",
+    "tf.contrib.framework.get_or_create_global_step", "tf.contrib.framework.get_global_step",
+)  # fmt: skip
+_SUMS = (
+    "tf.losses.get_total_loss", "tf.losses.get_losses", "tf.contrib.losses.get_total_loss",
+    "tf.contrib.losses.get_losses", "tf.contrib.slim.losses.get_total_loss",
+    "tf.contrib.slim.losses.get_losses",
+)  # fmt: skip
+_OWN_COLLECTIONS = {
+    "REGULARIZATION_LOSSES", "regularization_losses", "TRAINABLE_VARIABLES", "trainable_variables",
+    "GLOBAL_VARIABLES", "variables", "TRAINABLE_RESOURCE_VARIABLES",
+}  # fmt: skip
+"""Collections of variables, which are the same for every tower."""
+
+
+def tower_functions(
+    tree: Tree, file: SourceFile, kept: Sequence[cst.BaseStatement]
+) -> list[Function]:
+    """Functions of the tree that the towers may call, directly or not; methods are matched by name."""
+    found: dict[int, Function] = {}
+
+    def add(function: Function) -> None:
+        if id(function.node) not in found:
+            found[id(function.node)] = function
+            visit(function.file, function.node)
+
+    def visit(where: SourceFile, node: cst.CSTNode) -> None:
+        for call in calls(node):
+            if where.tf(call.func) is not None:
+                continue
+            function = tree.resolve(where, call.func)
+            if function is not None:
+                add(function)
+                continue
+            for method in _by_name(tree, where, call):
+                add(method)
+
+    for statement in kept:
+        visit(file, statement)
+    return list(found.values())
+
+
+def _by_name(tree: Tree, file: SourceFile, call: cst.Call) -> Iterator[Function]:
+    """Methods a call may reach: those of a class it names, or any of that name in the files at hand."""
+    name = (dotted(call.func) or "").split(".")[-1]
+    if not name:
+        return
+    files = [file]
+    for origin in dict.fromkeys(file.imports.values()):
+        for module in (origin, origin.rpartition(".")[0]):
+            path = tree.module_path(file.path, module) if module.strip(".") else None
+            other = tree.file(path) if path else None
+            if other is not None and other not in files:
+                files.append(other)
+    for other in files:
+        for qualified, function in other.functions.items():
+            parts = qualified.split(".")
+            if len(parts) == 2 and (
+                parts[0] == name or parts[1] == name and "." in code(call.func)
+            ):
+                yield function
+
+
+def check(
+    tree: Tree, traits: Traits, candidate: Candidate, body: Body, functions: Sequence[Function]
+) -> None:
+    """Raise `Refused` at the first hazard of a tower's body or of the functions it calls."""
+    file = candidate.file
+    places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
+    places.extend((f.file, f.node) for f in functions)
+    for where, node in places:
+        for call in calls(node):
+            name = where.tf(call.func)
+            if name is not None:
+                _tf_call(where, call, name)
+            elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
+                raise refuse(
+                    "TM220", where, call, f"`{code(call.func)}` in a tower assigns a variable"
+                )
+        for inner in walk(node):
+            if isinstance(inner, cst.Global):
+                raise refuse(
+                    "TM206", where, inner, "a function of the tower sets a global variable"
+                )
+    for function in functions:
+        outer = set(changes(function.node.body)) - set(binds(function.node.body))
+        outer -= set(parameters(function.node)) | set(function.file.imports)
+        if outer:
+            raise refuse(
+                "TM206",
+                function.file,
+                function.node,
+                f"`{function.qualified}`, which a tower calls, changes `{', '.join(sorted(outer))}` outside itself",
+            )
+    _python_effects(tree, candidate, body, places)
+    _flags(tree, file, body)
+    _collections(tree, file, body, functions)
+    _sharing(candidate, body, places)
+    _outer_objects(tree, file, body, functions)
+
+
+def may_be_sparse(file: SourceFile, body: Body, functions: Sequence[Function]) -> bool:
+    """Whether a tower looks rows up, so that some gradients are IndexedSlices before they are stacked."""
+    places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
+    places.extend((f.file, f.node) for f in functions)
+    return any(
+        (where.tf(call.func) or "").startswith(_LOOKUPS)
+        for where, node in places
+        for call in calls(node)
+    )
+
+
+def _other_collection(file: SourceFile, call: cst.Call, name: str) -> bool:
+    """`get_collection` of anything but variables."""
+    if name not in ("tf.get_collection", "tf.get_collection_ref"):
+        return False
+    return file.tf(call.func) != name or collection_key(file, call) not in _OWN_COLLECTIONS - {
+        "REGULARIZATION_LOSSES", "regularization_losses",
+    }  # fmt: skip
+
+
+def check_after(traits: Traits, file: SourceFile, items: Sequence[Item]) -> None:
+    """Raise `Refused` at a graph statement behind the towers that has an effect or makes a model."""
+    for item in items:
+        if item.kind not in IN_GRAPH:
+            continue
+        for call in calls(item.node):
+            name = file.tf(call.func)
+            function = None if name else traits.tree.resolve(file, call.func)
+            names = traits.called(function) if function is not None else {name or ""}
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
+                raise refuse(
+                    "TM220", file, call, f"`{code(call.func)}` assigns a variable in the graph"
+                )
+            for called in names:
+                if called in _UNSCOPED or called in _SUMS or _other_collection(file, call, called):
+                    raise refuse(
+                        "TM219",
+                        file,
+                        call,
+                        f"`{code(call.func)}` behind the towers reads what all of them collected",
+                    )
+                if called in _EFFECTS and called != "tf.train.ExponentialMovingAverage":
+                    raise refuse(
+                        "TM220",
+                        file,
+                        call,
+                        f"`{code(call.func)}` has an effect of its own in the graph",
+                    )
+                if called == "tf.get_variable" or called.startswith(
+                    ("tf.layers.", "tf.Variable", "tf.variable_scope")
+                ):
+                    raise refuse(
+                        "TM211",
+                        file,
+                        call,
+                        f"`{code(call.func)}` makes variables behind the towers",
+                    )
+                if called in _GLOBAL_STEP and item.kind is not Kind.VARIABLE:
+                    raise refuse(
+                        "TM211", file, call, f"`{code(call.func)}` is called behind the towers"
+                    )
+
+
+def _tf_call(file: SourceFile, call: cst.Call, name: str) -> None:
+    if name == "tf.Variable":
+        raise refuse(
+            "TM218", file, call,
+            "`tf.Variable` inside a tower makes a copy per tower; only get_variable and layers share",
+        )  # fmt: skip
+    if name.startswith(_BATCH_NORM):
+        raise refuse("TM207", file, call, f"batch normalisation in the towers: `{code(call.func)}`")
+    if name in _EFFECTS:
+        raise refuse(
+            "TM220", file, call,
+            f"`{code(call.func)}` in a tower has an effect that TF1 runs only when it is fetched",
+        )  # fmt: skip
+    if name in _GLOBAL_STEP:
+        raise refuse("TM211", file, call, f"`{code(call.func)}` is called inside a tower")
+    if name.endswith("Optimizer"):
+        raise refuse(
+            "TM202", file, call, f"`{code(call.func)}` is made inside a function of the tower"
+        )
+
+
+_PURE_METHODS = {
+    "format", "get", "keys", "values", "items", "index", "split", "join", "startswith", "endswith", "lower",
+    "upper", "strip", "replace", "as_list", "copy", "count", "as_default",
+}  # fmt: skip
+
+
+def _python_effects(
+    tree: Tree,
+    candidate: Candidate,
+    body: Body,
+    places: Sequence[tuple[SourceFile, cst.CSTNode]],
+) -> None:
+    """Python that draws or counts: a tower is traced several times, so it would do so too often."""
+    for where, node in places:
+        own = set(binds(node)) | body.bound | set(body.parameters)
+        if isinstance(node, cst.FunctionDef):
+            own = set(binds(node.body)) | set(parameters(node))
+        for call in calls(node):
+            if where.tf(call.func) is not None:
+                continue
+            name = dotted(call.func)
+            if name is None:
+                continue
+            root, _, rest = name.partition(".")
+            origin = where.imports.get(root)
+            full = f"{origin}.{rest}" if origin and rest else (origin or name)
+            if full.startswith(("numpy.random", "random.")) or name == "next":
+                raise refuse(
+                    "TM206",
+                    where,
+                    call,
+                    f"`{code(call.func)}` in a tower is drawn anew by every trace",
+                )
+            if (
+                rest
+                and origin is None
+                and root not in own
+                and root not in ("self", "cls")
+                and where is candidate.file
+                and rest.split(".")[-1] not in _PURE_METHODS
+                and tree.resolve(where, call.func) is None
+                and not list(_by_name(tree, where, call))
+            ):
+                raise refuse(
+                    "TM206",
+                    where,
+                    call,
+                    f"what `{code(call.func)}` does is not known, and a tower is traced several times",
+                )
+
+
+def _flags(tree: Tree, file: SourceFile, body: Body) -> None:
+    """A reuse flag becomes the first tower's value, so it may say nothing but what is reused."""
+    flags = set(body.flags)
+    for node in body.kept:
+        allowed: set[int] = set()
+        for call in calls(node):
+            for position, arg in enumerate(call.args):
+                names = {n.value for n in walk(arg.value) if isinstance(n, cst.Name)}
+                by_keyword = arg.keyword is not None and arg.keyword.value == "reuse"
+                if not names & flags and not (by_keyword and body.index in names):
+                    continue
+                if isinstance(arg.value, cst.Call):
+                    # The call inside is looked at by itself.
+                    continue
+                if not _only_reuse(tree, file, call, position, arg, frozenset()):
+                    raise refuse(
+                        "TM214",
+                        file,
+                        call,
+                        f"`{code(arg.value)}`, which differs between the towers, decides more than reuse in "
+                        f"`{code(call.func)}`",
+                    )
+                allowed |= {id(n) for n in walk(arg.value)}
+        for inner in walk(node):
+            if isinstance(inner, cst.Name) and inner.value in flags and id(inner) not in allowed:
+                raise refuse(
+                    "TM214", file, inner, f"the reuse flag `{inner.value}` decides more than reuse"
+                )
+
+
+def _only_reuse(
+    tree: Tree,
+    file: SourceFile,
+    call: cst.Call,
+    position: int,
+    arg: cst.Arg,
+    seen: frozenset[tuple[int, str]],
+) -> bool:
+    """Whether an argument ends up as `reuse=` of variable scopes and layers, and nowhere else."""
+    if file.tf(call.func) is not None:
+        return arg.keyword is not None and arg.keyword.value == "reuse"
+    function = tree.resolve(file, call.func)
+    if function is None:
+        return False
+    names = parameters(function.node)
+    if arg.keyword is not None:
+        parameter = arg.keyword.value
+    else:
+        offset = 1 if function.is_method and names[:1] == ["self"] else 0
+        if position + offset >= len(names):
+            return False
+        parameter = names[position + offset]
+    if parameter not in names:
+        return False
+    if (id(function.node), parameter) in seen:
+        return True
+    seen = seen | {(id(function.node), parameter)}
+    allowed: set[int] = set()
+    for node in walk(function.node.body):
+        if isinstance(node, cst.Call):
+            for place, given in enumerate(node.args):
+                if isinstance(given.value, cst.Name) and given.value.value == parameter:
+                    if not _only_reuse(tree, function.file, node, place, given, seen):
+                        return False
+                    allowed.add(id(given.value))
+        elif isinstance(node, cst.Arg) and node.keyword is not None:
+            allowed.add(id(node.keyword))
+        elif isinstance(node, cst.Attribute):
+            allowed.add(id(node.attr))
+        elif isinstance(node, cst.If) and code(node.test) == parameter and node.orelse is None:
+            inside = code(node.body)
+            if inside.endswith("reuse_variables()") and "\n" not in inside:
+                allowed.add(id(node.test))
+    return all(
+        id(n) in allowed
+        for n in walk(function.node.body)
+        if isinstance(n, cst.Name) and n.value == parameter
+    )
+
+
+def _collections(tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]) -> None:
+    """Unscoped reads of a collection see the towers built before; under a trace they do not."""
+    for node in body.kept:
+        for call in calls(node):
+            if _unscoped(file, call):
+                raise _unscoped_refusal(file, call)
+    for function in functions:
+        seen = [c for c in calls(function.node) if _unscoped(function.file, c)]
+        if not seen:
+            continue
+        in_return = {
+            id(c)
+            for n in walk(function.node.body)
+            if isinstance(n, cst.Return) and n.value is not None
+            for c in calls(n.value)
+        }
+        discarded = all(
+            _discarded(tree, where, node, function)
+            for where, node in [(file, k) for k in body.kept]
+            + [(f.file, f.node) for f in functions]
+        )
+        if not discarded or any(id(c) not in in_return for c in seen):
+            raise _unscoped_refusal(function.file, seen[0])
+
+
+def _unscoped(file: SourceFile, call: cst.Call) -> bool:
+    name = file.tf(call.func)
+    if name in ("tf.get_collection", "tf.get_collection_ref"):
+        key = collection_key(file, call)
+        return argument(call, 1, "scope") is None and key not in _OWN_COLLECTIONS
+    return (
+        name in _SUMS
+        and argument(call, None, "scope") is None
+        and not (name.endswith("get_losses") and call.args)
+    )
+
+
+def _unscoped_refusal(file: SourceFile, call: cst.Call) -> Exception:
+    return refuse(
+        "TM219", file, call,
+        f"`{code(call)}` without a scope also sees what the towers before put there",
+    )  # fmt: skip
+
+
+def _discarded(tree: Tree, file: SourceFile, node: cst.CSTNode, function: Function) -> bool:
+    """Whether every call of the function below a node throws its result away."""
+    for line in walk(node):
+        if not isinstance(line, cst.SimpleStatementLine):
+            continue
+        for call in calls(line):
+            target = tree.resolve(file, call.func)
+            if target is None or target.node is not function.node:
+                continue
+            inner = small(line)
+            if isinstance(inner, cst.Expr) and inner.value is call:
+                continue
+            if (
+                isinstance(inner, cst.Assign)
+                and inner.value is call
+                and all(set(code(t.target)) == {"_"} for t in inner.targets)
+            ):
+                continue
+            return False
+    return True
+
+
+def _sharing(
+    candidate: Candidate, body: Body, places: Sequence[tuple[SourceFile, cst.CSTNode]]
+) -> None:
+    """Towers that do not share their variables train copies; the rewrite would share them."""
+    if body.sharing:
+        return
+    for where, node in places:
+        for inner in walk(node):
+            if isinstance(inner, cst.Attribute) and inner.attr.value == "AUTO_REUSE":
+                body.sharing.append("AUTO_REUSE")
+                return
+            if (
+                isinstance(inner, cst.Arg)
+                and inner.keyword is not None
+                and inner.keyword.value == "reuse"
+                and body.index in reads(inner.value)
+                and where is candidate.file
+            ):
+                body.sharing.append("reuse argument")
+                return
+            if isinstance(inner, cst.Attribute) and inner.attr.value == "reuse_variables":
+                body.sharing.append("reuse_variables")
+                return
+    raise refuse(
+        "TM218", candidate.file, candidate.loop,
+        "nothing says that the towers share their variables (reuse_variables, reuse=…, AUTO_REUSE)",
+    )  # fmt: skip
+
+
+def _outer_objects(tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]) -> None:
+    """Methods of an object made outside the towers that store values on it."""
+    for node in body.kept:
+        for call in calls(node):
+            if not isinstance(call.func, cst.Attribute) or file.tf(call.func) is not None:
+                continue
+            root = (dotted(call.func) or "").split(".")[0]
+            if root in body.bound or root in file.imports:
+                continue
+            for function in functions:
+                if function.is_method and function.qualified.endswith("." + call.func.attr.value):
+                    if _stores_on_self(function.node):
+                        raise refuse(
+                            "TM206", file, call,
+                            f"`{code(call.func)}` stores values of the tower on `{root}`, which is made outside",
+                        )  # fmt: skip
+
+
+def _stores_on_self(node: cst.FunctionDef) -> bool:
+    for inner in walk(node.body):
+        if isinstance(inner, cst.Assign | cst.AugAssign):
+            targets = (
+                [t.target for t in inner.targets]
+                if isinstance(inner, cst.Assign)
+                else [inner.target]
+            )
+            if any((dotted(t) or "").startswith("self.") for t in targets):
+                return True
+    return False

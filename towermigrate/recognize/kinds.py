@@ -1,0 +1,383 @@
+"""What kind of thing an expression of a TF1 program is: placeholder, optimizer, gradient list, plain Python…"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import libcst as cst
+
+from towermigrate.recognize.averaging import Averaging, classify_average
+from towermigrate.recognize.source import Function, SourceFile, Tree
+from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
+
+
+class Kind(Enum):
+    """Kinds of values in the scope that builds the graph and runs it."""
+
+    PYTHON = "python"
+    PLACEHOLDER = "placeholder"
+    VARIABLE = "variable"
+    SCHEDULE = "learning-rate schedule"
+    OPTIMIZER = "optimizer"
+    EMA = "moving average"
+    SESSION = "session"
+    CONFIG = "session configuration"
+    INIT = "initialiser"
+    SAVER = "saver"
+    WRITER = "summary writer"
+    COORDINATOR = "coordinator"
+    THREADS = "queue runners"
+    SPLITS = "splits"
+    QUEUE = "queue"
+    PIPELINE = "input pipeline"
+    TENSOR = "tensor"
+    GRADIENTS = "gradients of one tower"
+    TOWER = "value of one tower"
+    TOWER_LIST = "list over towers"
+    AVERAGED = "averaged gradients"
+    APPLY = "update"
+    EXTRA = "moving-average update"
+    OP = "operation"
+    VARLIST = "variable list"
+    GRAPH = "graph"
+
+
+IN_GRAPH = {
+    Kind.TENSOR,
+    Kind.GRADIENTS,
+    Kind.TOWER,
+    Kind.TOWER_LIST,
+    Kind.AVERAGED,
+    Kind.APPLY,
+    Kind.EXTRA,
+    Kind.OP,
+    Kind.VARLIST,
+}
+"""Kinds that exist only while a step is traced; everything that reads them moves into steps."""
+
+OPS = {Kind.APPLY, Kind.EXTRA, Kind.OP, Kind.INIT}
+"""Kinds for which `sess.run` gives None."""
+
+_SCHEDULES = {
+    "exponential_decay",
+    "piecewise_constant",
+    "polynomial_decay",
+    "natural_exp_decay",
+    "inverse_time_decay",
+    "cosine_decay",
+    "cosine_decay_restarts",
+    "linear_cosine_decay",
+    "noisy_linear_cosine_decay",
+}
+_INITIALISERS = {
+    "tf.global_variables_initializer",
+    "tf.initialize_all_variables",
+    "tf.local_variables_initializer",
+    "tf.initialize_local_variables",
+    "tf.tables_initializer",
+    "tf.initialize_all_tables",
+    "tf.variables_initializer",
+    "tf.initializers.global_variables",
+    "tf.initializers.local_variables",
+}
+_TRAINABLE = {"tf.trainable_variables"}
+_ALL = {"tf.global_variables", "tf.all_variables"}
+_PIPELINE = (
+    "tf.train.string_input_producer",
+    "tf.train.input_producer",
+    "tf.train.slice_input_producer",
+    "tf.train.range_input_producer",
+    "tf.train.shuffle_batch",
+    "tf.train.batch",
+    "tf.train.shuffle_batch_join",
+    "tf.train.batch_join",
+    "tf.train.maybe_shuffle_batch",
+    "tf.FIFOQueue",
+    "tf.RandomShuffleQueue",
+    "tf.PaddingFIFOQueue",
+    "tf.data.",
+    "tf.contrib.data.",
+    "tf.contrib.slim.dataset_data_provider.",
+    "tf.FixedLengthRecordReader",
+    "tf.TFRecordReader",
+    "tf.WholeFileReader",
+    "tf.TextLineReader",
+)
+_PYTHON_SIDE = (
+    "tf.app.",
+    "tf.flags.",
+    "tf.gfile.",
+    "tf.logging.",
+    "tf.GPUOptions",
+    "tf.OptimizerOptions",
+    "tf.GraphOptions",
+    "tf.RunOptions",
+    "tf.RunMetadata",
+    "tf.NodeDef",
+    "tf.GraphKeys",
+    "tf.device",
+    "tf.python_io.",
+    "tf.io.gfile.",
+    "tf.test.",
+    "tf.train.latest_checkpoint",
+    "tf.train.get_checkpoint_state",
+    "tf.train.NewCheckpointReader",
+    "tf.Summary",
+    "tf.as_dtype",
+    "tf.TensorShape",
+    "tf.examples.",
+)
+
+
+def collection_key(file: SourceFile, call: cst.Call) -> str | None:
+    """`TRAINABLE_VARIABLES` of `tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES, …)`."""
+    key = argument(call, 0, "key")
+    if key is None:
+        return None
+    name = file.tf(key)
+    if name and name.startswith("tf.GraphKeys."):
+        return name.split(".")[-1]
+    if isinstance(key, cst.SimpleString):
+        value = key.evaluated_value
+        return str(value) if isinstance(value, str) else None
+    return None
+
+
+class Traits:
+    """What a function of the tree does, calls to other functions of the tree included."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._called: dict[int, frozenset[str]] = {}
+        self._averaging: dict[int, Averaging | None] = {}
+
+    def called(self, function: Function) -> frozenset[str]:
+        """TF1 names that the function calls, directly or through functions of the tree."""
+        key = id(function.node)
+        if key in self._called:
+            return self._called[key]
+        self._called[key] = frozenset()
+        found: set[str] = set()
+        for node in walk(function.node):
+            if isinstance(node, cst.Call):
+                name = function.file.tf(node.func)
+                if name:
+                    found.add(name)
+                    continue
+                inner = self.tree.resolve(function.file, node.func)
+                if inner is not None and inner.node is not function.node:
+                    found |= self.called(inner)
+        self._called[key] = frozenset(found)
+        return self._called[key]
+
+    def builds_graph(self, function: Function) -> bool:
+        return any(builds_graph(name) for name in self.called(function))
+
+    def is_pipeline(self, function: Function) -> bool:
+        return any(name.startswith(_PIPELINE) for name in self.called(function))
+
+    def averaging(self, function: Function) -> Averaging | None:
+        key = id(function.node)
+        if key not in self._averaging:
+            self._averaging[key] = classify_average(function)
+        return self._averaging[key]
+
+
+def builds_graph(name: str) -> bool:
+    """Whether a call of the TF1 name adds to the graph (everything that is not known as plain Python)."""
+    return not name.startswith(_PYTHON_SIDE)
+
+
+class Kinds:
+    """The kinds of the names of one scope, filled in as its statements are read in order."""
+
+    def __init__(self, file: SourceFile, traits: Traits) -> None:
+        self.file = file
+        self.traits = traits
+        self.env: dict[str, Kind] = {}
+
+    def of_name(self, name: str) -> Kind:
+        return self.env.get(name, Kind.PYTHON)
+
+    def of(self, node: cst.CSTNode) -> Kind:
+        """The kind of an expression."""
+        if isinstance(node, cst.Name):
+            return self.of_name(node.value)
+        if isinstance(node, cst.Call):
+            return self._call(node)
+        if isinstance(node, cst.Attribute):
+            base = self.of(node.value)
+            if base in IN_GRAPH or base is Kind.PLACEHOLDER or base is Kind.PIPELINE:
+                return Kind.TENSOR
+            if base is Kind.SESSION and node.attr.value == "graph":
+                return Kind.GRAPH
+            return Kind.PYTHON
+        if isinstance(node, cst.Subscript):
+            base = self.of(node.value)
+            if base is Kind.PIPELINE:
+                return Kind.PIPELINE
+            if base in IN_GRAPH or base in (Kind.SPLITS, Kind.PLACEHOLDER):
+                return Kind.TENSOR
+            return Kind.PYTHON
+        items = elements(node)
+        if items is not None:
+            kinds = {self.of(i) for i in items}
+            if len(kinds) == 1:
+                return next(iter(kinds))
+            return Kind.TENSOR if any(self.in_graph(i) for i in items) else Kind.PYTHON
+        if isinstance(node, cst.BinaryOperation):
+            sides = {self.of(node.left), self.of(node.right)}
+            if sides == {Kind.VARLIST}:
+                return Kind.VARLIST
+        if isinstance(node, cst.ListComp) and self.of(node.for_in.iter) is Kind.VARLIST:
+            if code(node.elt) == code(node.for_in.target):
+                return Kind.VARLIST
+        return Kind.TENSOR if self.in_graph(node) else Kind.PYTHON
+
+    def in_graph(self, node: cst.CSTNode) -> bool:
+        """Whether evaluating the node needs values of the graph or adds to it."""
+        for name in reads(node):
+            kind = self.of_name(name)
+            if kind in IN_GRAPH or kind in (
+                Kind.PLACEHOLDER,
+                Kind.PIPELINE,
+                Kind.SPLITS,
+                Kind.QUEUE,
+                Kind.SCHEDULE,
+                Kind.VARIABLE,
+            ):
+                return True
+        for inner in walk(node):
+            if isinstance(inner, cst.Call):
+                name_ = self.file.tf(inner.func)
+                if name_ is not None:
+                    if builds_graph(name_):
+                        return True
+                else:
+                    function = self.traits.tree.resolve(self.file, inner.func)
+                    if function is not None and self.traits.builds_graph(function):
+                        return True
+        return False
+
+    def _call(self, call: cst.Call) -> Kind:
+        name = self.file.tf(call.func)
+        if name is not None:
+            return self._tf_call(name, call)
+        if isinstance(call.func, cst.Attribute):
+            method = self._method(call, call.func)
+            if method is not None:
+                return method
+        function = self.traits.tree.resolve(self.file, call.func)
+        if function is not None:
+            if self.traits.averaging(function) and self._over_towers(call):
+                return Kind.AVERAGED
+            if self.traits.is_pipeline(function):
+                return Kind.PIPELINE
+            if self.traits.builds_graph(function):
+                return Kind.TENSOR
+        return Kind.TENSOR if any(self.in_graph(a.value) for a in call.args) else Kind.PYTHON
+
+    def _over_towers(self, call: cst.Call) -> bool:
+        return any(self.of(a.value) is Kind.TOWER_LIST for a in call.args)
+
+    def _method(self, call: cst.Call, func: cst.Attribute) -> Kind | None:
+        receiver = self.of(func.value)
+        method = func.attr.value
+        if receiver is Kind.OPTIMIZER:
+            return {"compute_gradients": Kind.GRADIENTS, "apply_gradients": Kind.APPLY}.get(
+                method, Kind.TENSOR
+            )
+        if method == "apply_gradients":
+            return Kind.APPLY
+        if method == "compute_gradients":
+            return Kind.GRADIENTS
+        if receiver is Kind.EMA:
+            return Kind.EXTRA if method == "apply" else Kind.TENSOR
+        if receiver in (Kind.QUEUE, Kind.PIPELINE):
+            if method in ("dequeue", "dequeue_many", "get_next"):
+                return Kind.PIPELINE
+            return Kind.QUEUE
+        if receiver is Kind.SESSION:
+            return Kind.PYTHON
+        if receiver in (Kind.SAVER, Kind.WRITER, Kind.COORDINATOR, Kind.CONFIG):
+            return Kind.PYTHON
+        if receiver in IN_GRAPH or receiver in (Kind.PLACEHOLDER, Kind.VARIABLE, Kind.SCHEDULE):
+            if method in ("get_shape", "eval"):
+                return Kind.PYTHON
+            return Kind.TENSOR
+        return None
+
+    def _tf_call(self, name: str, call: cst.Call) -> Kind:
+        last = name.split(".")[-1]
+        if last == "placeholder" or last == "placeholder_with_default":
+            return Kind.PLACEHOLDER
+        if name in (
+            "tf.get_variable",
+            "tf.Variable",
+            "tf.train.get_or_create_global_step",
+            "tf.train.create_global_step",
+            "tf.contrib.framework.get_or_create_global_step",
+            "tf.contrib.framework.create_global_step",
+            "tf.contrib.slim.get_or_create_global_step",
+            "tf.contrib.slim.create_global_step",
+        ):
+            return Kind.VARIABLE
+        if last in _SCHEDULES:
+            return Kind.SCHEDULE
+        if last.endswith("Optimizer") and name.startswith(("tf.train.", "tf.contrib.")):
+            return Kind.OPTIMIZER
+        if last == "ExponentialMovingAverage":
+            return Kind.EMA
+        if name in ("tf.Session", "tf.InteractiveSession"):
+            return Kind.SESSION
+        if last in ("MonitoredTrainingSession", "MonitoredSession", "SingularMonitoredSession"):
+            return Kind.SESSION
+        if last == "Saver":
+            return Kind.SAVER
+        if last in ("FileWriter", "SummaryWriter"):
+            return Kind.WRITER
+        if name in _INITIALISERS:
+            return Kind.INIT
+        if name in ("tf.ConfigProto", "tf.GPUOptions"):
+            return Kind.CONFIG
+        if last == "Coordinator":
+            return Kind.COORDINATOR
+        if last == "start_queue_runners":
+            return Kind.THREADS
+        if name == "tf.Graph":
+            return Kind.GRAPH
+        if name == "tf.split":
+            sources = [self.of(a.value) for a in call.args]
+            if Kind.PLACEHOLDER in sources or Kind.PIPELINE in sources:
+                return Kind.SPLITS
+            return Kind.TENSOR
+        if name in _TRAINABLE or name in _ALL:
+            return Kind.VARLIST
+        if name in ("tf.get_collection", "tf.get_collection_ref"):
+            key = collection_key(self.file, call)
+            if key in (
+                "TRAINABLE_VARIABLES",
+                "TRAINABLE_RESOURCE_VARIABLES",
+                "GLOBAL_VARIABLES",
+                "trainable_variables",
+            ):
+                return Kind.VARLIST
+            return Kind.TENSOR
+        if name == "tf.group":
+            kinds = [self.of(a.value) for a in call.args]
+            if kinds and all(k is Kind.INIT for k in kinds):
+                return Kind.INIT
+            return Kind.OP
+        if name == "tf.no_op":
+            return Kind.OP
+        if name.endswith((".prefetch_queue", "Queue")):
+            return Kind.QUEUE
+        if name.startswith(_PIPELINE):
+            return Kind.PIPELINE
+        if not builds_graph(name):
+            return Kind.PYTHON
+        return Kind.TENSOR
+
+
+def bare_name(node: cst.CSTNode) -> str:
+    return dotted(node) or code(node)

@@ -1,0 +1,225 @@
+"""A tree of sources, parsed once: functions, imports, positions and TensorFlow's names in each file."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from towermigrate.program import Span
+from towermigrate.recognize.syntax import dotted, statements, walk
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the tree: where it is and its node. `qualified` is dotted, `Class.method` for methods."""
+
+    file: SourceFile
+    node: cst.FunctionDef
+    qualified: str
+
+    @property
+    def is_method(self) -> bool:
+        return "." in self.qualified
+
+
+@dataclass
+class SourceFile:
+    """One parsed file. `module` is the tree every node of the analysis belongs to."""
+
+    path: str
+    text: str
+    wrapper: MetadataWrapper = field(repr=False)
+
+    @classmethod
+    def parse(cls, path: str, text: str) -> SourceFile:
+        """Parse a file; raises `libcst.ParserSyntaxError` (a SyntaxError in spirit) where it cannot."""
+        return cls(path, text, MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True))
+
+    @property
+    def module(self) -> cst.Module:
+        return self.wrapper.module
+
+    @cached_property
+    def _positions(self) -> Mapping[cst.CSTNode, object]:
+        return self.wrapper.resolve(PositionProvider)
+
+    def span(self, node: cst.CSTNode) -> Span:
+        where = self._positions[node]
+        start, end = where.start, where.end  # type: ignore[attr-defined]
+        return Span(self.path, start.line, start.column, end.line, end.column)
+
+    def line(self, node: cst.CSTNode) -> int:
+        return self.span(node).line
+
+    @cached_property
+    def imports(self) -> dict[str, str]:
+        """Local name -> dotted origin, for every import anywhere in the file."""
+        found: dict[str, str] = {}
+        for node in walk(self.module):
+            if isinstance(node, cst.Import):
+                for alias in node.names:
+                    origin = dotted(alias.name) or ""
+                    if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                        found[alias.asname.name.value] = origin
+                    else:
+                        root = origin.split(".")[0]
+                        found.setdefault(root, root)
+            elif isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+                base = "." * len(node.relative) + (dotted(node.module) or "" if node.module else "")
+                for alias in node.names:
+                    name = dotted(alias.name) or ""
+                    local = name
+                    if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
+                        local = alias.asname.name.value
+                    found[local] = f"{base}.{name}" if not base.endswith(".") else base + name
+        return found
+
+    @cached_property
+    def star_imports(self) -> list[str]:
+        found = []
+        for node in walk(self.module):
+            if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
+                found.append(
+                    "." * len(node.relative) + (dotted(node.module) or "" if node.module else "")
+                )
+        return found
+
+    @cached_property
+    def functions(self) -> dict[str, Function]:
+        """Every function of the file by qualified name; nested functions as `outer.<locals>.inner`."""
+        found: dict[str, Function] = {}
+
+        def visit(node: cst.CSTNode, prefix: str) -> None:
+            for child in node.children:
+                if isinstance(child, cst.FunctionDef):
+                    name = prefix + child.name.value
+                    found.setdefault(name, Function(self, child, name))
+                    visit(child, name + ".<locals>.")
+                elif isinstance(child, cst.ClassDef):
+                    visit(child, prefix + child.name.value + ".")
+                else:
+                    visit(child, prefix)
+
+        visit(self.module, "")
+        return found
+
+    def tf(self, node: cst.CSTNode) -> str | None:
+        """The TF1 name a name chain stands for: `tf.train.Saver`, whatever TensorFlow was imported as.
+
+        `tf.compat.v1.` is stripped; `slim.` of any import becomes `tf.contrib.slim.`.
+        """
+        name = dotted(node)
+        if name is None:
+            return None
+        root, _, rest = name.partition(".")
+        origin = self.imports.get(root)
+        if origin is None:
+            return None
+        full = f"{origin}.{rest}" if rest else origin
+        if full.startswith("tf_slim"):
+            full = "tensorflow.contrib.slim" + full[len("tf_slim") :]
+        if full != "tensorflow" and not full.startswith("tensorflow."):
+            return None
+        full = "tf" + full[len("tensorflow") :]
+        if full.startswith("tf.compat.v1."):
+            full = "tf." + full[len("tf.compat.v1.") :]
+        return full
+
+
+class Tree:
+    """All sources of a run, parsed on demand; resolves a call to the function of the tree it names."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self.sources = sources
+        self._files: dict[str, SourceFile | None] = {}
+
+    def file(self, path: str) -> SourceFile | None:
+        """The parsed file, None where there is none or it cannot be parsed."""
+        if path not in self._files:
+            parsed: SourceFile | None = None
+            if path in self.sources:
+                try:
+                    parsed = SourceFile.parse(path, self.sources[path])
+                except (cst.ParserSyntaxError, RecursionError, ValueError):
+                    parsed = None
+            self._files[path] = parsed
+        return self._files[path]
+
+    def module_path(self, importer: str, dotted_name: str) -> str | None:
+        """The path of module `dotted_name` as seen from file `importer`, None when it is not in the tree."""
+        folder = posixpath.dirname(importer)
+        level = len(dotted_name) - len(dotted_name.lstrip("."))
+        parts = [p for p in dotted_name.lstrip(".").split(".") if p]
+        starts = []
+        if level:
+            base = folder
+            for _ in range(level - 1):
+                base = posixpath.dirname(base)
+            starts.append(base)
+        else:
+            base = folder
+            while True:
+                starts.append(base)
+                if not base:
+                    break
+                base = posixpath.dirname(base)
+        for start in starts:
+            stem = posixpath.join(start, *parts) if parts else start
+            for candidate in (stem + ".py", posixpath.join(stem, "__init__.py")):
+                if candidate in self.sources:
+                    return candidate
+        return None
+
+    def resolve(self, file: SourceFile, func: cst.CSTNode) -> Function | None:
+        """The function of the tree that the callee `func` of a call in `file` names."""
+        name = dotted(func)
+        if name is None:
+            return None
+        if "." not in name and name in file.functions:
+            return file.functions[name]
+        root, _, rest = name.partition(".")
+        if root == "self" and rest and "." not in rest:
+            for qualified, function in file.functions.items():
+                if qualified.split(".")[-1] == rest and function.is_method:
+                    return function
+            return None
+        origin = file.imports.get(root)
+        if origin is not None:
+            found = self._imported(file.path, f"{origin}.{rest}" if rest else origin)
+            if found is not None:
+                return found
+        if not rest:
+            for star in file.star_imports:
+                found = self._imported(
+                    file.path, f"{star}.{name}" if star.strip(".") else star + name
+                )
+                if found is not None:
+                    return found
+            for qualified, function in file.functions.items():
+                if qualified.endswith(".<locals>." + name):
+                    return function
+        return None
+
+    def _imported(self, importer: str, full: str) -> Function | None:
+        module, _, name = full.rpartition(".")
+        if not module.strip("."):
+            return None
+        path = self.module_path(importer, module)
+        target = self.file(path) if path else None
+        if target is None:
+            return None
+        if name in target.functions:
+            return target.functions[name]
+        origin = target.imports.get(name)
+        if origin is not None and origin != full:
+            return self._imported(target.path, origin)
+        return None
+
+
+def top_level(module: cst.Module) -> list[cst.BaseStatement]:
+    return list(statements(module))

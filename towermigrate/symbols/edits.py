@@ -1,0 +1,74 @@
+"""Edits of a text by character offset, so that everything that is not edited stays byte for byte."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """Replace `text[start:end]` by `new`; `start == end` inserts."""
+
+    start: int
+    end: int
+    new: str
+
+
+class Text:
+    """A source text and the way from `ast` positions (line, UTF-8 column) to character offsets."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        found = _NEWLINE.search(text)
+        self.newline = found.group() if found else "\n"
+
+    def line(self, number: int) -> str:
+        """Line `number`, counted from 1, with its line end."""
+        end = self.starts[number] if number < len(self.starts) else len(self.text)
+        return self.text[self.starts[number - 1] : end]
+
+    def offset(self, line: int, column: int) -> int:
+        text = self.line(line)
+        if not text.isascii():
+            column = len(text.encode()[:column].decode())
+        return self.starts[line - 1] + column
+
+    def span(self, node: ast.expr | ast.stmt | ast.alias) -> tuple[int, int]:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return (
+            self.offset(node.lineno, node.col_offset),
+            self.offset(node.end_lineno, node.end_col_offset),
+        )
+
+    def of(self, node: ast.expr | ast.stmt | ast.alias) -> str:
+        start, end = self.span(node)
+        return self.text[start:end]
+
+    def line_end(self, offset: int) -> int:
+        """The offset of the line end (or the end of the text) at or after `offset`."""
+        found = _NEWLINE.search(self.text, offset)
+        return found.start() if found else len(self.text)
+
+    def indentation(self, offset: int) -> str | None:
+        """The white space before `offset` on its line; None when something else stands there."""
+        start = max(start for start in self.starts if start <= offset)
+        before = self.text[start:offset]
+        return before if not before.strip() else None
+
+
+def splice(text: str, edits: Iterable[Edit]) -> str:
+    """Apply the edits; raises ValueError where two of them overlap."""
+    pieces: list[str] = []
+    done = 0
+    for edit in sorted(set(edits)):
+        if edit.start < done:
+            raise ValueError(f"edits overlap at offset {edit.start}")
+        pieces += [text[done : edit.start], edit.new]
+        done = edit.end
+    return "".join([*pieces, text[done:]])

@@ -1,0 +1,220 @@
+"""Imports of TensorFlow and `tf.contrib`, rewritten in place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from towermigrate.symbols import contrib
+from towermigrate.symbols.apply import LEGACY_KERAS, Pass, is_module, normal
+from towermigrate.symbols.edits import Edit
+from towermigrate.symbols.scopes import chain_of
+from towermigrate.symbols.tables import load_names, prefix_in
+
+MNIST = "tensorflow.examples.tutorials.mnist"
+MNIST_HELPER = "towermigrate.helpers.mnist_input"
+
+
+def rewrite_alias(work: Pass) -> Iterator[ast.Name]:
+    """`slim = tf.contrib.slim` becomes `import tf_slim as slim`; gives the roots that are dealt with."""
+    for use in work.names.uses:
+        found = normal(use.dotted)
+        if found is None or not found[0].startswith("contrib.") or use.meaning.count(".") > 2:
+            continue
+        name = found[0][len("contrib.") :]
+        if not is_module(name):
+            continue
+        statement = _assignment_of(work.tree, use.chain)
+        if statement is None:
+            continue
+        target = statement.targets[0]
+        assert isinstance(target, ast.Name)
+        moved = contrib.successor(name)
+        start, end = work.text.span(statement)
+        if moved is None:
+            continue
+        if work.replace(start, end, f"import {moved} as {target.id}", statement):
+            work.uses_slim = work.legacy_keras = True
+        yield use.root
+
+
+def _assignment_of(tree: ast.Module, value: ast.expr) -> ast.Assign | None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and node.value is value:
+            single = len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+            return node if single and chain_of(value) is not None else None
+    return None
+
+
+def rewrite_imports(work: Pass) -> None:
+    """Every import of TensorFlow in the file; call it after the uses were looked at."""
+    for node in ast.walk(work.tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            if node.module.split(".")[0] == "tensorflow":
+                _from_import(work, node)
+            elif node.module.split(".")[0] == "tf_slim":
+                work.uses_slim = work.legacy_keras = True
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("tensorflow."):
+                    _plain_import(work, node, alias)
+                elif alias.name.split(".")[0] == "tf_slim":
+                    work.uses_slim = work.legacy_keras = True
+
+
+def _private(work: Pass, node: ast.stmt, module: str) -> None:
+    work.find("TM114", node, f"`{module}` is private to TensorFlow")
+
+
+def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
+    found = normal(alias.name)
+    if found is None:
+        return
+    name, compat = found
+    start, _ = work.text.span(alias)
+    end = start + len(alias.name)
+    local = alias.asname
+    if name.startswith(("python", "core")):
+        _private(work, node, alias.name)
+    elif alias.name == MNIST + ".input_data" and local:
+        work.edits.append(Edit(start, end, MNIST_HELPER))
+    elif name.startswith("contrib."):
+        moved = contrib.successor(name[len("contrib.") :])
+        if local is None:
+            work.edits.append(Edit(start, end, "tensorflow"))
+        elif moved is not None and moved.startswith("tf_slim"):
+            work.edits.append(Edit(start, end, moved))
+            work.uses_slim = work.legacy_keras = True
+        elif local not in work.kept and len(node.names) == 1:
+            _remove(work, node)
+        else:
+            work.find("TM111", node, f"`{alias.name}` does not exist in TensorFlow 2")
+    elif local and local in work.to_v1 and not compat:
+        work.edits.append(Edit(start, end, f"tensorflow.compat.v1.{name}"))
+    if prefix_in(name, LEGACY_KERAS):
+        work.legacy_keras = True
+
+
+def _from_import(work: Pass, node: ast.ImportFrom) -> None:
+    module = node.module or ""
+    found = normal(module)
+    if found is None:
+        return
+    name, compat = found
+    imported = [alias.name for alias in node.names]
+    dotted = [f"{name}.{each}" if name else each for each in imported]
+    if name.split(".")[0] in ("python", "core"):
+        _private(work, node, module)
+    elif imported == ["*"]:
+        work.find("TM113", node, f"`from {module} import *`: bare names are not changed")
+    elif module.startswith("tensorflow.examples"):
+        _mnist(work, node, module, imported)
+    elif dotted[0].split(".")[0] == "contrib" or any(d.startswith("contrib") for d in dotted):
+        _contrib_import(work, node, dotted)
+    else:
+        table = load_names()
+        for alias, each in zip(node.names, dotted, strict=True):
+            if prefix_in(each, table.gone):
+                work.find("TM112", alias, f"`tf.{each}` is not in TensorFlow {table.tensorflow}")
+        locals_ = {alias.asname or alias.name for alias in node.names}
+        moved = any(prefix_in(each, table.renamed) for each in dotted) or locals_ & work.to_v1
+        if moved and not compat and name.split(".")[0] != "compat":
+            start = _module_offset(work, node, module)
+            work.edits.append(Edit(start, start + len("tensorflow"), "tensorflow.compat.v1"))
+        if any(prefix_in(each, LEGACY_KERAS) for each in dotted):
+            work.legacy_keras = True
+
+
+def _module_offset(work: Pass, node: ast.ImportFrom, module: str) -> int:
+    start = work.text.span(node)[0]
+    return work.text.text.index(module, start + len("from"))
+
+
+def _mnist(work: Pass, node: ast.ImportFrom, module: str, imported: list[str]) -> None:
+    start = _module_offset(work, node, module)
+    if module == MNIST and imported == ["input_data"]:
+        alias = node.names[0]
+        begin, end = work.text.span(alias)
+        local = alias.asname or "input_data"
+        work.edits.append(Edit(start, start + len(module), "towermigrate.helpers"))
+        work.edits.append(Edit(begin, end, f"mnist_input as {local}"))
+    elif module == MNIST + ".input_data":
+        work.edits.append(Edit(start, start + len(module), MNIST_HELPER))
+    else:
+        work.find("TM112", node, f"`{module}` is not part of TensorFlow 2")
+
+
+def _contrib_import(work: Pass, node: ast.ImportFrom, dotted: list[str]) -> None:
+    """`from tensorflow.contrib… import …`: each name goes where its successor is."""
+    lines: list[str] = []
+    kept: list[str] = []
+    for alias, each in zip(node.names, dotted, strict=True):
+        local = alias.asname or alias.name
+        suffix = f" as {local}"
+        name = each.removeprefix("contrib").removeprefix(".")
+        target = contrib.successor(name) if name else None
+        if not each.startswith("contrib") or (not name and local in work.kept):
+            kept.append(alias.name + (suffix if alias.asname else ""))
+            continue
+        if target is None and (not name or is_module(name)) and local not in work.kept:
+            continue  # every use was written out in full, nobody needs the module's own name
+        if target is None:
+            work.find("TM111", alias, f"`tf.{each}` has no successor in tf_slim or tf.compat.v1")
+            kept.append(alias.name + (suffix if alias.asname else ""))
+            continue
+        if target.startswith("tf_slim"):
+            work.uses_slim = work.legacy_keras = True
+        elif prefix_in(target.removeprefix("tf.").removeprefix("compat.v1."), LEGACY_KERAS):
+            work.legacy_keras = True
+        full = "tensorflow." + target[len("tf.") :] if target.startswith("tf.") else target
+        parent, _, last = full.rpartition(".")
+        if not parent:
+            lines.append(f"import {full}" + (suffix if local != full else ""))
+        else:
+            lines.append(f"from {parent} import {last}" + (suffix if local != last else ""))
+    if kept and not lines and len(kept) == len(node.names):
+        return
+    if kept:
+        lines.append(f"from {node.module} import " + ", ".join(kept))
+    _replace_statement(work, node, _merged(lines))
+
+
+def _merged(lines: list[str]) -> list[str]:
+    """Imports from one module in one statement, in the order of their first names."""
+    groups: dict[str, list[str]] = {}
+    for line in lines:
+        head, _, names = line.partition(" import ")
+        groups.setdefault(head if names else line, []).append(names)
+    return [
+        head if names == [""] else f"{head} import {', '.join(names)}"
+        for head, names in groups.items()
+    ]
+
+
+def _replace_statement(work: Pass, node: ast.ImportFrom, lines: list[str]) -> None:
+    start, end = work.text.span(node)
+    indentation = work.text.indentation(start)
+    if not lines:
+        _remove(work, node)
+    elif indentation is None and len(lines) > 1:
+        work.replace(start, end, "; ".join(lines), node)
+    else:
+        work.replace(start, end, (work.text.newline + (indentation or "")).join(lines), node)
+
+
+def _remove(work: Pass, node: ast.stmt) -> None:
+    """Take an import away, its line too when it stood alone there; `pass` where a block would be empty."""
+    start, end = work.text.span(node)
+    text = work.text
+    indentation = text.indentation(start)
+    stop = text.line_end(end)
+    alone = indentation == "" and not text.text[end:stop].strip()
+    if not alone:
+        work.replace(start, end, "pass", node)
+        return
+    after = stop
+    for newline in ("\r\n", "\n", "\r"):
+        if text.text.startswith(newline, stop):
+            after = stop + len(newline)
+            break
+    work.replace(start, after, "", node)

@@ -1,0 +1,24 @@
+"""Run an original tower program and its rewritten form side by side, and compare the training.
+
+    report = run_verify(VerifyOptions(Path("src"), devices=("cpu:1", "cpu:4")))
+    print_report(report, Console())
+    sys.exit(report.exit_code)
+
+This process never imports TensorFlow: both programs run in child processes of their own.
+"""
+
+from towermigrate.verify.devices import DeviceSpec, looks_like_devices, parse_devices
+from towermigrate.verify.report import DeviceReport, Reference, VerifyReport, print_report
+from towermigrate.verify.run import VerifyOptions, run_verify
+
+__all__ = [
+    "DeviceReport",
+    "DeviceSpec",
+    "Reference",
+    "VerifyOptions",
+    "VerifyReport",
+    "looks_like_devices",
+    "parse_devices",
+    "print_report",
+    "run_verify",
+]

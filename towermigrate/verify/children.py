@@ -1,0 +1,66 @@
+"""The child processes of verify: one program each, in a scratch copy, gone when verify is done with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+_KEPT_LINES = 15
+
+
+class ChildFailed(RuntimeError):
+    """A program could not be run to where it was to be compared. The message holds its last words."""
+
+
+def run_child(
+    command: Sequence[str],
+    folder: Path,
+    log: Path,
+    environment: Mapping[str, str],
+    timeout_s: float,
+    what: str,
+) -> None:
+    """Run `command` in `folder` with its output in `log`; whatever it started ends with it.
+
+    Raises:
+        ChildFailed: it ran past `timeout_s` seconds, or left with another code than 0.
+    """
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
+        try:
+            code: int | None = child.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            end_group(child)
+    if code is None:
+        raise ChildFailed(f"{what} ran past the limit of {timeout_s:g} s.{last_words(log)}")
+    if code != 0:
+        raise ChildFailed(f"{what} ended with code {code}.{last_words(log)}")
+
+
+def end_group(child: subprocess.Popen[bytes]) -> None:
+    """Kill the child and all that it started, and wait for the child."""
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass
+    child.wait()
+
+
+def last_words(log: Path) -> str:
+    """The tail of a child's output, indented, to be put behind an error."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    tail = [line for line in lines if line.strip()][-_KEPT_LINES:]
+    return " Its last lines:\n" + "\n".join("    " + line for line in tail) if tail else ""

@@ -1,0 +1,58 @@
+"""Device specs of `verify --devices`: what is meant, and how many towers that makes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+DeviceKind = Literal["cpu", "gpu"]
+
+_COUNT = re.compile(r"(?P<kind>cpu|gpu):(?P<count>\d+)$")
+_OTHER = re.compile(r"(tpu|tpu:.+|tpu-compile:.+|xla:\d+|workers:\d+)$")
+_LIST = re.compile(r"gpu:\d+(,\d+)+$")
+
+
+class DevicesNotSupported(RuntimeError):
+    """A device spec that means something, but that verify cannot run on; the message says which it can."""
+
+
+@dataclass(frozen=True)
+class DeviceSpec:
+    """One `--devices` entry: `text` as given, and the number of replicas, which is that of towers."""
+
+    text: str
+    kind: DeviceKind
+    replicas: int
+    environment: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+def parse_devices(text: str) -> DeviceSpec:
+    """The spec that `text` says, `cpu:4` or `gpu:0,1` or `gpu:4`.
+
+    Raises:
+        ValueError: it is no device spec.
+        DevicesNotSupported: it is one that verify cannot run on.
+    """
+    listed = _LIST.match(text)
+    counted = _COUNT.match(text)
+    if listed:
+        return DeviceSpec(text, "gpu", text.count(",") + 1, {"TOWERMIGRATE_DEVICES": text})
+    if counted and int(counted["count"]) > 0:
+        kind: DeviceKind = "cpu" if counted["kind"] == "cpu" else "gpu"
+        environment = {"TOWERMIGRATE_DEVICES": text}
+        if kind == "cpu":
+            environment["CUDA_VISIBLE_DEVICES"] = "-1"
+        return DeviceSpec(text, kind, int(counted["count"]), environment)
+    if _OTHER.match(text):
+        raise DevicesNotSupported(
+            f"verify cannot run on {text} yet; it runs on cpu:N, gpu:N and gpu:0,1,… Nothing was compared."
+        )
+    raise ValueError(
+        f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), gpu:N or gpu:0,1,…"
+    )
+
+
+def looks_like_devices(text: str) -> bool:
+    """Whether `text` is meant as a device spec and not as a path."""
+    return any(pattern.match(text) for pattern in (_COUNT, _LIST, _OTHER))

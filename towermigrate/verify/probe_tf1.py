@@ -1,0 +1,770 @@
+"""Run a probed copy of a TF1 tower program and record it: inputs, losses, gradients, variables, slots.
+
+Self-contained on purpose: it runs under Python 3.6 with TensorFlow 1.13-1.15 as well as under
+TensorFlow 2 (`tf.compat.v1`), so it imports nothing of towermigrate. `verify/probes.py` splices the calls
+on `_tm_probe_` into the copy; `python probe_tf1.py CONFIG.json` runs that copy as `__main__`. The trace
+is a folder of `.npz` arrays and one `meta.json`, no pickle.
+
+A *training run* is one `Session.run` whose fetches reach an `apply_gradients` op of a known stage.
+"""
+
+# ruff: noqa: UP006, UP035, UP045, B905
+# (Python 3.6 has neither list[int] nor zip(strict=).)
+
+import builtins
+import collections
+import json
+import os
+import platform
+import random
+import re
+import runpy
+import sys
+import threading
+import traceback
+from typing import Any, Dict, List, Optional, Tuple
+
+import numpy as np
+
+# Seeds of the stateless random ops: [tower and number of the draw, number of the training run].
+_TOWER_STRIDE = 100003
+
+_LIBRARY = re.compile(r"[/\\](tensorflow|tensorflow_core|tf_keras|keras|tf_slim|towermigrate)[/\\]")
+_INITIALIZER_FILE = re.compile(r"(init_ops(_v2)?|initializers(_v\d)?)\.py$")
+_CREATING_VARIABLES = frozenset(
+    ["get_variable", "_get_single_variable", "_get_partitioned_variable", "add_weight"]
+)
+
+
+def inside_initializer() -> bool:
+    """Whether the op being made belongs to a variable's initial value, which is replayed, not redrawn."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if _LIBRARY.search(code.co_filename) and (
+            code.co_name in _CREATING_VARIABLES or _INITIALIZER_FILE.search(code.co_filename)
+        ):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def make_random_ops_stateless(next_seed: Any) -> None:
+    """Replace the random ops of towers by stateless ones, bit-identical between TF 1.15 and 2.x.
+
+    `next_seed()` gives an int64 tensor of shape [2], or None where the op is to stay as it is.
+    """
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import array_ops, gen_random_ops, nn_ops
+    from tensorflow.python.ops import gen_stateless_random_ops as stateless
+
+    def replace(name: str, make: Any) -> None:
+        original = getattr(gen_random_ops, name, None)
+        if original is None:
+            return
+
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            seed = None if inside_initializer() else next_seed()
+            return original(*args, **kwargs) if seed is None else make(seed, *args, **kwargs)
+
+        setattr(gen_random_ops, name, wrapper)
+
+    def floats(op: Any) -> Any:
+        def make(
+            draw: Any,
+            shape: Any,
+            dtype: Any,
+            seed: int = 0,
+            seed2: int = 0,
+            name: Optional[str] = None,
+        ) -> Any:
+            return op(shape=shape, seed=draw, dtype=dtype, name=name)
+
+        return make
+
+    def integers(
+        draw: Any,
+        shape: Any,
+        minval: Any,
+        maxval: Any,
+        seed: int = 0,
+        seed2: int = 0,
+        name: Optional[str] = None,
+    ) -> Any:
+        return stateless.stateless_random_uniform_int(
+            shape=shape, seed=draw, minval=minval, maxval=maxval, name=name
+        )
+
+    def shuffle(
+        draw: Any, value: Any, seed: int = 0, seed2: int = 0, name: Optional[str] = None
+    ) -> Any:
+        rows = array_ops.shape(value)[:1]
+        keys = stateless.stateless_random_uniform(shape=rows, seed=draw, dtype=dtypes.float32)
+        return array_ops.gather(value, nn_ops.top_k(keys, rows[0])[1], name=name)
+
+    def categories(
+        draw: Any,
+        logits: Any,
+        num_samples: Any,
+        seed: int = 0,
+        seed2: int = 0,
+        output_dtype: Any = dtypes.int64,
+        name: Optional[str] = None,
+    ) -> Any:
+        return stateless.stateless_multinomial(
+            logits=logits, num_samples=num_samples, seed=draw, output_dtype=output_dtype, name=name
+        )
+
+    replace("random_uniform", floats(stateless.stateless_random_uniform))
+    replace("random_standard_normal", floats(stateless.stateless_random_normal))
+    replace("truncated_normal", floats(stateless.stateless_truncated_normal))
+    replace("random_shuffle", shuffle)
+    if hasattr(stateless, "stateless_random_uniform_int"):
+        replace("random_uniform_int", integers)
+    if hasattr(stateless, "stateless_multinomial"):
+        replace("multinomial", categories)
+
+
+def random_like(array: Any, seed: int) -> Any:
+    """Random data with the shape and type of `array`, for `--synthetic`. Integers stay in its range."""
+    generator = np.random.RandomState(seed)
+    if array.dtype == np.bool_:
+        return generator.rand(*array.shape) < 0.5
+    if np.issubdtype(array.dtype, np.integer):
+        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
+        return generator.randint(low, high + 1, size=array.shape).astype(array.dtype)
+    if np.issubdtype(array.dtype, np.floating):
+        return generator.standard_normal(array.shape).astype(array.dtype)
+    return array
+
+
+class TraceWriter:
+    """Writes one recording: `initial.npz`, `run_00000.npz`, …, `meta.json`."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.meta: Dict[str, Any] = {
+            "tensorflow": "",
+            "python": platform.python_version(),
+            "runs": [],
+            "variables": {},
+            "ended": None,
+            "error": None,
+            "notes": [],
+        }
+        if not os.path.isdir(folder):
+            os.makedirs(folder)
+
+    def arrays(self, name: str, arrays: Dict[str, Any]) -> None:
+        path = os.path.join(self.folder, name + ".npz")
+        plain = {key: np.asarray(value) for key, value in arrays.items()}
+        # Objects (strings from a session) would need pickle: keep them as bytes.
+        for key, value in plain.items():
+            if value.dtype == object:
+                plain[key] = value.astype(np.bytes_)
+        with open(path, "wb") as file:
+            savez: Any = np.savez
+            savez(file, **plain)
+
+    def finish(self, ended: str, error: Optional[str] = None) -> None:
+        self.meta["ended"] = ended
+        self.meta["error"] = error
+        path = os.path.join(self.folder, "meta.json")
+        with open(path + ".part", "w") as file:
+            json.dump(self.meta, file)
+        os.replace(path + ".part", path)
+
+
+def read_arrays(folder: str, name: str) -> Dict[str, Any]:
+    """All arrays of one file of a recording; an empty dict where there is no such file."""
+    path = os.path.join(folder, name + ".npz")
+    if not os.path.exists(path):
+        return {}
+    with np.load(path, allow_pickle=False) as data:
+        return {key: data[key] for key in data.files}
+
+
+def read_meta(folder: str) -> Dict[str, Any]:
+    with open(os.path.join(folder, "meta.json")) as file:
+        meta: Dict[str, Any] = json.load(file)
+    return meta
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two arrays are equal, NaN for NaN."""
+    first, second = np.asarray(first), np.asarray(second)
+    if first.shape != second.shape:
+        return False
+    return bool(np.all((first == second) | ((first != first) & (second != second))))
+
+
+def leave(code: int) -> None:
+    """End the process at once: queue runners and prefetch threads of the program must not hold it up."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+class _Applied:
+    """One `apply_gradients` of one stage: its op, what was passed to it, and its optimizer."""
+
+    def __init__(
+        self, op: Any, optimizer: Any, pairs: List[Any], gradients: Dict[str, Any], first_op: int
+    ) -> None:
+        self.op = op
+        self.optimizer = optimizer
+        self.pairs = pairs
+        self.gradients = gradients
+        self.first_op = first_op
+
+
+class _Graph:
+    """What the probes saw in one TensorFlow graph."""
+
+    def __init__(self) -> None:
+        self.counter: Any = None
+        self.inputs: Dict[Tuple[int, str], List[Any]] = {}
+        self.losses: Dict[Tuple[int, int], Any] = {}
+        self.tower_gradients: Dict[Tuple[int, int], Dict[str, Any]] = {}
+        self.applied: Any = collections.OrderedDict()
+        self.extras: Dict[int, Any] = {}
+        self.plans: Dict[Any, Any] = {}
+        self.initialized = False
+
+
+class _Plan:
+    """What a fetch set trains, and the tensors that may be fetched beside it."""
+
+    def __init__(
+        self, stages: List[int], fetches: Dict[str, Any], feedable: Dict[str, List[Any]]
+    ) -> None:
+        self.stages = stages
+        self.fetches = fetches
+        self.feedable = feedable
+
+
+class Probe:
+    """The object that a probed copy knows as `_tm_probe_`."""
+
+    def __init__(self, config: Dict[str, Any], tf: Any) -> None:
+        self.config = config
+        self.tf = tf
+        self.trace = TraceWriter(config["trace"])
+        self.replay: Optional[str] = config.get("replay")
+        self.replay_meta = read_meta(self.replay) if self.replay else None
+        self.replay_at: Dict[int, Dict[str, Any]] = {}
+        if self.replay_meta is not None:
+            self.replay_at = {run["index"]: run for run in self.replay_meta["runs"]}
+        self.graphs: Any = collections.OrderedDict()
+        self.tower = -1
+        self.draws = 0
+        self.paused = False
+        self.runs = 0
+        self.updates: Any = collections.Counter()
+        self.recorded_last = True
+        self.lock = threading.RLock()
+        self.local = threading.local()
+
+    # ---- calls spliced into the copy -------------------------------------------------------------
+
+    def _here(self) -> _Graph:
+        graph = self.tf.get_default_graph()
+        if graph not in self.graphs:
+            self.graphs[graph] = _Graph()
+        found: _Graph = self.graphs[graph]
+        return found
+
+    def begin_tower(self) -> None:
+        self.tower += 1
+        self.draws = 0
+        self.paused = False
+        here = self._here()
+        if here.counter is None:
+            with self.tf.control_dependencies(None), self.tf.device("/cpu:0"):
+                here.counter = self.tf.placeholder_with_default(
+                    np.int64(0), [], name="towermigrate_run"
+                )
+
+    def end_towers(self) -> None:
+        self.tower = -1
+
+    def input_begin(self) -> None:
+        # What an input statement draws is recorded with the input, so it is not counted.
+        self.paused = True
+
+    def inputs(self, names: Tuple[str, ...], values: Tuple[Any, ...]) -> None:
+        self.paused = False
+        for name, value in zip(names, values):
+            self.inline(name, value)
+
+    def inline(self, name: str, value: Any) -> Any:
+        # One input may be written several times (`x[i]` twice): the same rows, but a tensor each.
+        if isinstance(value, self.tf.Tensor):
+            self._here().inputs.setdefault((self.tower, name), []).append(value)
+        return value
+
+    def compute(self, stages: Tuple[int, ...], function: Any) -> Any:
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            result = function(*args, **kwargs)
+            here = self._here()
+            # Stages that share one call site take turns in each tower.
+            calls = [sum(1 for stage, _ in here.losses if stage == each) for each in stages]
+            stage = stages[calls.index(min(calls))]
+            tower = calls[stages.index(stage)]
+            loss = args[0] if args else kwargs.get("loss", kwargs.get("ys"))
+            if isinstance(loss, (list, tuple)) and len(loss) == 1:
+                loss = loss[0]
+            here.losses[(stage, tower)] = loss
+            if not isinstance(result, (list, tuple)):
+                return result
+            pairs = list(result)
+            if not all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
+                return result
+            missing = [v.op.name for g, v in pairs if g is None]
+            if missing:
+                seen = self.trace.meta.setdefault("none_gradients", {})
+                seen.setdefault(str(stage), {})[str(tower)] = missing
+                if self.config.get("repair_none"):
+                    pairs = [(self.tf.zeros_like(v) if g is None else g, v) for g, v in pairs]
+            here.tower_gradients[(stage, tower)] = {
+                v.op.name: self._dense(g, v) for g, v in pairs if g is not None
+            }
+            return pairs if self.config.get("repair_none") and missing else result
+
+        return wrapped
+
+    def apply(self, stages: Tuple[int, ...], function: Any) -> Any:
+        def wrapped(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            here = self._here()
+            stage = next((each for each in stages if each not in here.applied), stages[-1])
+            pairs = list(grads_and_vars)
+            gradients = {v.op.name: self._dense(g, v) for g, v in pairs if g is not None}
+            together = self.config.get("together", {}).get(str(stage), [stage])
+            first = [loss for (each, _), loss in sorted(here.losses.items()) if each in together]
+            for (each, _), local in sorted(here.tower_gradients.items()):
+                if each in together:
+                    first.extend(local.values())
+            first.extend(gradients.values())
+            # All losses and gradients come before any update, so that they can be fetched in the
+            # same run with the values they had before it.
+            first = [t for t in first if isinstance(t, self.tf.Tensor) and _plain(t.op)]
+            begin = len(self.tf.get_default_graph().get_operations())
+            with self.tf.control_dependencies(first):
+                result = function(pairs, *args, **kwargs)
+            op = result if isinstance(result, self.tf.Operation) else getattr(result, "op", None)
+            if op is not None:
+                here.applied[stage] = _Applied(
+                    op, getattr(function, "__self__", None), pairs, gradients, begin
+                )
+                self._order_extras(here)
+            return result
+
+        return wrapped
+
+    def extra(self, number: int, value: Any) -> Any:
+        here = self._here()
+        here.extras[number] = value
+        self._order_extras(here)
+        return value
+
+    # ---- the order the original leaves open ------------------------------------------------------
+
+    def _order_extras(self, here: _Graph) -> None:
+        """Put an unordered moving average before the update it is grouped with (the rewrite's order)."""
+        for number, stage in self.config.get("before_update", []):
+            average = here.extras.get(number)
+            applied = here.applied.get(stage)
+            if average is None or applied is None:
+                continue
+            here.extras[number] = None
+            if not isinstance(average, self.tf.Operation):
+                continue
+            graph = self.tf.get_default_graph()
+            reached, _ = _closure([applied.op], {})
+            for op in graph.get_operations()[applied.first_op :]:
+                if op in reached and _UPDATES.search(op.type):
+                    try:
+                        op._add_control_inputs([average])
+                    except AttributeError:
+                        op._add_control_input(average)
+
+    def _dense(self, gradient: Any, variable: Any) -> Any:
+        if isinstance(gradient, self.tf.IndexedSlices):
+            shape = self.tf.constant(variable.get_shape().as_list(), self.tf.int64)
+            rows = self.tf.cast(self.tf.expand_dims(gradient.indices, 1), self.tf.int64)
+            return self.tf.scatter_nd(rows, gradient.values, shape)
+        return gradient
+
+    # ---- randomness ------------------------------------------------------------------------------
+
+    def next_seed(self) -> Any:
+        if self.tower < 0 or self.paused:
+            return None
+        here = self.graphs.get(self.tf.get_default_graph())
+        if here is None or here.counter is None:
+            return None
+        key = np.int64((self.tower + 1) * _TOWER_STRIDE + self.draws)
+        self.draws += 1
+        return self.tf.stack([self.tf.constant(key), here.counter])
+
+    # ---- Session.run -----------------------------------------------------------------------------
+
+    def run(
+        self,
+        original: Any,
+        session: Any,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
+        here = self.graphs.get(session.graph)
+        if here is None or not here.applied or getattr(self.local, "inside", False):
+            return original(session, fetches, feed_dict, options, run_metadata)
+        plan = self._plan(session, here, fetches, feed_dict)
+        if not plan.stages:
+            return original(session, fetches, feed_dict, options, run_metadata)
+        with self.lock:
+            self.local.inside = True
+            try:
+                return self._train(
+                    original, session, here, plan, fetches, feed_dict, options, run_metadata
+                )
+            finally:
+                self.local.inside = False
+
+    def _plan(self, session: Any, here: _Graph, fetches: Any, feed_dict: Any) -> _Plan:
+        from tensorflow.python.client import session as session_module
+
+        graph = session.graph
+        with graph.as_default():
+            mapper = session_module._FetchMapper.for_fetch(fetches)
+        wanted = mapper.unique_fetches()
+        fed: Dict[Any, bool] = {}
+        for key in feed_dict or {}:
+            parts = [key]
+            if not isinstance(key, (self.tf.Tensor, str)):
+                parts = [getattr(key, part, None) for part in ("indices", "values", "dense_shape")]
+                parts = parts if parts[0] is not None else [key]
+            for part in parts:
+                if part is not None:
+                    tensor = graph.as_graph_element(part, allow_tensor=True, allow_operation=False)
+                    fed[tensor.name] = True
+        key = (tuple(item.name for item in wanted), tuple(sorted(fed)))
+        if key not in here.plans:
+            here.plans[key] = self._new_plan(here, wanted, fed)
+        plan: _Plan = here.plans[key]
+        return plan
+
+    def _new_plan(self, here: _Graph, wanted: List[Any], fed: Dict[Any, bool]) -> _Plan:
+        ops = [item if isinstance(item, self.tf.Operation) else item.op for item in wanted]
+        reached, cut = _closure(ops, fed)
+        stages = [stage for stage, applied in here.applied.items() if applied.op in reached]
+        fetches: Dict[str, Any] = {}
+        feedable: Dict[str, List[Any]] = {}
+        if stages:
+            for (tower, name), tensors in here.inputs.items():
+                used = [t for t in tensors if t.op in reached or t.name in cut]
+                used = [t for t in used if _plain(t.op)]
+                if used:
+                    key = "input/%d/%s" % (tower, name)
+                    fetches[key] = used[0]
+                    feedable[key] = used
+            for (stage, tower), loss in here.losses.items():
+                if stage in stages and isinstance(loss, self.tf.Tensor) and _plain(loss.op):
+                    fetches["loss/%d/%d" % (stage, tower)] = loss
+            for stage in stages:
+                for name, gradient in here.applied[stage].gradients.items():
+                    if _plain(gradient.op):
+                        fetches["gradient/%d/%s" % (stage, name)] = gradient
+            for (stage, tower), local in here.tower_gradients.items():
+                if stage in stages and self.config.get("tower_gradients"):
+                    for name, gradient in local.items():
+                        if _plain(gradient.op):
+                            key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
+                            fetches[key] = gradient
+        return _Plan(stages, fetches, feedable)
+
+    def _train(
+        self,
+        original: Any,
+        session: Any,
+        here: _Graph,
+        plan: _Plan,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
+        index = self.runs
+        self.runs += 1
+        wanted = int(self.config["steps"])
+        if self.replay_meta is not None:
+            record = index in self.replay_at
+        else:
+            record = any(self.updates[stage] < wanted for stage in plan.stages)
+        self.updates.update(plan.stages)
+        feeds = dict(feed_dict or {})
+        feeds[here.counter] = np.int64(index)
+        if not record:
+            self.recorded_last = False
+            return original(session, fetches, feeds, options, run_metadata)
+
+        state = self._state(here, session.graph)
+        if not here.initialized:
+            self._first_state(original, session, here, state, plan)
+        elif not self.recorded_last:
+            self._resume(original, session, state, index)
+        self.recorded_last = True
+
+        arrays: Dict[str, Any] = {}
+        if self.replay is not None:
+            given = read_arrays(self.replay, "run_%05d" % index)
+            if not self.config.get("synthetic"):
+                self._compare_own_inputs(original, session, plan, given, feeds)
+            for key, tensors in plan.feedable.items():
+                if key in given:
+                    for tensor in tensors:
+                        feeds[tensor] = given[key]
+        elif self.config.get("synthetic"):
+            drawn = {key: tensors[0] for key, tensors in plan.feedable.items()}
+            real = original(session, drawn, feed_dict, None, None)
+            order = sorted(drawn)
+            for key in order:
+                array = random_like(np.asarray(real[key]), index * 1009 + order.index(key))
+                for tensor in plan.feedable[key]:
+                    feeds[tensor] = array
+        both = {"theirs": fetches, "ours": plan.fetches}
+        result = original(session, both, feeds, options, run_metadata)
+        arrays.update(result["ours"])
+        if state:
+            after = original(session, dict(state), None, None, None)
+            arrays.update({"state/" + key: value for key, value in after.items()})
+        self.trace.arrays("run_%05d" % index, arrays)
+        self.trace.meta["runs"].append({"index": index, "stages": plan.stages})
+        self._stop_if_done(here, index, wanted)
+        return result["theirs"]
+
+    def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
+        if self.replay_meta is not None:
+            done = index >= max(self.replay_at)
+        else:
+            done = all(self.updates[stage] >= wanted for stage in range(self.config["stages"]))
+        if done:
+            self.trace.finish("steps")
+            leave(0)
+
+    def _compare_own_inputs(
+        self, original: Any, session: Any, plan: _Plan, given: Dict[str, Any], feeds: Any
+    ) -> None:
+        """Note which inputs this second run would have had by itself, where reading them draws nothing."""
+        own = {}
+        for key, (tensor, *_more) in plan.feedable.items():
+            reached, _ = _closure([tensor.op], {_tensor_name(fed): True for fed in feeds})
+            if not any(op.type != "Placeholder" and _stateful(op) for op in reached):
+                own[key] = tensor
+        if not own:
+            return
+        values = original(session, own, feeds, None, None)
+        agreed = self.trace.meta.setdefault("inputs_agreed", {})
+        for key, value in values.items():
+            agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
+
+    # ---- variables -------------------------------------------------------------------------------
+
+    def _state(self, here: _Graph, graph: Any) -> Dict[str, Any]:
+        names: Dict[int, str] = {}
+        owners: List[Any] = []
+        for stage, applied in here.applied.items():
+            optimizer = applied.optimizer
+            if optimizer is None:
+                continue
+            if not any(optimizer is known for _, known in owners):
+                owners.append((stage, optimizer))
+            owner = next(number for number, known in owners if known is optimizer)
+            for slot in _names_of_slots(optimizer):
+                for _, variable in applied.pairs:
+                    value = optimizer.get_slot(variable, slot)
+                    if value is not None:
+                        names[id(value)] = "slot/%d/%s/%s" % (owner, slot, variable.op.name)
+            for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
+                names[id(value)] = "slot/%d/%s" % (owner, slot[0])
+        state = {}
+        described = self.trace.meta["variables"]
+        trainable = [v.op.name for v in graph.get_collection("trainable_variables")]
+        for variable in graph.get_collection("variables"):
+            if not hasattr(variable, "initializer"):
+                continue
+            key = names.get(id(variable), "variable/" + variable.op.name)
+            state[key] = variable
+            if key not in described:
+                described[key] = {
+                    "shape": variable.get_shape().as_list(),
+                    "dtype": variable.dtype.base_dtype.name,
+                    "trainable": variable.op.name in trainable,
+                }
+        return state
+
+    def _read(self, original: Any, session: Any, state: Dict[str, Any]) -> Dict[str, Any]:
+        try:
+            values: Dict[str, Any] = original(session, dict(state), None, None, None)
+            return values
+        except self.tf.errors.FailedPreconditionError:
+            values = {}
+            for key in list(state):
+                try:
+                    values[key] = original(session, state[key], None, None, None)
+                except self.tf.errors.FailedPreconditionError:
+                    # Never initialized by the program: it is no part of the training.
+                    del state[key]
+            return values
+
+    def _load(
+        self, original: Any, session: Any, state: Dict[str, Any], values: Dict[str, Any]
+    ) -> None:
+        feeds = {}
+        ops = []
+        for key, variable in state.items():
+            if key in values:
+                feeds[variable.initializer.inputs[1]] = values[key]
+                ops.append(variable.initializer)
+        original(session, ops, feeds, None, None)
+
+    def _first_state(
+        self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan
+    ) -> None:
+        here.initialized = True
+        if self.replay is not None:
+            self._load(original, session, state, read_arrays(self.replay, "initial"))
+        else:
+            self.trace.arrays("initial", self._read(original, session, state))
+
+    def _resume(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
+        name = "before_%05d" % index
+        if self.replay is not None:
+            self._load(original, session, state, read_arrays(self.replay, name))
+        else:
+            self.trace.arrays(name, self._read(original, session, state))
+
+
+_UPDATES = re.compile(r"^(Resource|Sparse|ResourceSparse)?(Apply|Scatter)|^Assign")
+
+
+def _plain(op: Any) -> bool:
+    """Whether an op stands outside of tf.cond and tf.while_loop, so that it may be fetched."""
+    return op._get_control_flow_context() is None
+
+
+def _stateful(op: Any) -> bool:
+    definition = op.op_def
+    return bool(definition is not None and definition.is_stateful)
+
+
+def _tensor_name(key: Any) -> str:
+    return key if isinstance(key, str) else getattr(key, "name", "")
+
+
+def _names_of_slots(optimizer: Any) -> List[str]:
+    try:
+        return list(optimizer.get_slot_names())
+    except (AttributeError, NotImplementedError):
+        return []
+
+
+def _closure(ops: List[Any], cut: Dict[Any, bool]) -> Tuple[Any, Any]:
+    """Every op that running `ops` runs, and the names of the fed tensors it stopped at."""
+    reached = set()
+    stopped = set()
+    waiting = list(ops)
+    while waiting:
+        op = waiting.pop()
+        if op in reached:
+            continue
+        reached.add(op)
+        for tensor in op.inputs:
+            if tensor.name in cut:
+                stopped.add(tensor.name)
+            else:
+                waiting.append(tensor.op)
+        waiting.extend(op.control_inputs)
+    return reached, stopped
+
+
+def _patch_sessions(probe: Probe, towers: int) -> None:
+    from tensorflow.core.protobuf import config_pb2
+    from tensorflow.python.client import session as session_module
+
+    base: Any = session_module.BaseSession
+    init = base.__init__
+    run = base.run
+
+    def new_init(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
+        own = config_pb2.ConfigProto()
+        if config is not None:
+            own.CopyFrom(config)
+        own.allow_soft_placement = True
+        own.device_count["CPU"] = max(own.device_count["CPU"], towers)
+        init(self, target, graph, own)
+
+    def new_run(
+        self: Any,
+        fetches: Any,
+        feed_dict: Any = None,
+        options: Any = None,
+        run_metadata: Any = None,
+    ) -> Any:
+        return probe.run(run, self, fetches, feed_dict, options, run_metadata)
+
+    base.__init__ = new_init
+    base.run = new_run
+
+
+def run_program(entry: str, arguments: List[str]) -> Optional[str]:
+    """Run `entry` as `__main__` with the same NumPy and Python seeds in every program. None or the error."""
+    np.random.seed(0)
+    random.seed(0)
+    sys.argv = [entry] + arguments
+    sys.path[0] = os.path.dirname(os.path.abspath(entry))
+    try:
+        runpy.run_path(entry, run_name="__main__")
+    except SystemExit as stop:
+        if stop.code not in (None, 0):
+            traceback.print_exc()
+            return "the program left with exit code %s" % (stop.code,)
+    except Exception as error:
+        traceback.print_exc()
+        return "%s: %s" % (type(error).__name__, error)
+    return None
+
+
+def main(config_path: str) -> None:
+    with open(config_path) as file:
+        config = json.load(file)
+    for path in config.get("python_path", []):
+        sys.path.append(path)
+    version = ""
+    if config.get("compat"):
+        os.environ["TF_USE_LEGACY_KERAS"] = "1"
+        __import__("towermigrate.helpers")
+        import tensorflow as tensorflow_two
+
+        tf: Any = tensorflow_two.compat.v1
+        tf.disable_v2_behavior()
+        version = tensorflow_two.__version__
+    else:
+        import tensorflow as tensorflow_one
+
+        tf = tensorflow_one
+        version = tf.__version__
+    probe = Probe(config, tf)
+    probe.trace.meta["tensorflow"] = version
+    vars(builtins)["_tm_probe_"] = probe
+    make_random_ops_stateless(probe.next_seed)
+    _patch_sessions(probe, config["towers"])
+    error = run_program(config["entry"], config["arguments"])
+    probe.trace.finish("program" if error is None else "error", error)
+    leave(0 if error is None else 1)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

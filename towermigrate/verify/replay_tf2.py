@@ -1,0 +1,545 @@
+"""Run a rewritten program on what was recorded from its original, and record the same things.
+
+The child process of `verify`: `python -m towermigrate.verify.replay_tf2 CONFIG.json`. It listens to the
+helpers' hooks, wraps the program's own `tf.function`s and TF1 optimizers, and then runs the program as
+`__main__`. A *training run* is one call of a `tf.function` whose trace applied gradients. Before each, the
+recorded inputs are laid out; before the first (and, in lock-step, before each) the recorded variables and
+slots are loaded. The trace has the format of `probe_tf1.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from towermigrate.verify import probe_tf1
+
+_REPLICA = re.compile(r"/replica_\d+(?=$|:)")
+
+
+@dataclass
+class _Update:
+    """One `apply_gradients` in one replica of a trace: the optimizer and what it was given."""
+
+    optimizer: Any
+    variables: list[Any]
+
+
+@dataclass
+class _Trace:
+    """What one trace of a step function did, per replica, in order."""
+
+    counter: Any
+    computed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
+    updates: dict[int, list[_Update]] = field(default_factory=dict)
+
+
+class Replay:
+    """The listener: `towermigrate.helpers._hooks.Hooks`, and the state of the recording."""
+
+    def __init__(self, config: dict[str, Any], tf: Any) -> None:
+        self.tf = tf
+        self.config = config
+        self.folder: str = config["replay"]
+        self.meta = probe_tf1.read_meta(self.folder)
+        self.runs = {run["index"]: run for run in self.meta["runs"]}
+        self.last_run = max(self.runs)
+        self.trace = probe_tf1.TraceWriter(config["trace"])
+        self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0})
+        self.traces: list[tuple[Any, _Trace]] = []
+        self.tables: list[Any] = []
+        self.given: dict[str, Any] = {}
+        self.collected: dict[str, Any] = {}
+        self.counter: Any = None
+        self.next_index = 0
+        self.loaded: set[str] = set()
+        self.recorded_last = True
+        self.local = threading.local()
+        self.optimizers: list[tuple[int, Any, list[Any]]] = []
+
+    # ---- traces ----------------------------------------------------------------------------------
+
+    def here(self) -> _Trace | None:
+        graph = self.tf.compat.v1.get_default_graph()
+        known: Any
+        trace: _Trace
+        while graph is not None:
+            for known, trace in reversed(self.traces):
+                if known is graph:
+                    return trace
+            graph = getattr(graph, "outer_graph", None)
+        return None
+
+    def replica(self) -> int | None:
+        context = self.tf.distribute.get_replica_context()
+        if context is None:
+            return None
+        identity = context.replica_id_in_sync_group
+        value = identity if isinstance(identity, int) else self.tf.get_static_value(identity)
+        return None if value is None else int(value)
+
+    # ---- hooks of the helpers --------------------------------------------------------------------
+
+    def created(self, variables: Any) -> None:
+        """The variables are found by what the steps use, so nothing is needed here."""
+
+    def tower_begin(
+        self, index: int | None, names: tuple[str, ...], args: tuple[Any, ...]
+    ) -> tuple[Any, ...]:
+        trace = self.here()
+        if trace is None or index is None:
+            return args
+        self.local.tower = index
+        self.local.draws = 0
+        return tuple(
+            self._recorded_input(trace, index, name, value)
+            for name, value in zip(names, args, strict=False)
+        ) + tuple(args[len(names) :])
+
+    def tower_end(self, index: int | None) -> None:
+        self.local.tower = None
+
+    def gradients(
+        self, index: int | None, loss: Any, grads_and_vars: list[tuple[Any, Any]]
+    ) -> None:
+        trace = self.here()
+        replica = self.replica()
+        if trace is None or replica is None:
+            return
+        computed = trace.computed.setdefault(replica, [])
+        if computed and computed[-1]["hooked"] is False:
+            entry = computed[-1]
+        elif loss is not None:
+            entry = {"optimizer": None, "loss": loss, "used": False}
+            computed.append(entry)
+        else:
+            return
+        entry["hooked"] = True
+        entry["gradients"] = list(grads_and_vars)
+        if loss is not None:
+            entry["loss"] = loss
+
+    def applied(
+        self, optimizer: Any, grads_and_vars: list[tuple[Any, Any]], averaged: bool
+    ) -> None:
+        self.record_update(optimizer, list(grads_and_vars), averaged=True)
+        self.local.averaged = True
+
+    # ---- what a trace records --------------------------------------------------------------------
+
+    def record_compute(self, optimizer: Any, loss: Any, pairs: Any) -> None:
+        trace = self.here()
+        replica = self.replica()
+        if trace is None or replica is None:
+            return
+        entry = {"optimizer": optimizer, "loss": loss, "used": False, "hooked": False}
+        entry["gradients"] = list(pairs)
+        trace.computed.setdefault(replica, []).append(entry)
+
+    def record_update(self, optimizer: Any, pairs: list[tuple[Any, Any]], averaged: bool) -> None:
+        trace = self.here()
+        replica = self.replica()
+        if trace is None or replica is None:
+            return
+        updates = trace.updates.setdefault(replica, [])
+        number = len(updates)
+        updates.append(_Update(optimizer, [v for _, v in pairs]))
+        kind = "averaged" if averaged else "incoming"
+        for gradient, variable in pairs:
+            if gradient is not None:
+                self._sink(
+                    f"{kind}/{number}/{replica}/{plain_name(variable)}",
+                    self._dense(gradient, variable),
+                )
+        entry = self._loss_of(trace.computed.get(replica, []), optimizer)
+        if entry is None:
+            return
+        entry["used"] = True
+        if entry["loss"] is not None:
+            loss = entry["loss"]() if callable(entry["loss"]) else entry["loss"]
+            self._sink(f"loss/{number}/{replica}", self.tf.convert_to_tensor(loss))
+        if self.config.get("tower_gradients"):
+            for gradient, variable in entry.get("gradients", []):
+                if gradient is not None:
+                    self._sink(
+                        f"tower_gradient/{number}/{replica}/{plain_name(variable)}",
+                        self._dense(gradient, variable),
+                    )
+
+    @staticmethod
+    def _loss_of(computed: list[dict[str, Any]], optimizer: Any) -> dict[str, Any] | None:
+        free = [entry for entry in computed if not entry["used"]]
+        same = [entry for entry in free if entry["optimizer"] is optimizer]
+        return next(iter(same or free), None)
+
+    def _dense(self, gradient: Any, variable: Any) -> Any:
+        if isinstance(gradient, self.tf.IndexedSlices):
+            shape = self.tf.constant(variable.shape.as_list(), self.tf.int64)
+            rows = self.tf.cast(self.tf.expand_dims(gradient.indices, 1), self.tf.int64)
+            return self.tf.scatter_nd(rows, gradient.values, shape)
+        return gradient
+
+    def _sink(self, key: str, tensor: Any) -> None:
+        def keep(value: Any) -> None:
+            self.collected[key] = np.array(value)
+            count = "count/" + key
+            self.collected[count] = self.collected.get(count, 0) + 1
+
+        with self.tf.device("/CPU:0"):
+            self.tf.numpy_function(keep, [tensor], [])
+
+    def _recorded_input(self, trace: _Trace, index: int, name: str, value: Any) -> Any:
+        if not self.tf.is_tensor(value) or isinstance(value, self.tf.IndexedSlices):
+            return value
+        key = f"input/{index}/{name}"
+
+        def read(run: Any, own: Any) -> Any:
+            del run  # A changing argument, so that the op is never folded into a constant.
+            own = np.array(own)
+            if not self.given:
+                return own
+            self.collected["own/" + key] = own
+            if key not in self.given:
+                self.trace.meta["notes"].append(
+                    f"{key} is read here, but the original did not read it in this run"
+                )
+                return own
+            recorded = self.given[key]
+            return recorded.astype(own.dtype) if recorded.dtype != own.dtype else recorded
+
+        with self.tf.device("/CPU:0"):
+            # Stateless, so that TensorFlow prunes it where the step does not read this input.
+            replaced = self.tf.numpy_function(
+                read, [trace.counter, value], value.dtype, stateful=False
+            )
+        replaced.set_shape(value.shape)
+        return replaced
+
+    def run_counter(self) -> Any:
+        """The number of the training run, read by random ops and inputs; made when TensorFlow may start."""
+        if self.counter is None:
+            with self.tf.init_scope(), self.tf.device("/CPU:0"):
+                self.counter = self.tf.Variable(np.int64(0), name="towermigrate_run")
+        return self.counter
+
+    def next_seed(self) -> Any:
+        tower: int | None = getattr(self.local, "tower", None)
+        trace = self.here()
+        if tower is None or trace is None:
+            return None
+        key = np.int64((tower + 1) * probe_tf1._TOWER_STRIDE + self.local.draws)
+        self.local.draws += 1
+        return self.tf.stack([self.tf.constant(key), trace.counter])
+
+    # ---- a call of a step function ---------------------------------------------------------------
+
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        concrete = function.get_concrete_function(*args, **kwargs)
+        trace = next((known for graph, known in self.traces if graph is concrete.graph), None)
+        if trace is None or not trace.updates:
+            return function(*args, **kwargs)
+        index = self.next_index
+        self.next_index += 1
+        if index > self.last_run:
+            self.trace.meta["extra_runs"] += 1
+            self.finish("steps")
+        if index not in self.runs:
+            self.recorded_last = False
+            self.counter.assign(index)
+            return function(*args, **kwargs)
+        stages = self.runs[index]["stages"]
+        table = self._table(concrete, trace, stages)
+        before = f"run_{index - 1:05d}"
+        if not self.loaded:
+            before = "initial"
+        elif not self.recorded_last:
+            before = f"before_{index:05d}"
+        free = self.loaded and self.recorded_last and not self.config.get("lockstep")
+        # Running free, only what a stage brings along that runs for the first time.
+        self._load({k: v for k, v in table.items() if not (free and k in self.loaded)}, before)
+        self.loaded.update(table)
+        self.recorded_last = True
+        recorded = probe_tf1.read_arrays(self.folder, f"run_{index:05d}")
+        self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
+        self.collected = {}
+        self.counter.assign(index)
+        result = function(*args, **kwargs)
+        self.given = {}
+        self._save(index, stages, table, trace)
+        if index >= self.last_run and self.meta["ended"] == "steps":
+            self.finish("steps")
+        return result
+
+    def finish(self, ended: str, error: str | None = None) -> None:
+        self.trace.finish(ended, error)
+        probe_tf1.leave(0 if error is None else 1)
+
+    def _table(self, concrete: Any, trace: _Trace, stages: list[int]) -> dict[str, Any]:
+        """Every variable that training has touched so far, by the original's key for it."""
+        for number, update in enumerate(trace.updates.get(0, [])):
+            stage = stages[min(number, len(stages) - 1)]
+            known = next((entry for entry in self.optimizers if entry[1] is update.optimizer), None)
+            if known is None:
+                known = (stage, update.optimizer, [])
+                self.optimizers.append(known)
+            known[2].extend(v for v in update.variables if not any(v is w for w in known[2]))
+        for graph in [concrete.graph, *(graph for graph, _ in self.traces)]:
+            for variable in graph.variables:
+                container = whole(variable)
+                if not any(container is known for known in self.tables):
+                    self.tables.append(container)
+        names = self._slots_of_later_stages()
+        for owner, optimizer, variables in self.optimizers:
+            for slot in probe_tf1._names_of_slots(optimizer):
+                for variable in variables:
+                    value = optimizer.get_slot(variable, slot)
+                    if value is not None:
+                        key = f"slot/{owner}/{slot}/{plain_name(variable)}"
+                        names[id(whole(value))] = key
+            for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
+                names[id(whole(value))] = f"slot/{owner}/{slot[0]}"
+        table = {}
+        for container in self.tables:
+            key = names.get(id(container), "variable/" + plain_name(container))
+            if container is not self.counter and key:
+                table[key] = container
+                self.trace.meta["variables"][key] = {
+                    "shape": container.shape.as_list(),
+                    "dtype": container.dtype.base_dtype.name,
+                    "trainable": bool(container.trainable) and key.startswith("variable/"),
+                }
+        return table
+
+    def _slots_of_later_stages(self) -> dict[int, str]:
+        """Slots made by traces of stages that have not run: they have no stage's number yet."""
+        names = {}
+        for _, trace in self.traces:
+            for update in trace.updates.get(0, []):
+                for slot in probe_tf1._names_of_slots(update.optimizer):
+                    for variable in update.variables:
+                        names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
+                for value in getattr(update.optimizer, "_non_slot_dict", {}).values():
+                    names[id(whole(value))] = ""
+        return names
+
+    def _load(self, table: dict[str, Any], name: str) -> None:
+        arrays = probe_tf1.read_arrays(self.folder, name)
+        for key, container in table.items():
+            recorded = arrays.get("state/" + key) if name.startswith("run_") else arrays.get(key)
+            if recorded is None or list(recorded.shape) != container.shape.as_list():
+                continue
+            for component in getattr(container, "values", (container,)):
+                component.assign(recorded.astype(component.dtype.as_numpy_dtype))
+
+    def _save(self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace) -> None:
+        arrays: dict[str, Any] = {}
+        replicas = sorted(trace.updates)
+        executions = 0
+        for key, value in self.collected.items():
+            kind, _, rest = key.partition("/")
+            if kind == "own":
+                arrays[key] = value
+            elif kind in ("loss", "tower_gradient"):
+                number, _, more = rest.partition("/")
+                arrays[f"{kind}/{stage_at(stages, number)}/{more}"] = value
+            elif kind in ("incoming", "averaged"):
+                number, replica, name = rest.split("/", 2)
+                target = f"gradient/{stage_at(stages, number)}/{name}"
+                if kind == "averaged":
+                    if int(replica) == replicas[0]:
+                        arrays[target] = value
+                else:
+                    arrays[f"incoming/{stage_at(stages, number)}/{replica}/{name}"] = value
+        for key in sorted(key for key in arrays if key.startswith("incoming/")):
+            _, stage, _, name = key.split("/", 3)
+            target = f"gradient/{stage}/{name}"
+            arrays[target] = arrays[target] + arrays[key] if target in arrays else arrays[key]
+            if not self.config.get("tower_gradients"):
+                del arrays[key]
+        executions = max(
+            (
+                sum(
+                    max(
+                        (
+                            value
+                            for key, value in self.collected.items()
+                            if re.match(rf"count/(incoming|averaged)/{number}/{replica}/", key)
+                        ),
+                        default=0,
+                    )
+                    for number in range(len(trace.updates[replica]))
+                )
+                for replica in replicas
+            ),
+            default=0,
+        )
+        split = []
+        for key, container in table.items():
+            components = [np.asarray(c) for c in getattr(container, "values", (container,))]
+            if is_mirrored(container):
+                arrays["state/" + key] = components[0]
+                if any(not np.array_equal(components[0], c) for c in components[1:]):
+                    split.append(key)
+            else:
+                arrays["state/" + key] = container.read_value().numpy()
+        self.trace.arrays(f"run_{index:05d}", arrays)
+        self.trace.meta["runs"].append(
+            {"index": index, "stages": stages, "updates": executions, "replicas_differ": split}
+        )
+
+
+def stage_at(stages: list[int], number: str) -> int:
+    """The original's stage for the n-th update of a run; beyond the original's, numbers that it has not."""
+    return stages[int(number)] if int(number) < len(stages) else 1000 + int(number)
+
+
+def plain_name(variable: Any) -> str:
+    """A variable's TF1 name: no replica, no output number."""
+    return _REPLICA.sub("", str(variable.name)).partition(":")[0]
+
+
+def whole(variable: Any) -> Any:
+    """The distributed variable that `variable` is a replica's part of, else itself."""
+    container = getattr(variable, "_distributed_container", None)
+    return (container() if container is not None else None) or variable
+
+
+def is_mirrored(container: Any) -> bool:
+    """Whether all replicas hold the same value, so that the first one's is the variable's."""
+    if not hasattr(container, "values"):
+        return True
+    return "OnRead" not in type(container).__name__ and "Statistic" not in type(container).__name__
+
+
+class _Step:
+    """What `tf.function` makes in the child: the same function, with the replay around its calls."""
+
+    def __init__(self, function: Any, replay: Replay) -> None:
+        self._function = function
+        self._replay = replay
+        self._bound: weakref.WeakKeyDictionary[Any, _Step] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, function.python_function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._replay.tf.executing_eagerly():
+            return self._function(*args, **kwargs)
+        return self._replay.call(self._function, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        if instance not in self._bound:
+            self._bound[instance] = _Step(self._function.__get__(instance, owner), self._replay)
+        return self._bound[instance]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+def _wrap_functions(replay: Replay, tree: str) -> None:
+    tf = replay.tf
+    make = tf.function
+
+    def traced(python_function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(python_function)
+        def body(*args: Any, **kwargs: Any) -> Any:
+            graph = tf.compat.v1.get_default_graph()
+            if not tf.executing_eagerly():
+                replay.traces.append((graph, _Trace(counter=replay.run_counter().read_value())))
+            return python_function(*args, **kwargs)
+
+        return body
+
+    def function(func: Any = None, **kwargs: Any) -> Any:
+        if func is None:
+            return functools.partial(function, **kwargs)
+        code = getattr(func, "__code__", None)
+        if code is None or not os.path.realpath(code.co_filename).startswith(tree + os.sep):
+            return make(func, **kwargs)
+        return _Step(make(traced(func), **kwargs), replay)
+
+    tf.function = function
+
+
+def _wrap_optimizers(replay: Replay) -> None:
+    def subclasses(cls: Any) -> list[Any]:
+        return [cls, *(found for child in cls.__subclasses__() for found in subclasses(child))]
+
+    def wrap(cls: Any) -> None:
+        if "apply_gradients" in vars(cls) and not hasattr(cls.apply_gradients, "replayed"):
+            cls.apply_gradients = applying(cls.apply_gradients)
+        if "compute_gradients" in vars(cls) and not hasattr(cls.compute_gradients, "replayed"):
+            cls.compute_gradients = computing(cls.compute_gradients)
+
+    def applying(original: Any) -> Any:
+        @functools.wraps(original)
+        def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            if getattr(replay.local, "averaged", False):
+                replay.local.averaged = False
+                return original(self, pairs, *args, **kwargs)
+            if getattr(replay.local, "applying", False):
+                return original(self, pairs, *args, **kwargs)
+            replay.record_update(self, pairs, averaged=False)
+            replay.local.applying = True  # An override that calls its base class is one update.
+            try:
+                return original(self, pairs, *args, **kwargs)
+            finally:
+                replay.local.applying = False
+
+        apply_gradients.replayed = True  # type: ignore[attr-defined]
+        return apply_gradients
+
+    def computing(original: Any) -> Any:
+        @functools.wraps(original)
+        def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(replay.local, "computing", False):
+                return original(self, loss, *args, **kwargs)
+            replay.local.computing = True
+            try:
+                pairs = original(self, loss, *args, **kwargs)
+            finally:
+                replay.local.computing = False
+            replay.record_compute(self, loss, pairs)
+            return pairs
+
+        compute_gradients.replayed = True  # type: ignore[attr-defined]
+        return compute_gradients
+
+    base = replay.tf.compat.v1.train.Optimizer
+    for cls in subclasses(base):
+        wrap(cls)
+    base.__init_subclass__ = classmethod(lambda cls, **kwargs: wrap(cls))
+
+
+def main(config_path: str) -> None:
+    """Run the program that the configuration names. Ends the process."""
+    with open(config_path, encoding="utf-8") as file:
+        config = json.load(file)
+    from towermigrate import helpers  # noqa: F401  (sets up legacy Keras before Keras is loaded)
+    from towermigrate.helpers import _hooks
+
+    import tensorflow as tf  # isort: skip
+
+    replay = Replay(config, tf)
+    replay.trace.meta["tensorflow"] = tf.__version__
+    _hooks.active = replay
+    _wrap_functions(replay, os.path.realpath(config["tree"]))
+    _wrap_optimizers(replay)
+    probe_tf1.make_random_ops_stateless(replay.next_seed)
+    error = probe_tf1.run_program(config["entry"], config["arguments"])
+    replay.finish("program" if error is None else "error", error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,177 @@
+"""What verify found: the report, its JSON form and its table."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from towermigrate.verify.compare import QUANTITIES, Difference
+from towermigrate.verify.diagnose import Diagnosis
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the original ran under. `mode` says where it is not the original as it stands."""
+
+    tensorflow: str | None = None
+    python: str | None = None
+    mode: str | None = None
+
+
+@dataclass(frozen=True)
+class DeviceReport:
+    """The comparison on one device spec. `smallest_tolerance` is the least that would pass."""
+
+    devices: str
+    replicas: int
+    equal: bool
+    steps: int
+    updates_per_step: float | None
+    max_abs: dict[str, float | None]
+    tolerance: float
+    smallest_tolerance: float | None
+    first_difference: Difference | None = None
+    stage: str | None = None
+    diagnosis: tuple[Diagnosis, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry of `runs` in verify's JSON contract."""
+        difference = self.first_difference
+        return {
+            "devices": self.devices,
+            "replicas": self.replicas,
+            "equal": self.equal,
+            "steps": self.steps,
+            "updates_per_step": self.updates_per_step,
+            "max_abs": {name: _number(self.max_abs.get(name)) for name in QUANTITIES},
+            "tolerance": self.tolerance,
+            "smallest_tolerance": _number(self.smallest_tolerance),
+            "first_difference": None
+            if difference is None
+            else {
+                "step": difference.step,
+                "stage": self.stage,
+                "level": difference.level,
+                "name": difference.name,
+                "replica": difference.replica,
+                "expected": _number(difference.expected),
+                "actual": _number(difference.actual),
+            },
+            "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
+        }
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """The outcome of `run_verify`: `exit_code` is 0 (equal), 1 (a difference) or 3 (could not be run)."""
+
+    equal: bool
+    error: str | None = None
+    not_compared: tuple[str, ...] = ()
+    nondeterministic: tuple[str, ...] = ()
+    reference: Reference = field(default_factory=Reference)
+    runs: tuple[DeviceReport, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        if self.error is not None:
+            return 3
+        return 0 if self.equal else 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON contract of `towermigrate verify`: all keys always present."""
+        return {
+            "equal": self.equal,
+            "error": self.error,
+            "not_compared": list(self.not_compared),
+            "nondeterministic": list(self.nondeterministic),
+            "reference": {
+                "tensorflow": self.reference.tensorflow,
+                "python": self.reference.python,
+                "mode": self.reference.mode,
+            },
+            "runs": [run.to_json() for run in self.runs],
+        }
+
+
+def print_report(report: VerifyReport, console: Console) -> None:
+    """Print the report as a table, with the first difference and its likely causes below it."""
+    from rich.table import Table
+    from rich.text import Text
+
+    reference = report.reference
+    if reference.tensorflow:
+        console.print(
+            Text(
+                f"Original: TensorFlow {reference.tensorflow}, Python {reference.python}, {reference.mode}"
+            )
+        )
+    if report.runs:
+        table = Table("devices", "equal", "steps", "updates/step")
+        for name in QUANTITIES:
+            table.add_column(f"max |Δ {name}|", justify="right")
+        for run in report.runs:
+            verdict = "[green]equal[/]" if run.equal else "[red]different[/]"
+            if run.equal and all(value in (0, None) for value in run.max_abs.values()):
+                verdict = "[green]bitwise[/]"
+            table.add_row(
+                run.devices,
+                verdict,
+                str(run.steps),
+                "-" if run.updates_per_step is None else f"{run.updates_per_step:g}",
+                *(_shown(run.max_abs.get(name)) for name in QUANTITIES),
+            )
+        console.print(table)
+    for run in report.runs:
+        difference = run.first_difference
+        if difference is None:
+            continue
+        replica = "" if difference.replica is None else f", tower {difference.replica}"
+        stage = "" if run.stage is None else f" stage {run.stage},"
+        console.print(
+            Text(
+                f"{run.devices}: first difference at step {difference.step},{stage} level "
+                f"{difference.level}: {difference.name}{replica}\n"
+                f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
+            )
+        )
+        for diagnosis in run.diagnosis:
+            console.print(Text(f"    likely: {diagnosis.cause}. {diagnosis.evidence}"))
+        if run.smallest_tolerance is None:
+            console.print(Text("    no tolerance would pass"))
+        else:
+            console.print(
+                Text(
+                    f"    the smallest tolerance that would pass is {run.smallest_tolerance:.2g} "
+                    f"(--tolerance is {run.tolerance:g})"
+                )
+            )
+    for title, items in (
+        ("not compared", report.not_compared),
+        ("nondeterministic in the original", report.nondeterministic),
+    ):
+        for item in items[:10]:
+            console.print(Text(f"{title}: {item}"))
+        if len(items) > 10:
+            console.print(Text(f"{title}: {len(items) - 10} more, see --json"))
+    if report.error:
+        console.print(Text(f"error: {report.error}"))
+
+
+def _number(value: float | str | None) -> float | str | None:
+    """JSON knows no infinity and no NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else "0" if value == 0 else f"{value:.1e}"
+
+
+def _value(value: float | str | None) -> str:
+    return "nothing" if value is None else f"{value:.9g}" if isinstance(value, float) else value

@@ -1,0 +1,66 @@
+"""Read the recordings that the child processes leave: arrays by key, per training run.
+
+Keys are `input/TOWER/NAME`, `loss/STAGE/TOWER`, `gradient/STAGE/VARIABLE` (averaged),
+`tower_gradient/STAGE/TOWER/VARIABLE`, `state/variable/NAME`, `state/slot/STAGE/SLOT[/VARIABLE]`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from towermigrate.verify import probe_tf1
+
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, Array]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: its index among all of them, and the stages it updated."""
+
+    index: int
+    stages: tuple[int, ...]
+    updates: int | None = None
+    replicas_differ: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One recording. `meta` is the child's own description of it."""
+
+    folder: Path
+    meta: dict[str, Any]
+    runs: tuple[Run, ...]
+
+    def arrays(self, run: Run) -> Arrays:
+        return probe_tf1.read_arrays(str(self.folder), f"run_{run.index:05d}")
+
+    def initial(self) -> Arrays:
+        return probe_tf1.read_arrays(str(self.folder), "initial")
+
+    def variables(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = self.meta["variables"]
+        return found
+
+
+def read_trace(folder: Path) -> Trace:
+    """The recording in `folder`.
+
+    Raises:
+        FileNotFoundError: the child wrote none.
+    """
+    meta = probe_tf1.read_meta(str(folder))
+    runs = tuple(
+        Run(
+            run["index"],
+            tuple(run["stages"]),
+            run.get("updates"),
+            tuple(run.get("replicas_differ", ())),
+        )
+        for run in meta["runs"]
+    )
+    return Trace(folder, meta, runs)

@@ -1,0 +1,112 @@
+"""The two trees that verify runs: the originals and their rewritten form, and scratch copies of them."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from towermigrate.program import Recognition, TowerProgram
+from towermigrate.project import decode, python_files
+from towermigrate.recognize import recognize_tree
+from towermigrate.tree import entry_script, import_closure
+
+_SKIPPED = {".git", ".hg", ".svn", ".towermigrate", "__pycache__", "node_modules"}
+_LARGE = 8 * 2**20
+
+
+class NothingToVerify(ValueError):
+    """There is no tower program to compare, or it is not clear which; the message says what to do."""
+
+
+def read_sources(root: Path) -> dict[str, str]:
+    """The Python files of a tree as text, by path with forward slashes; undecodable ones are left out."""
+    sources = {}
+    for path in python_files(root):
+        text = decode(path, (root / path).read_bytes()).text
+        if text is not None:
+            sources[path] = text
+    return sources
+
+
+def walk(root: Path) -> Iterator[Path]:
+    """The files of a tree, without version control, virtual environments and what towermigrate keeps."""
+    for folder, folders, files in os.walk(root):
+        if "pyvenv.cfg" in files:
+            folders.clear()
+            continue
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
+        yield from (Path(folder, name) for name in sorted(files))
+
+
+def copy_tree(root: Path, target: Path, sources: dict[str, str]) -> None:
+    """A scratch copy of `root` with `sources` in place of its Python files. Large files become links."""
+    target.mkdir(parents=True)
+    for path in walk(root):
+        copied = target / path.relative_to(root)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink() or (path.is_file() and path.stat().st_size > _LARGE):
+            copied.symlink_to(path.resolve())
+        elif path.is_file():
+            shutil.copy2(path, copied)
+    for name, text in sources.items():
+        path = target / name
+        if path.exists() and decode(name, path.read_bytes()).text == text:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.is_symlink():
+            path.unlink()
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(text.encode(errors="replace")).readline)
+        path.write_bytes(text.encode(encoding))
+
+
+def choose_program(sources: dict[str, str], entry: str | None) -> tuple[TowerProgram, str]:
+    """The tower program to verify and the script that runs it.
+
+    Raises:
+        NothingToVerify: none, several, refused, or no script to run it with.
+    """
+    recognitions = recognize_tree(sources)
+    programs = [each.program for each in recognitions if each.program is not None]
+    if not programs:
+        raise NothingToVerify(_none_found(recognitions))
+    if entry is not None and entry not in sources:
+        raise NothingToVerify(f"--entry {entry}: there is no such file in the tree.")
+    if entry is not None:
+        reached = import_closure(sources, [entry])
+        programs = [program for program in programs if program.path in reached]
+        if not programs:
+            raise NothingToVerify(f"{entry} imports no file that holds a tower program.")
+    if len(programs) > 1:
+        places = ", ".join(f"{program.path}:{program.line}" for program in programs)
+        raise NothingToVerify(
+            f"There are several tower programs ({places}); say with --entry which script to run."
+        )
+    program = programs[0]
+    return program, entry if entry is not None else _entry(sources, program)
+
+
+def _entry(sources: dict[str, str], program: TowerProgram) -> str:
+    entry = entry_script(sources, program.path, program.function is None)
+    if entry is None:
+        raise NothingToVerify(
+            f"{program.path} is no script, and there is not exactly one script that imports it. Say with "
+            "--entry which script to run."
+        )
+    return entry
+
+
+def _none_found(recognitions: list[Recognition]) -> str:
+    refused = [
+        f"{finding.path}:{finding.line}: {finding.rule} {finding.message}"
+        for each in recognitions
+        for finding in each.findings
+    ]
+    if refused:
+        return "No tower program to verify; the ones that are there were refused: " + "; ".join(
+            refused
+        )
+    return "There is no tower program in this tree; nothing was compared."
