@@ -117,3 +117,115 @@ def test_refused(change: tuple[str, ...], rule: str) -> None:
     text = program(*pairs)
     assert rules(text)[:1] == [rule]
     assert emit(text).sources == {}
+
+
+LOSS = "            loss = tf.reduce_mean(tf.square(model(parts[i])))\n"
+GRADS = "            grads = opt.compute_gradients(loss)\n"
+AVERAGED = "    grads = average_gradients(tower_grads)\n"
+SESSION = "        for step in range(10):\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={x: np.ones([4, 3])})\n"
+
+# Each of these once converted to something that trained differently, or failed when it ran.
+DIFFERENT = [
+    pytest.param(
+        LOSS, LOSS + "            if i == 0:\n                loss = loss + 0.1\n", "TM214",
+        id="a term added for the first tower only",
+    ),
+    pytest.param(
+        "    tower_grads = []\n", "    w2 = tf.get_variable('w2', [3])\n    tower_grads = []\n", "TM217",
+        id="a trainable variable outside the towers",
+    ),
+    pytest.param(
+        "for g, _ in grad_and_vars:", "for g, _ in grad_and_vars[:-1]:", "TM203",
+        id="the average leaves the last tower out",
+    ),
+    pytest.param(
+        "    average_grads = []\n", "    average_grads = []\n    tower_grads = tower_grads[1:]\n", "TM203",
+        id="the average leaves the first tower out",
+    ),
+    pytest.param(
+        "average_grads.append((grad,", "average_grads.append((-grad,", "TM203", id="gradient ascent"
+    ),
+    pytest.param(
+        "        average_grads.append(", "        grad *= 0.5\n        average_grads.append(", "TM203",
+        id="gradients halved",
+    ),
+    pytest.param(
+        "        grads = []\n", "        grads = []\n        if 'b' in grad_and_vars[0][1].name:\n            continue\n",
+        "TM203", id="the average freezes variables",
+    ),
+    pytest.param(
+        "    return average_grads\n", "    return average_grads[1:]\n", "TM203", id="a variable left out"
+    ),
+    pytest.param(
+        "    train_op = opt.apply_gradients(grads)\n",
+        "    train_op = opt.apply_gradients(grads)\n    n = tf.get_variable('n', [], trainable=False)\n"
+        "    train_op = tf.group(train_op, tf.assign_add(n, 1.0))\n",
+        "TM204", id="an assignment inside tf.group",
+    ),
+    pytest.param(
+        SESSION, SESSION + "            sess.run(tf.global_variables_initializer())\n", "TM209",
+        id="variables initialised in the loop",
+    ),
+    pytest.param("tf.split(x, num_gpus)", "tf.split(x, 4)", "TM208", id="more splits than towers"),
+    pytest.param(
+        "model(parts[i])", "model(parts[i]) + tf.cast(tf.shape(x)[0], tf.float32)", "TM208",
+        id="a part and the whole of an input",
+    ),
+    pytest.param(
+        RUN, "            feed = {x: np.ones([4, 3])}\n            augment(feed)\n"
+        "            _, value = sess.run([train_op, loss], feed_dict=feed)\n",
+        "TM209", id="the feed_dict is used for something else",
+    ),
+    pytest.param(AVERAGED, "    tower_grads = tower_grads[1:]\n" + AVERAGED, "TM203", id="a tower dropped before the average"),
+    pytest.param(
+        GRADS, GRADS + "            loss = loss * 100.0\n", "TM211", id="the loss is scaled after its gradients"
+    ),
+    pytest.param(AVERAGED, "    loss = loss * 3.0\n" + AVERAGED, "TM211", id="the loss is bound anew after the loop"),
+    pytest.param(
+        LOSS, LOSS + "            total = total + loss\n", "TM206", id="a sum handed from tower to tower"
+    ),
+    pytest.param(
+        LOSS, "            if np.random.rand() > 2:\n                pass\n" + LOSS, "TM206",
+        id="Python randomness in the tower",
+    ),
+    pytest.param(
+        LOSS, "            l2 = tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()] + [0.0])\n" + LOSS,
+        "TM219", id="all variables before they are made",
+    ),
+    pytest.param(
+        GRADS, GRADS + "            continue\n", "TM211", id="continue in the tower loop"
+    ),
+    pytest.param(
+        "            tower_grads.append(grads)\n", "            tower_grads.append(grads)\n    else:\n        print('built')\n",
+        "TM201", id="else of the tower loop",
+    ),
+    pytest.param(
+        "    train_op = ", "    reg = tf.losses.get_regularization_loss()\n    tf.add(reg, 1.0)\n    train_op = ", "TM219",
+        id="a collection behind the towers",
+    ),
+    pytest.param(
+        "    tower_grads = []\n", "    saver = tf.train.Saver()\n    tower_grads = []\n", "TM210",
+        id="a saver made before the towers",
+    ),
+    pytest.param(
+        "    train_op = opt.apply_gradients(grads)\n",
+        "    train_op = opt.apply_gradients(grads)\n    again = opt.apply_gradients(grads)\n", "TM204",
+        id="one average applied twice",
+    ),
+    pytest.param(
+        AVERAGED, "    opt = tf.train.GradientDescentOptimizer(1.0)\n" + AVERAGED, "TM211",
+        id="two optimizers of one name",
+    ),
+    pytest.param("import tensorflow as tf\n", "import tensorflow as tf\nimport tm\n", "TM211", id="the name tm is taken"),
+    pytest.param(
+        "            print(value)\n", "            print(value, i)\n", "TM210", id="the loop's index after it"
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "rule"), DIFFERENT)
+def test_what_would_train_differently_is_refused(old: str, new: str, rule: str) -> None:
+    text = program((old, new))
+    assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]
+    assert emit(text).sources == {}

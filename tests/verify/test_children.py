@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -34,6 +36,29 @@ def test_a_child_that_hangs_is_ended_with_all_it_started(tmp_path: Path) -> None
             return
         time.sleep(0.1)
     pytest.fail("the grandchild is still there")
+
+
+def test_a_terminated_parent_takes_its_child_along(tmp_path: Path) -> None:
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from towermigrate.verify.children import run_child\n"
+        "sleeper = 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "run_child([sys.executable, '-c', sleeper], Path('.'), Path('log'), {}, 60, 'It')\n"
+    )
+    root = str(Path(__file__).parents[2])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root}
+    )
+    log = tmp_path / "log"
+    for _ in range(300):
+        if log.exists() and log.read_text().endswith("\n"):
+            break
+        time.sleep(0.1)
+    pid = int(log.read_text())
+    parent.terminate()
+    assert parent.wait(timeout=30) == 128 + signal.SIGTERM
+    assert not _runs(pid)
 
 
 def _runs(pid: int) -> bool:

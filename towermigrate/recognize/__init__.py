@@ -9,7 +9,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
-from towermigrate.recognize.loops import tower_loops
+from towermigrate.recognize.loops import LoopFinder
 from towermigrate.recognize.source import Tree
 
 # A file without one of these words cannot hold a tower loop; parsing is what costs.
@@ -28,6 +28,7 @@ def recognize_tree(sources: Mapping[str, str]) -> list[Recognition]:
     """
     tree = Tree(sources)
     traits = Traits(tree)
+    finder = LoopFinder(tree)
     found: list[Recognition] = []
     for path in sorted(sources):
         text = sources[path]
@@ -36,7 +37,7 @@ def recognize_tree(sources: Mapping[str, str]) -> list[Recognition]:
         file = tree.file(path)
         if file is None:
             continue
-        for candidate in tower_loops(tree, file):
+        for candidate in finder.loops(file):
             result = analyse(tree, traits, candidate)
             line = file.line(candidate.loop)
             if isinstance(result, Finding):

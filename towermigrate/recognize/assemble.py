@@ -533,7 +533,7 @@ class Assembler:
                 run = self._run(call, item)
                 if run is not None:
                     runs.append(run)
-                elif runs or _inside_loop(item.node, call):
+                elif runs or self._restored(item, call) or _inside_loop(item.node, call):
                     raise refuse(
                         "TM209",
                         self.file,
@@ -545,6 +545,18 @@ class Assembler:
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
             )
         return runs
+
+    def _restored(self, item: Item, initialise: cst.Call) -> bool:
+        """Whether a checkpoint was restored before an initialiser runs, which undid it."""
+        line = self.file.line(initialise)
+        return any(
+            isinstance(c.func, cst.Attribute)
+            and c.func.attr.value == "restore"
+            and self.kinds.of(c.func.value) is Kind.SAVER
+            and self.file.line(c) < line
+            and not isinstance(item.node, cst.If)
+            for c in calls(self.candidate.function or self.file.module)
+        )
 
     def _one_session(self) -> None:
         """A second session would start from the initial values again."""

@@ -219,6 +219,11 @@ class BodyReader:
         if self._reads_step_names(node):
             self._step_item(node, lead)
             return None
+        lists = [n for n in binds(node) if self.kinds.of_name(n) is Kind.VARLIST]
+        if lists:
+            raise refuse(
+                "TM211", self.file, node, f"the variable list `{lists[0]}` is changed in the tower"
+            )
         self._inline_inputs(node)
         return [self._with_lead(node, lead)]
 
@@ -312,6 +317,8 @@ class BodyReader:
                 "TM214", self.file, node,
                 f"the towers differ: `if {test}:` depends on the tower's index `{index}`",
             )  # fmt: skip
+        if any(self.kinds.of_name(n) is Kind.VARLIST for n in binds(node)):
+            raise refuse("TM211", self.file, node, "a variable list is chosen under a condition")
         if self._machinery_inside(node):
             raise refuse(
                 "TM211", self.file, node,

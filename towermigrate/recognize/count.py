@@ -36,6 +36,11 @@ def tower_count(
             return Count(chain, "constant", chain, file.span(literal), integer(literal))
         return Count(chain, "unknown", chain)
     flag = attribute.split(".")[-1]
+    return _flag(tree, chain, flag) or Count(chain, "attribute", flag)
+
+
+def _flag(tree: Tree, expression: str, flag: str) -> Count | None:
+    """The count as a command-line flag of the tree: `DEFINE_integer('num_gpus', 1)`, `--num_gpus`."""
     for path in sorted(tree.sources):
         if "DEFINE_integer" not in tree.sources[path] and "add_argument" not in tree.sources[path]:
             continue
@@ -46,8 +51,8 @@ def tower_count(
             if isinstance(node, cst.Call):
                 literal = _flag_default(node, flag)
                 if literal is not None:
-                    return Count(chain, "flag", flag, other.span(literal), integer(literal))
-    return Count(chain, "attribute", flag)
+                    return Count(expression, "flag", flag, other.span(literal), integer(literal))
+    return None
 
 
 def _flag_default(call: cst.Call, flag: str) -> cst.Integer | None:
@@ -109,7 +114,10 @@ def _parameter(tree: Tree, file: SourceFile, function: cst.FunctionDef, name: st
         if isinstance(value, cst.Integer):
             return Count(name, "argument", name, where.span(value), integer(value))
         chain = dotted(value)
-        if chain is not None and "." not in chain:
+        if chain is not None and "." in chain:
+            # `train(args.num_gpus)`: the flag is what a user sets.
+            return _flag(tree, name, chain.split(".")[-1]) or Count(name, "unknown", name)
+        if chain is not None:
             literal = _assigned_literal(where.module, chain)
             if literal is not None:
                 return Count(name, "constant", chain, where.span(literal), integer(literal))

@@ -1,16 +1,45 @@
-"""Find every loop that copies a model per device, wherever it stands and however it is spelled."""
+"""Find every loop that copies a model per device, wherever it stands and however it is spelled.
+
+A tower loop picks a device for each of its values and builds a model there, in its own body, through a
+context manager or in a function that it calls, or it computes one list of gradients per value. Loops that
+only place something beside a variable (`with tf.device(v.device)`) or work on gradients that are there
+already are no towers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
-from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import binds, calls, reads, statements, walk
+from towermigrate.recognize.source import Function, SourceFile, Tree
+from towermigrate.recognize.syntax import (
+    binds,
+    calls,
+    code,
+    dotted,
+    elements,
+    reads,
+    statements,
+    walk,
+)
 
-_GRADIENTS = {"compute_gradients", "minimize"}
+_OVER_DEVICES = re.compile(r"gpu|tower|device|clone|replica", re.IGNORECASE)
+_OVER_GRADIENTS = re.compile(r"grad", re.IGNORECASE)
+_MODEL = (
+    "tf.get_variable", "tf.Variable", "tf.layers.", "tf.keras.", "tf.nn.", "tf.losses.", "tf.gradients",
+    "tf.variable_scope", "tf.name_scope", "tf.op_scope", "tf.contrib.layers.", "tf.contrib.slim.",
+    "tf.contrib.rnn.", "tf.contrib.losses.",
+)  # fmt: skip
+_PLAIN = {
+    "append", "extend", "insert", "update", "add", "pop", "get", "items", "keys", "values", "format", "join",
+    "split", "replace", "range", "xrange", "len", "str", "int", "float", "min", "max", "zip", "enumerate", "print",
+    "isinstance", "list", "tuple", "dict", "set", "sorted", "sum", "info", "warning", "warn", "debug", "error",
+}  # fmt: skip
+_DEPTH = 2
+"""How many calls deep a function of the tree is followed."""
 
 
 @dataclass(frozen=True)
@@ -24,87 +53,253 @@ class Candidate:
     block: Sequence[cst.BaseStatement]
 
 
-def tower_loops(tree: Tree, file: SourceFile) -> list[Candidate]:
-    """Outermost tower loops of a file, in source order."""
-    found: list[Candidate] = []
-    scopes: list[tuple[str | None, cst.FunctionDef | None, Sequence[cst.BaseStatement]]] = [
-        (None, None, statements(file.module))
-    ]
-    for qualified, function in file.functions.items():
-        scopes.append((qualified, function.node, statements(function.node.body)))
-    for qualified_name, node, block in scopes:
-        for loop in _loops(block):
-            if _is_tower_loop(tree, file, loop):
+class LoopFinder:
+    """Finds the tower loops of a tree's files; what functions do is looked up once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._picks: dict[tuple[int, int], bool] = {}
+        self._computes: dict[tuple[int, int], bool] = {}
+
+    def loops(self, file: SourceFile) -> list[Candidate]:
+        """Outermost tower loops of a file, in source order."""
+        found: list[Candidate] = []
+        scopes: list[tuple[str | None, cst.FunctionDef | None, Sequence[cst.BaseStatement]]] = [
+            (None, None, statements(file.module))
+        ]
+        for qualified, function in file.functions.items():
+            scopes.append((qualified, function.node, statements(function.node.body)))
+        for qualified_name, node, block in scopes:
+            for loop in self._tower_loops(file, block):
                 found.append(Candidate(file, loop, node, qualified_name, block))
-    found.sort(key=lambda c: file.line(c.loop))
-    return found
+        found.sort(key=lambda c: file.line(c.loop))
+        return found
 
+    def _tower_loops(self, file: SourceFile, block: Iterable[cst.CSTNode]) -> Iterator[cst.For]:
+        """Tower loops of one scope; a loop over epochs is looked into, a tower loop is not."""
+        for node in block:
+            if isinstance(node, cst.For):
+                inner = list(self._tower_loops(file, node.body.children))
+                if self._picks_device(file, node) or not inner and self._collects(file, node):
+                    yield node
+                else:
+                    yield from inner
+            elif isinstance(node, cst.BaseCompoundStatement) and not isinstance(
+                node, cst.FunctionDef | cst.ClassDef
+            ):
+                yield from self._tower_loops(file, _suites(node))
+            elif isinstance(node, cst.BaseSuite):
+                yield from self._tower_loops(file, node.children)
 
-def _loops(block: Sequence[cst.BaseStatement]) -> list[cst.For]:
-    """Outermost `for` statements of one scope, functions and classes left out."""
-    found: list[cst.For] = []
-
-    def visit(node: cst.CSTNode) -> None:
-        if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda):
-            return
-        if isinstance(node, cst.For):
-            found.append(node)
-            return
-        for child in node.children:
-            visit(child)
-
-    for statement in block:
-        visit(statement)
-    # A loop over epochs may hold the tower loop: look one level further where the outer is none.
-    return found
-
-
-def _device_with(file: SourceFile, node: cst.CSTNode, names: set[str]) -> bool:
-    """Whether `with tf.device(…)` (or a context that takes the loop's value as a device) is below."""
-    for inner in walk(node):
-        if isinstance(inner, cst.With):
-            for item in inner.items:
-                if not isinstance(item.item, cst.Call):
+    def _picks_device(self, file: SourceFile, loop: cst.For) -> bool:
+        """Whether each value of the loop gets a device of its own and a model on it."""
+        values = _derived(loop.body, _bound_by(loop.target))
+        if any(_runs_session(c) for c in calls(loop.body)):
+            return False
+        header = f"{code(loop.target)} {code(loop.iter)}"
+        over_devices = _OVER_DEVICES.search(header) is not None
+        over_gradients = _OVER_GRADIENTS.search(header) is not None
+        for inner in walk(loop.body):
+            if isinstance(inner, cst.With):
+                for item in inner.items:
+                    if isinstance(item.item, cst.Call) and self._device(
+                        file, item.item, values, _DEPTH
+                    ):
+                        if self._computes_gradients(file, loop.body, _DEPTH):
+                            return True
+                        beside = not over_devices and not _picks(item.item, values)
+                        if not over_gradients and not beside and _builds(file, loop.body):
+                            return True
+            elif isinstance(inner, cst.Call) and not over_gradients:
+                function = self.tree.resolve(file, inner.func)
+                if function is None:
                     continue
-                name = file.tf(item.item.func)
-                if name == "tf.device" and names & set(reads(item.item)):
+                if (
+                    any(_picks(a.value, values) for a in inner.args)
+                    and self._opens_device(function, _DEPTH)
+                    and _builds(function.file, function.node.body)
+                ):
                     return True
-    return False
+                if over_devices and self._computes_gradients(function.file, function.node, _DEPTH):
+                    return True
+        return False
+
+    def _collects(self, file: SourceFile, loop: cst.For) -> bool:
+        """Whether the loop computes gradients for each of its values and puts them on a list."""
+        if _OVER_DEVICES.search(f"{code(loop.target)} {code(loop.iter)}"):
+            return any(_computes(file, c) for c in calls(loop.body))
+        made: set[str] = set()
+        for inner in walk(loop.body):
+            if isinstance(inner, cst.Assign):
+                if any(_computes(file, c, collected=True) for c in calls(inner.value)):
+                    made |= set(binds(inner))
+            elif (
+                isinstance(inner, cst.Call)
+                and isinstance(inner.func, cst.Attribute)
+                and inner.func.attr.value == "append"
+            ):
+                for arg in inner.args:
+                    if made & set(reads(arg)) or any(
+                        _computes(file, c, collected=True) for c in calls(arg)
+                    ):
+                        return True
+        return False
+
+    def _device(self, file: SourceFile, call: cst.Call, values: set[str], depth: int) -> bool:
+        """Whether entering the call as a context opens a device that depends on one of the values."""
+        if not values & set(reads(call)):
+            return False
+        if is_device(file, call):
+            return True
+        function = self.tree.resolve(file, call.func) if depth else None
+        return function is not None and self._opens_device(function, depth - 1)
+
+    def _opens_device(self, function: Function, depth: int) -> bool:
+        """Whether a function of the tree opens a device that depends on what it is given."""
+        key = (id(function.node), depth)
+        if key in self._picks:
+            return self._picks[key]
+        self._picks[key] = False
+        if _mentions(function, "device"):
+            given = _derived(function.node.body, _parameter_names(function.node))
+            self._picks[key] = any(
+                isinstance(inner, cst.With)
+                and any(
+                    isinstance(i.item, cst.Call)
+                    and _picks(i.item, given)
+                    and self._device(function.file, i.item, given, depth)
+                    for i in inner.items
+                )
+                for inner in walk(function.node.body)
+            )
+        return self._picks[key]
+
+    def _computes_gradients(self, file: SourceFile, node: cst.CSTNode, depth: int) -> bool:
+        """Whether gradients are computed below a node, in the functions of the tree it calls too."""
+        key = (id(node), depth)
+        if key in self._computes:
+            return self._computes[key]
+        self._computes[key] = False
+        inside = calls(node)
+        found = any(_computes(file, c) for c in inside)
+        if not found and depth:
+            for call in inside:
+                function = self.tree.resolve(file, call.func)
+                if function is not None and function.node is not node:
+                    if self._computes_gradients(function.file, function.node, depth - 1):
+                        found = True
+                        break
+        self._computes[key] = found
+        return found
 
 
-def _is_tower_loop(tree: Tree, file: SourceFile, loop: cst.For) -> bool:
-    targets = set(
-        binds(cst.For(target=loop.target, iter=cst.Name("x"), body=cst.IndentedBlock([])))
-    )
-    # Names derived from the index inside the loop (`name = '/gpu:%d' % i`) lead to the device too.
-    derived = set(targets)
-    for inner in walk(loop.body):
-        if isinstance(inner, cst.Assign) and derived & set(reads(inner.value)):
-            for target in inner.targets:
-                if isinstance(target.target, cst.Name):
-                    derived.add(target.target.value)
-    if _device_with(file, loop.body, derived):
+def is_device(file: SourceFile, call: cst.Call) -> bool:
+    """`tf.device(…)`, also of a module that hands TensorFlow's names on (`tfv1.device(…)`)."""
+    name = file.tf(call.func)
+    if name is not None:
+        return name == "tf.device"
+    if not isinstance(call.func, cst.Attribute) or call.func.attr.value != "device":
+        return False
+    origin = file.imports.get((dotted(call.func) or "").split(".")[0])
+    return origin is not None and not origin.startswith("torch")
+
+
+def _computes(file: SourceFile, call: cst.Call, *, collected: bool = False) -> bool:
+    """Whether a call computes gradients; `collected` ones can only be a list of pairs."""
+    if not collected and file.tf(call.func) == "tf.gradients":
         return True
-    over_devices = any(
-        word in name.lower() for name in reads(loop.iter) for word in ("gpu", "tower", "device")
+    return isinstance(call.func, cst.Attribute) and (
+        call.func.attr.value == "compute_gradients"
+        or not collected
+        and call.func.attr.value == "minimize"
     )
-    for call in calls(loop.body):
-        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "compute_gradients":
-            return True
-        if file.tf(call.func) == "tf.gradients" and over_devices:
-            return True
-        if over_devices:
-            function = tree.resolve(file, call.func)
-            if function is not None and _opens_device(function.file, function.node):
-                return True
-    return False
 
 
-def _opens_device(file: SourceFile, node: cst.CSTNode) -> bool:
-    return any(
-        isinstance(n, cst.With)
-        and any(
-            isinstance(i.item, cst.Call) and file.tf(i.item.func) == "tf.device" for i in n.items
+def _runs_session(call: cst.Call) -> bool:
+    return (
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "run"
+        and any(a.keyword is not None and a.keyword.value == "feed_dict" for a in call.args)
+    )
+
+
+def _suites(node: cst.BaseCompoundStatement) -> list[cst.CSTNode]:
+    """The blocks of a compound statement, `elif` and handlers included."""
+    return [
+        child
+        for child in node.children
+        if isinstance(
+            child, cst.BaseSuite | cst.If | cst.Else | cst.ExceptHandler | cst.Finally | cst.Try
         )
-        for n in walk(node)
+        for child in ([child] if isinstance(child, cst.BaseSuite | cst.If) else child.children)
+    ]
+
+
+def _bound_by(target: cst.CSTNode) -> set[str]:
+    """Names that an assignment target binds: `a`, `(i, (device, part))`."""
+    if isinstance(target, cst.Name):
+        return {target.value}
+    return {n for element in elements(target) or [] for n in _bound_by(element)}
+
+
+def _parameter_names(node: cst.FunctionDef) -> set[str]:
+    """A function's parameters, `self` among them: a device kept on it is the caller's choice too."""
+    params = node.params
+    named = [*params.posonly_params, *params.params, *params.kwonly_params]
+    return {p.name.value for p in named}
+
+
+def _derived(body: cst.CSTNode, values: set[str]) -> set[str]:
+    """The values and every name below that is made of them (`name = '/gpu:%d' % i`)."""
+    found = set(values)
+    for inner in walk(body):
+        if isinstance(inner, cst.Assign):
+            if _picks(inner.value, found):
+                found |= set(binds(inner))
+        elif isinstance(inner, cst.For):
+            if _picks(inner.iter, found):
+                found |= _bound_by(inner.target)
+        elif isinstance(inner, cst.WithItem) and inner.asname is not None:
+            if _picks(inner.item, found):
+                found |= _bound_by(inner.asname.name)
+    return found
+
+
+def _picks(node: cst.CSTNode, values: set[str]) -> bool:
+    """Whether an expression reads one of the values other than for where it is (`v.device`)."""
+    if isinstance(node, cst.Attribute):
+        if node.attr.value == "device":
+            return False
+        return _picks(node.value, values)
+    if isinstance(node, cst.Name):
+        return node.value in values
+    if isinstance(node, cst.Arg):
+        return _picks(node.value, values)
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        # `tf.device(x)` itself ends in `device` too.
+        return _picks(node.func.value, values) or any(_picks(a, values) for a in node.args)
+    return any(_picks(child, values) for child in node.children)
+
+
+def _mentions(function: Function, word: str) -> bool:
+    """Whether a word stands in the text of a function's lines; cheaper than walking it."""
+    where = function.file.span(function.node)
+    return any(
+        word in line for line in function.file.text.split("\n")[where.line - 1 : where.end_line]
     )
+
+
+def _builds(file: SourceFile, body: cst.CSTNode) -> bool:
+    """Whether a block builds (part of) a model: a layer, a scope, or anything of the program's own."""
+    for call in calls(body):
+        name = file.tf(call.func)
+        if name is not None:
+            if name.startswith(_MODEL):
+                return True
+            continue
+        if isinstance(call.func, cst.Attribute) and call.func.attr.value == "apply_gradients":
+            return True
+        root = (dotted(call.func) or "").split(".")
+        if root[-1] not in _PLAIN and root[0] not in ("np", "os", "time", "logging", "logger"):
+            return True
+    return False

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
 _KEPT_LINES = 15
 
@@ -28,7 +31,7 @@ def run_child(
     Raises:
         ChildFailed: it ran past `timeout_s` seconds, or left with another code than 0.
     """
-    with log.open("wb") as output:
+    with log.open("wb") as output, _ended_by_signals():
         child = subprocess.Popen(
             command,
             cwd=folder,
@@ -48,6 +51,23 @@ def run_child(
         raise ChildFailed(f"{what} ran past the limit of {timeout_s:g} s.{last_words(log)}")
     if code != 0:
         raise ChildFailed(f"{what} ended with code {code}.{last_words(log)}")
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """A SIGTERM becomes an exception, so that the child, in a group of its own, does not outlive us."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
