@@ -12,23 +12,26 @@ from rich.console import Console
 from rich.markup import escape
 
 from towermigrate import __version__
-from towermigrate.findings import RULES, Finding
+from towermigrate.findings import Finding
+from towermigrate.program import TowerProgram
 from towermigrate.rewrite import FileReport, ProgramReport, TreeReport
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 
-def finding_json(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding, path: str) -> dict[str, Any]:
+    """A finding of the file `path`; one about another file, which a tower calls, says so in its message."""
+    elsewhere = f"{finding.path}:{finding.line}: " if finding.path != path else ""
     return {
         "rule": finding.rule,
         "severity": finding.severity,
         "line": finding.line,
         "column": finding.column,
-        "message": finding.message,
+        "message": elsewhere + finding.message,
     }
 
 
-def _program_json(program: ProgramReport) -> dict[str, Any]:
+def _program_json(program: ProgramReport, path: str) -> dict[str, Any]:
     return {
         "line": program.line,
         "function": program.function,
@@ -38,7 +41,7 @@ def _program_json(program: ProgramReport) -> dict[str, Any]:
             {"loss": stage.loss, "optimizer": stage.optimizer, "var_list": stage.var_list}
             for stage in program.stages
         ],
-        "findings": [finding_json(finding) for finding in program.findings],
+        "findings": [finding_json(finding, path) for finding in program.findings],
     }
 
 
@@ -58,8 +61,8 @@ def tree_json(reports: Mapping[str, TreeReport], error: str | None) -> dict[str,
                 {
                     "path": path,
                     "status": file.status,
-                    "programs": [_program_json(program) for program in file.programs],
-                    "findings": [finding_json(finding) for finding in file.findings],
+                    "programs": [_program_json(program, file.path) for program in file.programs],
+                    "findings": [finding_json(finding, file.path) for finding in file.findings],
                 }
             )
     programs = [program for report in reports.values() for program in report.programs]
@@ -90,13 +93,13 @@ def diff(path: str, before: str, after: str) -> str:
     return "".join(lines)
 
 
-def _show_findings(console: Console, where: Path, findings: tuple[Finding, ...]) -> None:
+def _show_findings(console: Console, root: Path, findings: tuple[Finding, ...]) -> None:
     for finding in findings:
         colour = _COLOURS[finding.severity]
-        place = f"{where}:{finding.line}:{finding.column + 1}"
+        place = f"{root / finding.path}:{finding.line}:{finding.column + 1}"
         console.print(
             f"  [{colour}]{finding.severity}[/] {finding.rule} {escape(place)} "
-            f"{escape(RULES[finding.rule].title)}: {escape(finding.message)}",
+            f"{escape(finding.message)}",
             soft_wrap=True,
             highlight=False,
         )
@@ -131,6 +134,9 @@ def _show_program(console: Console, where: str, program: ProgramReport) -> None:
         soft_wrap=True,
         highlight=False,
     )
+    if program.recognised is not None:
+        for line in _loop_lines(program.recognised):
+            console.print(f"  {line}", soft_wrap=True, highlight=False, markup=False)
     for stage in program.stages:
         over = f", variables {stage.var_list}" if stage.var_list else ""
         console.print(
@@ -141,11 +147,23 @@ def _show_program(console: Console, where: str, program: ProgramReport) -> None:
         )
 
 
+def _loop_lines(program: TowerProgram) -> list[str]:
+    """The towers and what each of them is given, a line each."""
+    count = program.loop.count
+    number = f" = {count.value}" if count.value is not None and count.name else ""
+    shared = (
+        f", variables shared by {', '.join(program.loop.sharing)}" if program.loop.sharing else ""
+    )
+    lines = [f"towers {count.expression}{number} ({count.kind}){shared}"]
+    for given in program.inputs:
+        lines.append(f"input {', '.join(given.names)} from {given.source} ({given.kind})")
+    return lines
+
+
 def _show_file(console: Console, root: Path, file: FileReport) -> None:
-    where = root / file.path
     for program in file.programs:
-        _show_findings(console, where, program.findings)
-    _show_findings(console, where, file.findings)
+        _show_findings(console, root, program.findings)
+    _show_findings(console, root, file.findings)
 
 
 def _all_findings(report: TreeReport) -> list[Finding]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from towermigrate.findings import Finding
-from towermigrate.program import Stage
+from towermigrate.program import Stage, TowerProgram
 from towermigrate.symbols import rewrite_symbols
 from towermigrate.symbols.apply import is_tf1
 from towermigrate.symbols.scopes import file_names
@@ -31,6 +31,7 @@ class ProgramReport:
     status: Literal["converted", "refused"]
     stages: tuple[Stage, ...]
     findings: tuple[Finding, ...]
+    recognised: TowerProgram | None = None
 
 
 @dataclass(frozen=True)
@@ -208,6 +209,7 @@ def _program(result: ProgramResult) -> ProgramReport:
         status=result.status,
         stages=recognition.program.stages if recognition.program else (),
         findings=result.findings,
+        recognised=recognition.program,
     )
 
 

@@ -299,7 +299,8 @@ def _builds(file: SourceFile, body: cst.CSTNode) -> bool:
             continue
         if isinstance(call.func, cst.Attribute) and call.func.attr.value == "apply_gradients":
             return True
-        root = (dotted(call.func) or "").split(".")
-        if root[-1] not in _PLAIN and root[0] not in ("np", "os", "time", "logging", "logger"):
+        called = call.func.attr.value if isinstance(call.func, cst.Attribute) else code(call.func)
+        root = (dotted(call.func) or "").split(".")[0]
+        if called not in _PLAIN and root not in ("np", "os", "time", "logging", "logger"):
             return True
     return False
