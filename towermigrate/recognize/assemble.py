@@ -181,7 +181,7 @@ class Assembler:
         if "." in (self.candidate.qualified or "") and "self" in reads(self.candidate.loop):
             raise refuse(
                 "TM206", self.file, self.candidate.loop,
-                "the tower loop stands in a method and keeps its graph on `self`",
+                "the tower loop stands in a method and uses `self`, where other methods may keep parts of the graph",
             )  # fmt: skip
         if function.asynchronous is not None:
             raise refuse("TM201", self.file, self.candidate.loop, "the tower loop is asynchronous")

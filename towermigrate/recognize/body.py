@@ -315,7 +315,9 @@ class BodyReader:
         if index is not None and index in reads(node):
             raise refuse(
                 "TM214", self.file, node,
-                f"the towers differ: `if {test}:` depends on the tower's index `{index}`",
+                f"the towers differ: `if {test}:` depends on the tower's index `{index}`"
+                if index in reads(node.test)
+                else f"the towers may differ: what stands under `if {test}:` reads the tower's index `{index}`",
             )  # fmt: skip
         if any(self.kinds.of_name(n) is Kind.VARLIST for n in binds(node)):
             raise refuse("TM211", self.file, node, "a variable list is chosen under a condition")
@@ -443,7 +445,7 @@ class BodyReader:
         if self.kinds.of(call.func.value) is not Kind.OPTIMIZER:
             raise refuse(
                 "TM202", self.file, call,
-                f"`{code(call.func.value)}` is not an optimizer made in this function",
+                f"`{code(call.func.value)}` is not bound to an optimizer by one plain statement of this function",
             )  # fmt: skip
         var_list = argument(call, 1, "var_list")
         compute = Compute(
@@ -652,6 +654,15 @@ class BodyReader:
         for node in body.kept:
             for name in _outer_reads(node, body.inline):
                 if name in graph_names and name not in body.bound:
+                    part = f"{name}[{body.index}]"
+                    places = [n for n in walk(node) if isinstance(n, cst.Subscript)]
+                    place = next((n for n in places if code(n) == part), None)
+                    if place is not None:
+                        raise refuse(
+                            "TM208", self.file, place,
+                            f"`{part}` is a part of a tensor that is not understood as an input "
+                            "(placeholder, queue, reader, dataset)",
+                        )  # fmt: skip
                     raise refuse(
                         "TM217", self.file, self.loop,
                         f"`{name}` is a tensor made once before the tower loop and shared by the towers",

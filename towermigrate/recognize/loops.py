@@ -18,6 +18,7 @@ from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
     binds,
     calls,
+    children,
     code,
     dotted,
     elements,
@@ -79,7 +80,7 @@ class LoopFinder:
         """Tower loops of one scope; a loop over epochs is looked into, a tower loop is not."""
         for node in block:
             if isinstance(node, cst.For):
-                inner = list(self._tower_loops(file, node.body.children))
+                inner = list(self._tower_loops(file, children(node.body)))
                 if self._picks_device(file, node) or not inner and self._collects(file, node):
                     yield node
                 else:
@@ -89,7 +90,7 @@ class LoopFinder:
             ):
                 yield from self._tower_loops(file, _suites(node))
             elif isinstance(node, cst.BaseSuite):
-                yield from self._tower_loops(file, node.children)
+                yield from self._tower_loops(file, children(node))
 
     def _picks_device(self, file: SourceFile, loop: cst.For) -> bool:
         """Whether each value of the loop gets a device of its own and a model on it."""
@@ -160,7 +161,7 @@ class LoopFinder:
         if key in self._picks:
             return self._picks[key]
         self._picks[key] = False
-        if _mentions(function, "device"):
+        if "device" in function.file.text:
             given = _derived(function.node.body, _parameter_names(function.node))
             self._picks[key] = any(
                 isinstance(inner, cst.With)
@@ -227,11 +228,11 @@ def _suites(node: cst.BaseCompoundStatement) -> list[cst.CSTNode]:
     """The blocks of a compound statement, `elif` and handlers included."""
     return [
         child
-        for child in node.children
+        for child in children(node)
         if isinstance(
             child, cst.BaseSuite | cst.If | cst.Else | cst.ExceptHandler | cst.Finally | cst.Try
         )
-        for child in ([child] if isinstance(child, cst.BaseSuite | cst.If) else child.children)
+        for child in ([child] if isinstance(child, cst.BaseSuite | cst.If) else children(child))
     ]
 
 
@@ -278,15 +279,7 @@ def _picks(node: cst.CSTNode, values: set[str]) -> bool:
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         # `tf.device(x)` itself ends in `device` too.
         return _picks(node.func.value, values) or any(_picks(a, values) for a in node.args)
-    return any(_picks(child, values) for child in node.children)
-
-
-def _mentions(function: Function, word: str) -> bool:
-    """Whether a word stands in the text of a function's lines; cheaper than walking it."""
-    where = function.file.span(function.node)
-    return any(
-        word in line for line in function.file.text.split("\n")[where.line - 1 : where.end_line]
-    )
+    return any(_picks(child, values) for child in children(node))
 
 
 def _builds(file: SourceFile, body: cst.CSTNode) -> bool:

@@ -19,6 +19,8 @@ class Refused(Exception):
 def note(rule: str, file: SourceFile, node: cst.CSTNode, message: str) -> Finding:
     """A finding at a node."""
     where = file.span(node)
+    # Quoted code may run over several lines.
+    message = " ".join(message.split())
     return Finding(rule, file.path, where.line, where.column, message)
 
 

@@ -11,7 +11,7 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from towermigrate.program import Span
-from towermigrate.recognize.syntax import dotted, statements, walk
+from towermigrate.recognize.syntax import children, dotted, statements, walk
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,10 @@ class SourceFile:
         return self.wrapper.resolve(PositionProvider)
 
     def span(self, node: cst.CSTNode) -> Span:
-        where = self._positions[node]
+        where = self._positions.get(node)
+        if where is None:
+            # A statement that was rebuilt without some of its parts stands where its first old part does.
+            where = next(self._positions[n] for n in walk(node) if n in self._positions)
         start, end = where.start, where.end  # type: ignore[attr-defined]
         return Span(self.path, start.line, start.column, end.line, end.column)
 
@@ -95,14 +98,14 @@ class SourceFile:
         found: dict[str, Function] = {}
 
         def visit(node: cst.CSTNode, prefix: str) -> None:
-            for child in node.children:
+            for child in children(node):
                 if isinstance(child, cst.FunctionDef):
                     name = prefix + child.name.value
                     found.setdefault(name, Function(self, child, name))
                     visit(child, name + ".<locals>.")
                 elif isinstance(child, cst.ClassDef):
                     visit(child, prefix + child.name.value + ".")
-                else:
+                elif not isinstance(child, cst.SimpleStatementLine | cst.BaseExpression):
                     visit(child, prefix)
 
         visit(self.module, "")

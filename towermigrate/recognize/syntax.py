@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import libcst as cst
 
@@ -27,13 +29,49 @@ def dotted(node: cst.CSTNode) -> str | None:
     return None
 
 
+_ORDER: dict[type[cst.CSTNode], tuple[str, ...]] = {
+    cst.FunctionDef: ("decorators", "asynchronous", "name", "params", "returns", "body"),
+    cst.ClassDef: ("decorators", "name", "bases", "keywords", "body"),
+    cst.IfExp: ("body", "test", "orelse"),
+    cst.Parameters: ("posonly_params", "params", "star_arg", "kwonly_params", "star_kwarg"),
+    cst.ExceptHandler: ("type", "name", "body"),
+    cst.Arg: ("keyword", "value"),
+}
+"""Fields of a node that hold more nodes, in source order; filled in for the other classes as they come."""
+
+_LAYOUT = re.compile(
+    r"whitespace|lpar|rpar|lbrac|rbrac|comma|semicolon|equal|dot$|colon|leading_lines|lines_after|header|footer"
+    r"|trailing|newline|indent|star$"
+)
+
+
+def children(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """The nodes right below a node, in source order, blanks and punctuation left out."""
+    kind = type(node)
+    names = _ORDER.get(kind)
+    if names is None:
+        names = tuple(f.name for f in fields(kind) if not _LAYOUT.search(f.name))
+        _ORDER[kind] = names
+    found: list[cst.CSTNode] = []
+    for name in names:
+        value = getattr(node, name)
+        if isinstance(value, cst.CSTNode):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            found.extend(v for v in value if isinstance(v, cst.CSTNode))
+    return found
+
+
 def walk(node: cst.CSTNode, into_functions: bool = True) -> Iterator[cst.CSTNode]:
-    """The node and everything below it, in source order."""
-    yield node
-    for child in node.children:
-        if not into_functions and isinstance(child, cst.FunctionDef | cst.ClassDef):
-            continue
-        yield from walk(child, into_functions)
+    """The node and everything below it but blanks and punctuation, in source order."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        yield current
+        below = children(current)
+        if not into_functions:
+            below = [c for c in below if not isinstance(c, cst.FunctionDef | cst.ClassDef)]
+        waiting.extend(reversed(below))
 
 
 def calls(node: cst.CSTNode) -> list[cst.Call]:

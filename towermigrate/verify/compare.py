@@ -1,25 +1,35 @@
-"""Compare two recordings level by level: structure, forward, gradient, update.
+"""Compare two recordings level by level: structure, forward, gradient, update, trajectory.
 
-The tolerance is relative to the size of an array, and below that to the size of its peers: two values are
-equal when they differ by at most `tolerance * max(largest of the array, 0.1 * largest of its peers)`, peers
-being the arrays of the same kind and stage. An absolute limit would pass small gradients that are twice
-what they should be; a purely relative one fails on sums whose terms cancel (the bias of a discriminator's
-score: 4.5e-8 apart in two runs of one TF 1.15 program, at 7e-4). What the original itself does not
-determine is held to the spread of its own two runs.
+A limit is `tolerance` times a size. Losses, gradients and values are held to the size of their array, and
+below that to a tenth of the largest of its peers (the arrays of the same kind and stage; for variables, the
+trainable ones). An absolute limit would pass small gradients that are twice what they should be; a purely
+relative one fails on sums whose terms cancel (the bias of a discriminator's score: 4.5e-8 apart in two runs
+of one TF 1.15 program, at 7e-4). What a step *changes* in a variable or slot is held to the size of the
+change, so a learning rate that is off by 1e-4 shows although the variable hardly moves (`limits.py`).
+Integers are equal or not. What the original itself does not determine is held to the spread of its own two
+runs.
+
+Free-running programs carry their roundings along: in float32, the sum over four towers in another order is
+1e-7 off, and thirty updates later 2e-6, though from the same state every single step is equal. So two
+programs are equal when they are so free-running within `tolerance`; or else when every single step, its
+state reset from the original (lock-step), is equal within `tolerance`, *and* free-running they are apart by
+no more than `tolerance` times one plus the number of updates made so far: what so many roundings may add up
+to. A fault is never excused by the second rule: it shows in its own step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
 
+from towermigrate.verify.limits import Limits, apart, change_error, exact, largest, not_finite
 from towermigrate.verify.trace import Array, Arrays, Run, Trace
 
 Level = Literal["structure", "forward", "gradient", "update", "trajectory"]
 QUANTITIES = ("loss", "gradient", "variable", "slot")
-_PEERS = 0.1
 
 
 @dataclass(frozen=True)
@@ -66,22 +76,33 @@ def compare(
     stages: tuple[str, ...],
     tolerance: float,
     alternative: Trace | None = None,
-    free: frozenset[str] = frozenset(),
+    free: Collection[str] = frozenset(),
+    *,
+    towers: int | None = None,
+    lockstep: bool = False,
+    growing: bool = False,
 ) -> Comparison:
     """Compare every training run of `actual` with that of `expected`.
 
     Args:
         alternative: another run of the same original; for keys in `free`, which the original does not
             determine, its value is as good as that of `expected`.
+        towers: how many losses each stage is to have, so that a tower that was not compared is named.
+        lockstep: `actual` started every run from the state of `expected`.
+        growing: the limits grow with the number of updates made so far (see above).
     """
     result = Comparison()
     updates = dict.fromkeys(range(len(stages)), 0)
     made = {run.index: run for run in actual.runs}
     other = {run.index: run for run in alternative.runs} if alternative else {}
     seen: set[str] = set()
-    start = expected.initial()
+    limits = Limits({key for key, each in expected.variables().items() if each["trainable"]})
+    state = expected.initial()
+    own = state
+    before_run = -1
     _structure(expected, actual, result)
     for run in expected.runs:
+        growth = 1 + sum(updates.values()) if growing else 1
         steps = {stage: updates[stage] for stage in run.stages}
         for stage in run.stages:
             updates[stage] += 1
@@ -102,18 +123,30 @@ def compare(
                 ),
             )
             break
+        if before_run != run.index - 1:  # Runs between were not recorded; both started from this.
+            state = {**state, **expected.before(run)}
+            own = state
         theirs = alternative.arrays(other[run.index]) if alternative and run.index in other else {}
         pairs = _Pairs(
-            run, steps, expected.arrays(run), actual.arrays(made[run.index]), theirs, start
+            run,
+            steps,
+            expected.arrays(run),
+            actual.arrays(made[run.index]),
+            theirs,
+            state,
+            state if lockstep else {**state, **own},
+            growth,
         )
-        _compare_run(pairs, result, tolerance, free, seen)
-        if result.differences and result.differences[-1].level == "structure":
+        _compare_run(pairs, result, tolerance, free, seen, limits)
+        _updates_and_replicas(pairs, made[run.index], towers, result)
+        if any(difference.level == "structure" for difference in result.differences):
             break
+        state, own, before_run = _state(pairs.expected), _state(pairs.actual), run.index
     if actual.meta.get("extra_runs") and expected.meta["ended"] == "program":
         _add(
             result,
             Difference(
-                step=updates[0],
+                step=max(updates.values(), default=0),
                 stage=None,
                 level="structure",
                 name="training runs",
@@ -125,7 +158,7 @@ def compare(
                 run=len(expected.runs),
             ),
         )
-    _list_not_compared(expected, stages, updates, seen, result)
+    _list_not_compared(expected, stages, updates, seen, result, towers)
     counts = [count for count in updates.values() if count]
     result.steps = min(counts) if counts else 0
     return result
@@ -133,48 +166,55 @@ def compare(
 
 @dataclass(frozen=True)
 class _Pairs:
+    """One training run of both programs, and the state each had before it."""
+
     run: Run
     steps: dict[int, int]
     expected: Arrays
     actual: Arrays
     alternative: Arrays
-    start: Arrays
+    before: Arrays
+    own_before: Arrays
+    growth: int
+
+
+def _state(arrays: Arrays) -> Arrays:
+    return {k[len("state/") :]: value for k, value in arrays.items() if k.startswith("state/")}
 
 
 def _compare_run(
-    pairs: _Pairs, result: Comparison, tolerance: float, free: frozenset[str], seen: set[str]
+    pairs: _Pairs,
+    result: Comparison,
+    tolerance: float,
+    free: Collection[str],
+    seen: set[str],
+    limits: Limits,
 ) -> None:
-    peers: dict[str, float] = {}
-    for key, array in pairs.expected.items():
-        group = _group(key)
-        peers[group] = max(peers.get(group, 0.0), _largest(array))
+    limits.start(pairs.expected, pairs.actual, pairs.before)
     for key, wanted in pairs.expected.items():
-        if _quantity(key) is None:
+        quantity = _quantity(key)
+        if quantity is None:
             continue
         found = pairs.actual.get(key)
         stage, name, replica = _describe(key)
         if stage is None or stage not in pairs.steps:
             stage = pairs.run.stages[0]
         if found is None:
-            missing = _missing(pairs, key, wanted, stage)
+            missing = _missing(pairs, key, wanted, stage, result)
             if missing is not None:
-                result.max_error = float("inf")
-                result.differences.append(missing)
+                _add(result, missing)
             continue
         seen.add(key)
         result.compared += 1
-        difference = _difference(wanted, found)
+        _note_not_finite(pairs, key, wanted, found, result)
+        difference = apart(wanted, found)
         spread = 0.0
         if key in free and key in pairs.alternative:
-            difference = min(difference, _difference(pairs.alternative[key], found))
-            spread = _difference(wanted, pairs.alternative[key])
-        quantity = _quantity(key) or "variable"
+            difference = min(difference, apart(pairs.alternative[key], found))
+            spread = apart(wanted, pairs.alternative[key])
         before = result.max_abs[quantity]
         result.max_abs[quantity] = difference if before is None else max(before, difference)
-        scale = max(_largest(wanted), _PEERS * peers[_group(key)])
-        error = 0.0 if difference == 0 else difference / scale if scale > 0 else float("inf")
-        if error <= tolerance:
-            result.max_error = max(result.max_error, error)
+        error = _error(pairs, key, wanted, found, difference, tolerance, key in free, limits)
         if error > tolerance and not difference <= 2 * spread < float("inf"):
             result.max_error = max(result.max_error, error)
             shown = _worst(wanted, found)
@@ -192,11 +232,13 @@ def _compare_run(
                     run=pairs.run.index,
                 )
             )
+        elif error <= tolerance:
+            result.max_error = max(result.max_error, error)
     for key, found in pairs.actual.items():
-        stage, name, replica = _describe(key)
+        stage, name, _ = _describe(key)
         if key.startswith("gradient/") and key not in pairs.expected:
-            result.max_error = float("inf")
-            result.differences.append(
+            _add(
+                result,
                 Difference(
                     step=pairs.steps.get(stage or 0, 0),
                     stage=stage if stage is not None and stage < 1000 else pairs.run.stages[-1],
@@ -204,23 +246,110 @@ def _compare_run(
                     name=name,
                     replica=None,
                     expected=None,
-                    actual=_largest(found),
+                    actual=largest(found),
                     error=float("inf"),
                     key=key,
                     run=pairs.run.index,
-                )
+                ),
             )
 
 
-def _missing(pairs: _Pairs, key: str, wanted: Array, stage: int) -> Difference | None:
+def _error(
+    pairs: _Pairs,
+    key: str,
+    wanted: Array,
+    found: Array,
+    difference: float,
+    tolerance: float,
+    undetermined: bool,
+    limits: Limits,
+) -> float:
+    """The difference in units that the tolerance is in."""
+    if difference == 0:
+        error = 0.0
+    elif exact(wanted) or exact(found):
+        return float("inf")
+    else:
+        error = limits.value_error(key, wanted, found, difference)
+    name = key[len("state/") :]
+    if not key.startswith("state/") or undetermined or difference == float("inf"):
+        return error / pairs.growth
+    before, own = pairs.before.get(name), pairs.own_before.get(name)
+    if before is None or own is None or before.shape != wanted.shape or exact(wanted):
+        return error / pairs.growth
+    if own.shape != wanted.shape:
+        return error / pairs.growth
+    allowed = limits.of_change(key, wanted, tolerance * pairs.growth)
+    changed = change_error((before, wanted), (own, found), allowed, pairs.growth)
+    if before is own:  # From the same state: a change that is right makes a value that is right.
+        return changed / pairs.growth
+    return max(error, changed) / pairs.growth
+
+
+def _note_not_finite(
+    pairs: _Pairs, key: str, wanted: Array, found: Array, result: Comparison
+) -> None:
+    """Values that are NaN or infinite in both programs say nothing about whether those are equal."""
+    if wanted.shape != found.shape or not not_finite(wanted, found):
+        return
+    before = pairs.before.get(key[len("state/") :]) if key.startswith("state/") else None
+    if before is not None and np.array_equal(before, wanted):
+        return  # A constant, say a mask of minus infinity.
+    said = f"{_said(key)}: not finite in both programs"
+    if not any(item.startswith(said) for item in result.not_compared):
+        result.not_compared.append(f"{said} from training run {pairs.run.index} on")
+
+
+def _said(key: str) -> str:
+    stage, name, replica = _describe(key)
+    where = "" if replica is None else f", tower {replica}"
+    return f"{_quantity(key)} {name}{where}" + (f" of stage {stage}" if stage is not None else "")
+
+
+def _updates_and_replicas(pairs: _Pairs, made: Run, towers: int | None, result: Comparison) -> None:
+    """One update of every stage per global batch, by as many towers, which all hold the same variables."""
+
+    def add(name: str, expected: str, actual: str, level: Level = "structure") -> None:
+        stage = pairs.run.stages[0]
+        step, run = pairs.steps[stage], pairs.run.index
+        key = "state/variable/" + name if level == "update" else ""
+        _add(
+            result,
+            Difference(
+                step, stage, level, name, None, expected, actual, float("inf"), key=key, run=run
+            ),
+        )
+
+    if made.updates is not None and made.updates != len(pairs.run.stages):
+        add(
+            "optimizer updates",
+            f"{len(pairs.run.stages)} in one training run",
+            f"{made.updates} in one training run",
+        )
+    for name in made.replicas_differ:
+        add(name.partition("/")[2], "one value on all replicas", "replicas that differ", "update")
+    if towers is not None:
+        ran = {int(key.split("/")[2]) + 1 for key in pairs.actual if key.startswith("loss/")}
+        if ran and max(ran) > towers:
+            add("towers", f"{towers} towers", f"{max(ran)} towers")
+
+
+def _missing(
+    pairs: _Pairs, key: str, wanted: Array, stage: int, result: Comparison
+) -> Difference | None:
     """What the rewritten program did not record: a gradient or a loss it lacks is a difference."""
     _, name, replica = _describe(key)
     if key.startswith("state/"):
         # A variable that no step of the rewritten program has reached yet must not have moved.
-        before = pairs.start.get(key[len("state/") :])
+        before = pairs.before.get(key[len("state/") :])
         if before is not None and np.array_equal(before, wanted):
             return None
         if before is None or not _trained(pairs, key):
+            said = (
+                f"{_said(key)}: the original moves it, the rewritten program has no such variable"
+            )
+            if said not in result.not_compared:
+                result.not_compared.append(said)
             return None
     return Difference(
         step=pairs.steps[stage],
@@ -228,7 +357,7 @@ def _missing(pairs: _Pairs, key: str, wanted: Array, stage: int) -> Difference |
         level=_level(key),
         name=name,
         replica=replica,
-        expected=_largest(wanted),
+        expected=largest(wanted),
         actual=None,
         error=float("inf"),
         key=key,
@@ -291,11 +420,16 @@ def _list_not_compared(
     updates: dict[int, int],
     seen: set[str],
     result: Comparison,
+    towers: int | None,
 ) -> None:
     for stage, name in enumerate(stages):
         if updates[stage] == 0:
             result.not_compared.append(f"stage {name}: no training run of the original updated it")
             continue
+        compared = [tower for tower in range(towers or 0) if f"loss/{stage}/{tower}" in seen]
+        lacking = [str(tower) for tower in range(towers or 0) if tower not in compared]
+        if compared and lacking:
+            result.not_compared.append(f"stage {name}: loss of tower {', '.join(lacking)}")
         for kind, level in (("loss", "forward"), ("gradient", "gradient")):
             if not any(key.startswith(f"{kind}/{stage}/") for key in seen):
                 result.not_compared.append(f"stage {name}: level {level} was not recorded")
@@ -306,25 +440,25 @@ def _list_not_compared(
             result.not_compared.append(f"variable {key.partition('/')[2]}")
 
 
-def disagreement(first: Trace, second: Trace, tolerance: float) -> frozenset[str]:
-    """Keys whose values two runs of the same original do not agree on beyond the tolerance."""
-    keys = set()
+def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, float]:
+    """Keys whose values two runs of the same original do not agree on beyond the tolerance, and how far."""
+    keys: dict[str, float] = {}
     others = {run.index: run for run in second.runs}
+    limits = Limits({key for key, each in first.variables().items() if each["trainable"]})
     for run in first.runs:
         if run.index not in others:
             continue
         again = second.arrays(others[run.index])
         arrays = first.arrays(run)
-        peers: dict[str, float] = {}
-        for key, array in arrays.items():
-            peers[_group(key)] = max(peers.get(_group(key), 0.0), _largest(array))
+        limits.start(arrays, {}, {})
         for key, array in arrays.items():
             if key not in again or key.startswith("input/"):
                 continue
-            scale = max(_largest(array), _PEERS * peers[_group(key)])
-            if _difference(array, again[key]) > tolerance * scale:
-                keys.add(key)
-    return frozenset(keys)
+            difference = apart(array, again[key])
+            error = limits.value_error(key, array, again[key], difference) if difference else 0.0
+            if error > tolerance:
+                keys[key] = max(keys.get(key, 0.0), error)
+    return keys
 
 
 def _quantity(key: str) -> str | None:
@@ -334,13 +468,6 @@ def _quantity(key: str) -> str | None:
         return "slot"
     kind = key.partition("/")[0]
     return kind if kind in ("loss", "gradient") else None
-
-
-def _group(key: str) -> str:
-    parts = key.split("/")
-    if key.startswith("state/slot/"):
-        return "/".join(parts[:4])
-    return "/".join(parts[:2])
 
 
 def _level(key: str) -> Level:
@@ -359,27 +486,6 @@ def _describe(key: str) -> tuple[int | None, str, int | None]:
     if key.startswith("state/slot/"):
         return int(parts[2]), "/".join(parts[3:]), None
     return None, "/".join(parts[2:]), None
-
-
-def _largest(array: Array) -> float:
-    if array.size == 0 or array.dtype.kind not in "fiub":
-        return 0.0
-    values = np.abs(array.astype(np.float64))
-    finite = values[np.isfinite(values)]
-    return float(finite.max()) if finite.size else 0.0
-
-
-def _difference(expected: Array, actual: Array) -> float:
-    if expected.shape != actual.shape:
-        return float("inf")
-    if expected.dtype.kind not in "fiub":
-        return 0.0 if np.array_equal(expected, actual) else float("inf")
-    first, second = expected.astype(np.float64), actual.astype(np.float64)
-    same = (first == second) | (np.isnan(first) & np.isnan(second))
-    if same.all():
-        return 0.0
-    apart = np.abs(first - second)[~same]
-    return float("inf") if not np.isfinite(apart).all() else float(apart.max())
 
 
 def _worst(expected: Array, actual: Array) -> tuple[float | str, float | str]:

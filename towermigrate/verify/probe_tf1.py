@@ -201,6 +201,11 @@ def same(first: Any, second: Any) -> bool:
     return bool(np.all((first == second) | ((first != first) & (second != second))))
 
 
+def less(value: Any, part: Any) -> Any:
+    """`value - part` in double precision, in the type of `value`."""
+    return (value.astype(np.float64) - part).astype(value.dtype)
+
+
 def leave(code: int) -> None:
     """End the process at once: queue runners and prefetch threads of the program must not hold it up."""
     sys.stdout.flush()
@@ -519,6 +524,9 @@ class Probe:
         elif not self.recorded_last:
             self._resume(original, session, state, index)
         self.recorded_last = True
+        moved: Dict[str, Any] = {}
+        if self.config.get("rounding"):
+            moved = self._round_off(original, session, state, index)
 
         arrays: Dict[str, Any] = {}
         given: Dict[str, Any] = {}
@@ -546,6 +554,8 @@ class Probe:
         arrays.update(result["ours"])
         if state:
             after = original(session, dict(state), None, None, None)
+            # Less what was added before the run: left is what the run itself made of it.
+            after = {k: less(v, moved[k]) if k in moved else v for k, v in after.items()}
             arrays.update({"state/" + key: value for key, value in after.items()})
         if self.replay is not None:
             # A second run says only where it is not the first: states are large.
@@ -639,6 +649,27 @@ class Probe:
                 feeds[variable.initializer.inputs[1]] = values[key]
                 ops.append(variable.initializer)
         original(session, ops, feeds, None, None)
+
+    def _round_off(
+        self, original: Any, session: Any, state: Dict[str, Any], index: int
+    ) -> Dict[str, Any]:
+        """Start from the recorded state, weights off by a few roundings; gives what was added."""
+        assert self.replay is not None
+        values = read_arrays(self.replay, "run_%05d" % (index - 1))
+        values = {k[len("state/") :]: v for k, v in values.items() if k.startswith("state/")}
+        values.update(read_arrays(self.replay, "before_%05d" % index))
+        if not values:
+            values = read_arrays(self.replay, "initial")
+        generator = np.random.RandomState(index)
+        moved = {}
+        for key in sorted(values):
+            exact = values[key]
+            if self.trace.meta["variables"].get(key, {}).get("trainable") and exact.dtype.kind == "f":
+                sign = generator.randint(0, 2, exact.shape) * 2 - 1
+                values[key] = (exact * (1 + float(self.config["rounding"]) * sign)).astype(exact.dtype)
+                moved[key] = values[key].astype(np.float64) - exact
+        self._load(original, session, state, values)
+        return moved
 
     def _first_state(
         self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan

@@ -37,6 +37,7 @@ class DeviceReport:
     first_difference: Difference | None = None
     stage: str | None = None
     diagnosis: tuple[Diagnosis, ...] = ()
+    note: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `runs` in verify's JSON contract."""
@@ -62,6 +63,7 @@ class DeviceReport:
                 "actual": _number(difference.actual),
             },
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
+            "note": self.note,
         }
 
 
@@ -128,6 +130,8 @@ def print_report(report: VerifyReport, console: Console) -> None:
         console.print(table)
     for run in report.runs:
         difference = run.first_difference
+        if run.note:
+            console.print(Text(f"{run.devices}: {run.note}"))
         if difference is None:
             continue
         replica = "" if difference.replica is None else f", tower {difference.replica}"

@@ -31,6 +31,9 @@ from towermigrate.verify.tree import NothingToVerify, choose_program, copy_tree,
 COMPAT_TOLERANCE = 1e-6
 TF1_TOLERANCE = 1e-5
 
+# Beyond this part of its size, a value that differs between two runs of the original was not compared.
+_TOO_FREE = 0.01
+
 
 @dataclass(frozen=True)
 class VerifyOptions:
@@ -85,7 +88,8 @@ class _Recorded:
     program: TowerProgram
     rewritten: dict[str, str]
     reference: Reference
-    free: frozenset[str]
+    free: dict[str, float]
+    towers: int
 
 
 class _Verification:
@@ -177,7 +181,7 @@ class _Verification:
         second = self._run_original(originals, program, spec, name + "-again", again)
         free = disagreement(first, second, self.tolerance)
         reference = Reference(first.meta["tensorflow"], first.meta["python"], mode)
-        return _Recorded(first, second, program, rewritten, reference, free)
+        return _Recorded(first, second, program, rewritten, reference, free, spec.replicas)
 
     def _none_crash(self, name: str, program: TowerProgram) -> bool:
         try:
@@ -291,10 +295,18 @@ class _Verification:
         shown = result
         if result.differences:
             made, shown = self._in_lockstep(recorded, spec, stages, result, made)
-        equal = not result.differences
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
         first = shown.first()
+        equal = first is None
+        largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
+        note = None
+        if equal and result.differences:
+            largest = shown.max_error
+            note = (
+                "every single step is equal from the original's state; free-running, roundings add up, "
+                "and stay below the tolerance times the updates made so far"
+            )
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -303,23 +315,41 @@ class _Verification:
             updates_per_step=_updates_per_step(made),
             max_abs=dict(result.max_abs),
             tolerance=self.tolerance,
-            smallest_tolerance=result.max_error if math.isfinite(result.max_error) else None,
+            smallest_tolerance=largest if math.isfinite(largest) else None,
             first_difference=first,
             stage=None
             if first is None or first.stage is None or first.stage >= len(stages)
             else stages[first.stage],
             diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
+            note=note,
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
         ]
         if not self.options.synthetic:
             loose += _inputs_not_compared(recorded)
-        return report, result.not_compared, loose
+        missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
+        return report, list(dict.fromkeys(missing)), loose
 
-    def _compared(self, recorded: _Recorded, made: Trace, stages: tuple[str, ...]) -> Comparison:
+    def _compared(
+        self,
+        recorded: _Recorded,
+        made: Trace,
+        stages: tuple[str, ...],
+        *,
+        lockstep: bool = False,
+        growing: bool = False,
+    ) -> Comparison:
         result = compare(
-            recorded.first, made, stages, self.tolerance, recorded.second, recorded.free
+            recorded.first,
+            made,
+            stages,
+            self.tolerance,
+            recorded.second,
+            recorded.free,
+            towers=recorded.towers,
+            lockstep=lockstep,
+            growing=growing,
         )
         if not self.options.synthetic:
             inputs = _own_inputs(recorded, made)
@@ -336,18 +366,22 @@ class _Verification:
         free: Comparison,
         made: Trace,
     ) -> tuple[Trace, Comparison]:
-        """The same again with the state reset before each step, to find where it really begins."""
+        """The same again with the state reset before each step: where it begins, or that nothing does."""
         try:
             again = self._run_rewritten(recorded, spec, lockstep=True)
         except ChildFailed:
             return made, free
-        result = self._compared(recorded, again, stages)
+        result = self._compared(recorded, again, stages, lockstep=True)
         if result.differences:
             return again, result
-        first = free.first()
-        assert first is not None
-        drifted = replace(first, level="trajectory")
-        return made, Comparison(differences=[drifted], max_error=free.max_error)
+        if result.compared < free.compared:
+            return made, free
+        grown = self._compared(recorded, made, stages, growing=True)
+        grown.max_error = max(grown.max_error, result.max_error)
+        grown.differences = [
+            replace(difference, level="trajectory") for difference in grown.differences
+        ]
+        return made, grown
 
 
 def rewritten_in_memory(sources: dict[str, str]) -> dict[str, str]:
@@ -444,6 +478,18 @@ def _inputs_not_compared(recorded: _Recorded) -> list[str]:
         f"input {name}: two runs of the original feed different rows; the recorded ones were given to "
         "both programs"
         for name in sorted(other)
+    ]
+
+
+def _too_free(recorded: _Recorded, stages: tuple[str, ...]) -> list[str]:
+    """What two runs of the original leave so open that no rewritten program could be told from another."""
+    variables = recorded.first.variables()
+    return [
+        f"{_said(key, stages)}: two runs of the original are apart by {error:.0%} themselves"
+        for key, error in sorted(recorded.free.items())
+        if error > _TOO_FREE
+        and not key.startswith("tower_")
+        and variables.get(key.partition("state/")[2], {"trainable": True})["trainable"]
     ]
 
 

@@ -42,6 +42,10 @@ class Trace:
     def initial(self) -> Arrays:
         return probe_tf1.read_arrays(str(self.folder), "initial")
 
+    def before(self, run: Run) -> Arrays:
+        """The state before `run`, where it was read because the run before it was not recorded."""
+        return probe_tf1.read_arrays(str(self.folder), f"before_{run.index:05d}")
+
     def variables(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.meta["variables"]
         return found

@@ -1,0 +1,133 @@
+"""Which loops count as tower loops, however they are spelled, and which do not."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import libcst as cst
+import pytest
+
+from towermigrate.recognize.loops import LoopFinder
+from towermigrate.recognize.source import Tree
+from towermigrate.recognize.syntax import walk
+
+_HEAD = "import tensorflow as tf\nfrom compat import tfv1\n"
+
+
+def found(text: str) -> list[int]:
+    """Lines of the tower loops of a text, counted from the text's own first line."""
+    tree = Tree({"program.py": _HEAD + textwrap.dedent(text)})
+    file = tree.file("program.py")
+    assert file is not None
+    return [file.line(c.loop) - 2 for c in LoopFinder(tree).loops(file)]
+
+
+TOWERS = {
+    "range": (
+        "for k in range(count):\n    with tf.device('/gpu:%d' % k):\n        loss = model(x[k])\n",
+        [1],
+    ),
+    "zip of devices and parts": (
+        "for place, (part, label) in zip(places, parts):\n    with tf.device(place):\n        make(part)\n",
+        [1],
+    ),
+    "name made from the index": (
+        "for k in ids:\n    name = '/gpu:{}'.format(k)\n    with tfv1.device(name):\n        make(k)\n",
+        [1],
+    ),
+    "the function called opens the device": (
+        """\
+        class Net:
+            def one(self, place):
+                with tf.device(place):
+                    return self.forward()
+
+            def all(self):
+                for k in range(self.n):
+                    self.outs.append(self.one('/gpu:%d' % k))
+        """,
+        [7],
+    ),
+    "a context manager of the program opens it": (
+        """\
+        def on(k):
+            with tf.device('/gpu:%d' % k):
+                yield
+
+        for k in range(4):
+            with on(k):
+                tf.layers.dense(x, 1)
+        """,
+        [5],
+    ),
+    "inside epochs": (
+        """\
+        for epoch in range(9):
+            if epoch == 0:
+                for k in range(2):
+                    with tf.device('/gpu:%d' % k):
+                        loss = model(x)
+        """,
+        [3],
+    ),
+    "no device at all": (
+        "for k in range(num_gpus):\n    tower_grads.append(opt.compute_gradients(loss(k)))\n",
+        [1],
+    ),
+    "clones, each with its own device": (
+        "for clone in clones:\n    with tf.device(clone.device):\n        loss = model(clone)\n",
+        [1],
+    ),
+}
+
+OTHERS = {
+    "beside each variable": (
+        "for v in variables:\n    with tf.device(v.device):\n        ops.append(tf.nn.l2_loss(v))\n"
+    ),
+    "beside each variable, by name": (
+        "for v in variables:\n    where = where or v.device\n    with tf.device(where):\n"
+        "        copies.append(copy(v))\n"
+    ),
+    "work on gradients": (
+        "for device, grads in zip(devices, all_grads):\n    with tf.device(device):\n"
+        "        packed.append(pack(grads))\n"
+    ),
+    "one operation per device": (
+        "for device in devices:\n    with tf.device(device):\n        ops.append(tf.no_op())\n"
+    ),
+    "a session per pass": (
+        "for k in range(num_gpus):\n    with tf.device('/gpu:%d' % k):\n"
+        "        sess.run(step, feed_dict={x: batch(k)})\n"
+    ),
+    "two programs of a test": (
+        "for dtype in kinds:\n    grad = opt.compute_gradients(model(dtype))[0][0]\n"
+    ),
+    "gradients in parts of one layer": (
+        "for part in range(splits):\n    grads.append(tf.gradients(outs[part], xs[part]))\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOWERS)
+def test_tower_loop_is_found(name: str) -> None:
+    text, lines = TOWERS[name]
+    assert found(text) == lines
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_loop_is_not(name: str) -> None:
+    assert found(OTHERS[name]) == []
+
+
+def test_walk_gives_names_in_source_order() -> None:
+    text = Path(__file__).read_text()
+    file = Tree({"a.py": text}).file("a.py")
+    assert file is not None
+    places = [
+        (file.span(n).line, file.span(n).column)
+        for n in walk(file.module)
+        if isinstance(n, cst.Name | cst.SimpleString)
+    ]
+    assert len(places) > 100
+    assert places == sorted(places)
