@@ -205,6 +205,16 @@ _rule(
     "images, labels = distorted_inputs()\nfor i in range(num_gpus):\n    loss = tower_loss(images, labels)",
 )  # fmt: skip
 _rule(
+    "TM307",
+    "A device pin went",
+    "info",
+    "`with tf.device('/cpu:0')` in a function that the towers call kept the shared variables on the CPU. The "
+    "strategy places variables itself, on every replica. Other programs that call the function now place "
+    "its values as TensorFlow does by default; the values are the same.",
+    "Nothing, or keep a copy of the function for the other programs.",
+    "with tf.device('/cpu:0'):\n    var = tf.get_variable(name, shape)",
+)
+_rule(
     "TM308", "The original cannot run on TensorFlow 1.15 as it is", "info",
     "`reuse_variables()` without an outer `tf.variable_scope(tf.get_variable_scope())` also makes the optimizer's "
     "slots look for existing variables, and fails.",

@@ -17,9 +17,9 @@ REFUSED = [
         ("for i in range(num_gpus):", "for i, d in zip(range(num_gpus), 'ab'):"), "TM201", id="zip loop"
     ),
     pytest.param(
-        ("    for i in range(num_gpus):\n", "    for i in range(0, num_gpus):\n"),
+        ("    for i in range(num_gpus):\n", "    for i in range(1, num_gpus):\n"),
         "TM201",
-        id="range with a start",
+        id="range that starts at 1",
     ),
     pytest.param(
         ("            grads = opt.compute_gradients(loss)\n            tower_grads.append(grads)\n", ""),

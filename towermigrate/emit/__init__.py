@@ -14,7 +14,7 @@ from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.templates import Templates, tidy_first
 from towermigrate.findings import Finding
 from towermigrate.program import Recognition
-from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.refusal import Refused
 from towermigrate.recognize.syntax import reads
 
@@ -103,7 +103,7 @@ def _emit_program(
     assert isinstance(line, cst.SimpleStatementLine)
     module = add_import(module, line)
     texts = {file.path: module.code}
-    texts.update(_unpinned(sources, analysis, texts))
+    pins = _unpinned(sources, analysis, texts)
     problem = parses(texts[file.path])
     if problem is not None:
         raise _failed(analysis, f"the output does not parse: {problem}")
@@ -114,6 +114,7 @@ def _emit_program(
             f"`{'`, `'.join(sorted(fresh))}` would be read after it was taken away",
             "TM210",
         )
+    style.findings.extend(pins)
     style.findings.extend(_lost(analysis, texts[file.path], removed))
     return texts, style.findings
 
@@ -157,10 +158,13 @@ def _names_of_removed(analysis: Analysis, style: LoopStyle) -> set[str]:
 
 
 def _unpinned(
-    sources: Mapping[str, str], analysis: Analysis, texts: Mapping[str, str]
-) -> dict[str, str]:
-    """Device pins dissolved in the functions that the towers call, in whichever file they stand."""
-    made: dict[str, str] = {}
+    sources: Mapping[str, str], analysis: Analysis, texts: dict[str, str]
+) -> list[Finding]:
+    """Dissolve device pins in the functions that the towers call, in whichever file they stand.
+
+    Puts the changed texts into `texts` and returns a finding for each pin.
+    """
+    findings: list[Finding] = []
     by_file: dict[str, list[cst.FunctionDef]] = {}
     for file, function in analysis.tower_functions:
         by_file.setdefault(file.path, []).append(function)
@@ -168,24 +172,33 @@ def _unpinned(
         other = analysis.tree.file(path)
         if other is None:
             continue
+        module = other.module
         if path == analysis.file.path:
             names = {f.name.value for f in functions}
-            text = texts[path]
-            module = cst.parse_module(text)
+            module = cst.parse_module(texts[path])
             functions = [
                 n for n in module.body if isinstance(n, cst.FunctionDef) and n.name.value in names
             ]
-        else:
-            if sources[path] != other.text:
-                continue
-            module = other.module
-            text = other.text
+        elif sources[path] != other.text:
+            continue
         unpin = Unpin(other, functions)
         changed = module.visit(unpin)
         assert isinstance(changed, cst.Module)
-        if unpin.changed:
-            made[path] = changed.code
-    return made
+        if not unpin.pins:
+            continue
+        texts[path] = changed.code
+        # Positions are those of the original, which the main file's new module no longer has.
+        line = other.line(unpin.pins[0]) if path != analysis.file.path else analysis.program_line
+        findings.append(
+            Finding(
+                "TM307",
+                path,
+                line,
+                0,
+                f"{len(unpin.pins)} device pin(s) dissolved in functions that the towers call",
+            )
+        )
+    return findings
 
 
 def _lost(analysis: Analysis, text: str, removed: list[str]) -> list[Finding]:

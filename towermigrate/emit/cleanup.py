@@ -19,7 +19,7 @@ class Unpin(cst.CSTTransformer):
         self.file = file
         self.functions = {id(f) for f in functions}
         self.inside = 0
-        self.changed = False
+        self.pins: list[cst.With] = []
 
     def visit_FunctionDef(self, node: cst.FunctionDef) -> None:
         if id(node) in self.functions:
@@ -47,7 +47,7 @@ class Unpin(cst.CSTTransformer):
             return updated_node
         body = list(statements(updated_node.body))
         body[0] = with_lead(body[0], [*lead_of(updated_node), *strip_blank(lead_of(body[0]))])
-        self.changed = True
+        self.pins.append(original_node)
         return cst.FlattenSentinel(body)
 
 

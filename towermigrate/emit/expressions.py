@@ -7,7 +7,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from towermigrate.emit.templates import Templates
-from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import Kind, collection_key
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import argument, code

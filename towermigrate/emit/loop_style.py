@@ -18,7 +18,7 @@ from towermigrate.emit.templates import (
     with_lead,
 )
 from towermigrate.findings import Finding
-from towermigrate.recognize.assemble import Analysis
+from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
 from towermigrate.recognize.refusal import note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls

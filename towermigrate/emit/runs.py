@@ -9,8 +9,7 @@ import libcst as cst
 from towermigrate.emit.expressions import variable_lists
 from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
-from towermigrate.recognize.assemble import Analysis, Run
-from towermigrate.recognize.body import Input
+from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import Item, bare_call, is_run
@@ -23,6 +22,7 @@ from towermigrate.recognize.syntax import (
     reads,
     statements,
 )
+from towermigrate.recognize.tower import Input
 
 
 class RunRewriter(cst.CSTTransformer):

@@ -17,12 +17,12 @@ from towermigrate.emit.templates import (
     with_lead,
 )
 from towermigrate.findings import Finding
-from towermigrate.recognize.assemble import Analysis, Run, StageParts, backward_slice
-from towermigrate.recognize.body import Compute, Input
+from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_slice
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import note, refuse
 from towermigrate.recognize.scope import Item, comments
 from towermigrate.recognize.syntax import assigned, binds, code, reads
+from towermigrate.recognize.tower import Compute, Input
 
 
 @dataclass

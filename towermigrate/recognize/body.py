@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import libcst as cst
 
 from towermigrate.program import InputKind
+from towermigrate.recognize.body_checks import BodyChecks
 from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
@@ -19,80 +19,21 @@ from towermigrate.recognize.scope import (
     leading,
     literal_default,
 )
+from towermigrate.recognize.slices import slice_size
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
     argument,
     assigned,
     binds,
     calls,
-    changes,
     code,
     dotted,
     elements,
-    integer,
     reads,
     statements,
     walk,
 )
-
-
-@dataclass
-class Compute:
-    """One `compute_gradients` call of the loop body and the list over towers it ends in."""
-
-    call: cst.Call
-    optimizer: cst.BaseExpression
-    loss: cst.BaseExpression
-    var_list: cst.BaseExpression | None
-    target: str | None
-    statement: cst.BaseStatement
-    list_name: str | None = None
-    lead: list[cst.EmptyLine] = field(default_factory=list)
-
-
-@dataclass
-class Input:
-    """One input of a tower: the names it binds in the body and where they come from."""
-
-    names: tuple[str, ...]
-    kind: InputKind
-    source: str
-    statement: cst.BaseStatement | None = None
-    size: str | None = None
-    lead: list[cst.EmptyLine] = field(default_factory=list)
-
-
-@dataclass
-class Body:
-    """A tower loop's body, taken apart.
-
-    `kept` is what becomes the tower function; `step_items` what moves into the steps (variable lists, work
-    on one tower's gradients); `hoisted` what is made once in the strategy's scope (optimizers).
-    `lists` maps a list over towers to the name of the value appended to it. `firsts` are values only tower 0
-    had. `flags` are reuse flags with their value for the first tower. `inline` maps expressions of `kept` to
-    the tower parameter that replaces them.
-    """
-
-    node: cst.For
-    index: str | None
-    kept: list[cst.BaseStatement] = field(default_factory=list)
-    inputs: list[Input] = field(default_factory=list)
-    computes: list[Compute] = field(default_factory=list)
-    step_items: list[Item] = field(default_factory=list)
-    hoisted: list[Item] = field(default_factory=list)
-    lists: dict[str, str] = field(default_factory=dict)
-    firsts: set[str] = field(default_factory=set)
-    flags: dict[str, str] = field(default_factory=dict)
-    inline: dict[cst.CSTNode, str] = field(default_factory=dict)
-    dropped: list[cst.BaseStatement] = field(default_factory=list)
-    sharing: list[str] = field(default_factory=list)
-    name_scope: str | None = None
-    device: str | None = None
-    bound: set[str] = field(default_factory=set)
-
-    @property
-    def parameters(self) -> list[str]:
-        return [name for item in self.inputs for name in item.names]
+from towermigrate.recognize.tower import Body, Compute, Input, makes_variables, outer_reads
 
 
 def loop_index(file: SourceFile, loop: cst.For) -> str | None:
@@ -107,8 +48,10 @@ def loop_index(file: SourceFile, loop: cst.For) -> str | None:
             f"the tower loop goes over `{code(iterated)}`; range, xrange and enumerate are understood",
         )  # fmt: skip
     name = (dotted(iterated.func) or "").split(".")[-1]
-    if name in ("range", "xrange") and len(iterated.args) == 1 and isinstance(target, cst.Name):
-        return target.value
+    if name in ("range", "xrange") and isinstance(target, cst.Name):
+        from_zero = len(iterated.args) == 2 and integer(iterated.args[0].value) == 0
+        if len(iterated.args) == 1 or from_zero:
+            return target.value
     if name == "enumerate" and len(iterated.args) == 1:
         items = elements(target)
         if items and len(items) == 2 and all(isinstance(i, cst.Name) for i in items):
@@ -149,11 +92,7 @@ class BodyReader:
         for node in body.kept:
             body.bound |= set(binds(node))
         self._same_inputs()
-        self._check_flow()
-        self._check_loss_kept()
-        self._check()
-        self._check_firsts()
-        self._check_carried(body.kept, set())
+        BodyChecks(self.file, self.kinds, self.loop, self.before, body, self.grads).check()
         return body
 
     # -- the loop's own line
@@ -529,7 +468,7 @@ class BodyReader:
             rest = [code(s.slice) for s in value.slice[1:]]
             if any(r not in (":", "...") for r in rest):
                 return None
-            size = _slice_size(first, index)
+            size = slice_size(first, index)
             if size is not None:
                 return "slice", source, size
         return None
@@ -547,25 +486,11 @@ class BodyReader:
         """A name for a slice that the author left without one: its source's, which nothing else reads."""
         return source
 
-    def _check_inline(self) -> None:
-        """A parameter named like its source must not hide the source from other readers."""
-        inline = {i.source for i in self.body.inputs if i.statement is None and i.kind != "same"}
-        for node in self.body.kept:
-            whole = inline & set(_outer_reads(node, self.body.inline))
-            if whole:
-                raise refuse(
-                    "TM208", self.file, self.loop,
-                    f"the towers read both a part and the whole of `{', '.join(sorted(whole))}`",
-                )  # fmt: skip
-        if inline & self.body.bound:
-            raise refuse("TM208", self.file, self.loop, "an input is bound anew in the tower")
-
     def _same_inputs(self) -> None:
         """Placeholders and pipeline tensors that the body reads whole: every tower gets the same."""
-        self._check_inline()
         taken = set(self.body.parameters)
         for node in self.body.kept:
-            for name in _outer_reads(node, self.body.inline):
+            for name in outer_reads(node, self.body.inline):
                 kind = self.kinds.of_name(name)
                 if name in taken or name in self.body.bound and kind is Kind.PYTHON:
                     continue
@@ -600,338 +525,7 @@ class BodyReader:
                 if inner:
                     kept.append(node.with_changes(body=node.body.with_changes(body=inner)))
                 continue
-            if self._makes_variables(node):
+            if makes_variables(self.kinds, self.file, node):
                 model_after = True
             kept.append(node)
         return list(reversed(kept)), model_after
-
-    def _makes_variables(self, node: cst.CSTNode) -> bool:
-        traits = self.kinds.traits
-        for call in calls(node):
-            name = self.file.tf(call.func)
-            if name is not None:
-                if name == "tf.get_variable" or name.startswith(("tf.layers.", "tf.contrib.")):
-                    return True
-                continue
-            function = traits.tree.resolve(self.file, call.func)
-            if function is not None:
-                made = traits.called(function)
-                if any(
-                    m == "tf.get_variable" or m.startswith(("tf.layers.", "tf.contrib."))
-                    for m in made
-                ):
-                    return True
-            elif isinstance(call.func, cst.Name) or dotted(call.func) is None:
-                return True
-            elif isinstance(call.func, cst.Attribute) and call.func.attr.value not in (
-                "append", "reuse_variables", "format", "get_shape",
-            ):  # fmt: skip
-                return True
-        return False
-
-    def _check(self) -> None:
-        body = self.body
-        if not body.computes:
-            raise refuse(
-                "TM202", self.file, self.loop,
-                "no `optimizer.compute_gradients(loss)` stands in the tower loop itself",
-            )  # fmt: skip
-        for compute in body.computes:
-            if compute.list_name is None:
-                raise refuse(
-                    "TM202", self.file, compute.call,
-                    "these gradients are not appended to a list over the towers",
-                )  # fmt: skip
-        lists = [c.list_name for c in body.computes]
-        if len(set(lists)) != len(lists):
-            raise refuse(
-                "TM211", self.file, self.loop, "two kinds of gradients are appended to one list"
-            )
-        graph_names = {
-            name for name, kind in self.kinds.env.items()
-            if kind in (Kind.TENSOR, Kind.APPLY, Kind.EXTRA, Kind.OP)
-        }  # fmt: skip
-        for node in body.kept:
-            for name in _outer_reads(node, body.inline):
-                if name in graph_names and name not in body.bound:
-                    part = f"{name}[{body.index}]"
-                    places = [n for n in walk(node) if isinstance(n, cst.Subscript)]
-                    place = next((n for n in places if code(n) == part), None)
-                    if place is not None:
-                        raise refuse(
-                            "TM208", self.file, place,
-                            f"`{part}` is a part of a tensor that is not understood as an input "
-                            "(placeholder, queue, reader, dataset)",
-                        )  # fmt: skip
-                    raise refuse(
-                        "TM217", self.file, self.loop,
-                        f"`{name}` is a tensor made once before the tower loop and shared by the towers",
-                    )  # fmt: skip
-                if name in self.grads:
-                    raise refuse(
-                        "TM211", self.file, self.loop, f"the tower uses its gradients `{name}`"
-                    )
-        if not body.inputs:
-            raise refuse(
-                "TM208", self.file, self.loop,
-                "no input of the towers was found (slice, split, dequeue, get_next, placeholder)",
-            )  # fmt: skip
-        self._check_outer_changes()
-        self._check_lists()
-
-    def _check_flow(self) -> None:
-        """`continue`, `break` and `return` of the tower loop itself have no loop to act on any more."""
-
-        def visit(node: cst.CSTNode, looped: bool) -> None:
-            if isinstance(node, cst.FunctionDef | cst.Lambda | cst.ClassDef):
-                return
-            if (
-                isinstance(node, cst.Return)
-                or not looped
-                and isinstance(node, cst.Break | cst.Continue)
-            ):
-                raise refuse("TM211", self.file, node, f"`{code(node)}` in the tower loop")
-            for child in node.children:
-                visit(child, looped or isinstance(node, cst.For | cst.While))
-
-        for child in self.loop.body.children:
-            visit(child, False)
-
-    def _check_loss_kept(self) -> None:
-        """A loss that is bound anew after its gradients were computed is not the one that trains."""
-        for compute in self.body.computes:
-            names = set(reads(compute.loss))
-            seen = False
-            for node in walk(self.loop.body):
-                if node is compute.statement:
-                    seen = True
-                elif seen and isinstance(node, cst.SimpleStatementLine):
-                    if names & set(binds(node)) and not self._inside(compute.statement, node):
-                        raise refuse(
-                            "TM211", self.file, node,
-                            f"`{', '.join(sorted(names & set(binds(node))))}` is bound anew after its gradients "
-                            "were computed",
-                        )  # fmt: skip
-
-    def _inside(self, outer: cst.CSTNode, node: cst.CSTNode) -> bool:
-        return any(n is node for n in walk(outer))
-
-    def _check_lists(self) -> None:
-        """`tf.trainable_variables()` in a tower sees what is there by then: it must be everything."""
-        for index, node in enumerate(self.body.kept):
-            reading = self._reads_variable_list(node)
-            if reading is None:
-                continue
-            later = any(self._makes_variables(n) for n in self.body.kept[index + 1 :])
-            if later or not self._list_comes_last(reading):
-                raise refuse(
-                    "TM219", self.file, node,
-                    "`tf.trainable_variables()` is read in the tower before all of its variables are made",
-                )  # fmt: skip
-
-    def _reads_variable_list(self, node: cst.CSTNode) -> tuple[SourceFile, cst.CSTNode] | None:
-        """Where below a statement, or in a function it calls, the list of variables is read."""
-        seen: set[int] = set()
-
-        def visit(file: SourceFile, root: cst.CSTNode) -> tuple[SourceFile, cst.CSTNode] | None:
-            for call in calls(root):
-                if file.tf(call.func) == "tf.trainable_variables":
-                    return file, root
-                function = self.kinds.traits.tree.resolve(file, call.func)
-                if function is not None and id(function.node) not in seen:
-                    seen.add(id(function.node))
-                    found = visit(function.file, function.node)
-                    if found is not None:
-                        return found
-            return None
-
-        return visit(self.file, node)
-
-    def _list_comes_last(self, place: tuple[SourceFile, cst.CSTNode]) -> bool:
-        """Whether nothing in the function that reads the list makes a variable behind that place."""
-        file, root = place
-        read = max(file.line(c) for c in calls(root) if file.tf(c.func) == "tf.trainable_variables")
-        made = [
-            file.line(c)
-            for c in calls(root)
-            if (file.tf(c.func) or "").startswith(("tf.get_variable", "tf.layers.", "tf.contrib."))
-        ]
-        return not made or max(made) < read
-
-    def _check_firsts(self) -> None:
-        """Values of `if i == 0:` must be the first tower's alone: no other tower may have had one."""
-        inside: set[int] = set()
-        for node in walk(self.loop.body):
-            if isinstance(node, cst.If) and code(node.test) in self._first_tests():
-                inside |= {id(n) for n in walk(node)}
-        if not inside:
-            return
-        for node in walk(self.loop.body):
-            if id(node) in inside or not isinstance(node, cst.Name):
-                continue
-            if node.value in self.body.firsts:
-                raise refuse(
-                    "TM214", self.file, node,
-                    f"`{node.value}` is set for the first tower and used for every tower",
-                )  # fmt: skip
-        before = {name for item in self.before for name in item.binds}
-        if before & self.body.firsts:
-            raise refuse(
-                "TM214", self.file, self.loop,
-                f"`{', '.join(sorted(before & self.body.firsts))}` has a value before the first tower sets it",
-            )  # fmt: skip
-
-    def _first_tests(self) -> set[str]:
-        index = self.body.index
-        return {f"{index} == 0", f"not {index}", f"{index} < 1"}
-
-    def _check_carried(self, block: Sequence[cst.BaseStatement], bound: set[str]) -> None:
-        """A value that one tower hands to the next (`total = total + loss`) has no place in replicas."""
-        for node in block:
-            if isinstance(node, cst.With | cst.If | cst.For | cst.While | cst.Try):
-                heads: list[cst.CSTNode] = []
-                if isinstance(node, cst.With):
-                    heads.extend(i.item for i in node.items)
-                elif isinstance(node, cst.For):
-                    heads.append(node.iter)
-                elif isinstance(node, cst.If | cst.While):
-                    heads.append(node.test)
-                for head in heads:
-                    self._carried(head, bound)
-                if isinstance(node, cst.With):
-                    for item in node.items:
-                        if item.asname is not None:
-                            bound |= set(_target_names(item.asname.name))
-                if isinstance(node, cst.For):
-                    bound |= set(_target_names(node.target))
-                self._check_carried(statements(node.body), bound)
-                orelse = getattr(node, "orelse", None)
-                if isinstance(orelse, cst.If):
-                    self._check_carried([orelse], bound)
-                elif orelse is not None:
-                    self._check_carried(statements(orelse.body), bound)
-                bound |= set(binds(node))
-                continue
-            self._carried(node, bound)
-            bound |= set(binds(node))
-
-    def _carried(self, node: cst.CSTNode, bound: set[str]) -> None:
-        for name in _outer_reads(node, self.body.inline):
-            if name in self.body.bound and name not in bound:
-                if name in self.body.parameters:
-                    continue
-                raise refuse(
-                    "TM206", self.file, self.loop,
-                    f"a tower reads `{name}` before it sets it: the value of the tower before",
-                )  # fmt: skip
-
-    def _check_outer_changes(self) -> None:
-        """A tower is traced several times: what it changes outside itself would be changed too often."""
-        for node in self.body.kept:
-            outer = set(changes(node)) - self.body.bound - set(self.file.imports)
-            if outer:
-                raise refuse(
-                    "TM206", self.file, self.loop,
-                    f"the tower changes `{', '.join(sorted(outer))}`, which lives outside it",
-                )  # fmt: skip
-            for inner in walk(node):
-                if isinstance(inner, cst.Assign):
-                    for target in inner.targets:
-                        root: cst.CSTNode = target.target
-                        if isinstance(root, cst.Attribute | cst.Subscript):
-                            raise refuse(
-                                "TM206", self.file, self.loop,
-                                f"the tower stores a value in `{code(root)}`; it can only return values",
-                            )  # fmt: skip
-                if isinstance(inner, cst.AugAssign) and isinstance(inner.target, cst.Name):
-                    if inner.target.value not in _first_binds(self.body.kept, inner):
-                        raise refuse(
-                            "TM206", self.file, self.loop,
-                            f"`{code(inner)}` adds up over the towers",
-                        )  # fmt: skip
-                if (
-                    isinstance(inner, cst.Call)
-                    and isinstance(inner.func, cst.Attribute)
-                    and inner.func.attr.value in ("append", "extend", "update")
-                ):
-                    root = inner.func.value
-                    while isinstance(root, cst.Attribute | cst.Subscript):
-                        root = root.value
-                    if isinstance(root, cst.Name) and root.value not in self.body.bound:
-                        raise refuse(
-                            "TM206", self.file, self.loop,
-                            f"the tower changes `{root.value}`, which lives outside it: `{code(inner)}`",
-                        )  # fmt: skip
-
-
-def _target_names(target: cst.CSTNode) -> list[str]:
-    """Names bound by a target: `a`, `(a, b)`."""
-    if isinstance(target, cst.Name):
-        return [target.value]
-    if isinstance(target, cst.Tuple | cst.List):
-        return [n for e in target.elements for n in _target_names(e.value)]
-    return []
-
-
-def _first_binds(kept: Sequence[cst.BaseStatement], before: cst.CSTNode) -> set[str]:
-    """Names plainly assigned in the tower before a node."""
-    names: set[str] = set()
-    for statement in kept:
-        for node in walk(statement):
-            if node is before:
-                return names
-            if isinstance(node, cst.Assign):
-                for target in node.targets:
-                    if isinstance(target.target, cst.Name):
-                        names.add(target.target.value)
-    return names
-
-
-def _outer_reads(node: cst.CSTNode, inline: dict[cst.CSTNode, str]) -> list[str]:
-    """Names a tower statement reads, those inside replaced input expressions left out."""
-    if not inline:
-        return reads(node)
-
-    class Blank(cst.CSTTransformer):
-        def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-            if original in inline:
-                return cst.Name("_")
-            return updated
-
-    blanked = node.visit(Blank())
-    assert isinstance(blanked, cst.CSTNode)
-    return [n for n in reads(blanked) if n != "_"]
-
-
-def _slice_size(node: cst.Slice, index: str | None) -> str | None:
-    """`b` of `i * b:(i + 1) * b` in any order of the factors."""
-    if node.lower is None or node.upper is None or node.step is not None:
-        return None
-    low, high = node.lower, node.upper
-    if not isinstance(low, cst.BinaryOperation) or not isinstance(low.operator, cst.Multiply):
-        return None
-    if not isinstance(high, cst.BinaryOperation) or not isinstance(high.operator, cst.Multiply):
-        return None
-    for a, size in ((low.left, low.right), (low.right, low.left)):
-        if code(a) != index:
-            continue
-        for b, other in ((high.left, high.right), (high.right, high.left)):
-            if _bare(size) == _bare(other) and _is_next(b, index):
-                return code(size)
-    return None
-
-
-def _bare(node: cst.CSTNode) -> str:
-    """Text of an expression without blanks and outer parentheses, to compare spellings."""
-    return code(node).replace(" ", "").strip("()")
-
-
-def _is_next(node: cst.CSTNode, index: str | None) -> bool:
-    return (
-        isinstance(node, cst.BinaryOperation)
-        and isinstance(node.operator, cst.Add)
-        and (
-            (code(node.left) == index and integer(node.right) == 1)
-            or (code(node.right) == index and integer(node.left) == 1)
-        )
-    )

@@ -15,7 +15,7 @@ def tower_count(
     """The tower count of `range(n)` or `enumerate(devices)`, with the literal behind it when there is one."""
     assert isinstance(loop.iter, cst.Call)
     name = (dotted(loop.iter.func) or "").split(".")[-1]
-    expression = loop.iter.args[0].value
+    expression = loop.iter.args[-1].value
     if name == "enumerate":
         return Count(f"len({code(expression)})", "devices", dotted(expression))
     value = integer(expression)

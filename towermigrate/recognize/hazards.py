@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from towermigrate.recognize.body import Body
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.refusal import refuse
@@ -29,6 +28,7 @@ from towermigrate.recognize.syntax import (
     small,
     walk,
 )
+from towermigrate.recognize.tower import Body
 
 _BATCH_NORM = (
     "tf.layers.batch_normalization", "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization",

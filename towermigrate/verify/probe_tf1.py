@@ -270,6 +270,7 @@ class Probe:
         self.runs = 0
         self.updates: Any = collections.Counter()
         self.recorded_last = True
+        self.moved: Dict[str, Any] = {}
         self.lock = threading.RLock()
         self.local = threading.local()
 
@@ -524,9 +525,8 @@ class Probe:
         elif not self.recorded_last:
             self._resume(original, session, state, index)
         self.recorded_last = True
-        moved: Dict[str, Any] = {}
         if self.config.get("rounding"):
-            moved = self._round_off(original, session, state, index)
+            self._round_off(original, session, state, index)
 
         arrays: Dict[str, Any] = {}
         given: Dict[str, Any] = {}
@@ -554,10 +554,10 @@ class Probe:
         arrays.update(result["ours"])
         if state:
             after = original(session, dict(state), None, None, None)
-            # Less what was added before the run: left is what the run itself made of it.
-            after = {k: less(v, moved[k]) if k in moved else v for k, v in after.items()}
+            # Less what `_round_off` has added: left is what the runs made of it.
+            after = {k: less(v, self.moved[k]) if k in self.moved else v for k, v in after.items()}
             arrays.update({"state/" + key: value for key, value in after.items()})
-        if self.replay is not None:
+        if self.replay is not None and not self.config.get("rounding"):
             # A second run says only where it is not the first: states are large.
             arrays = {k: v for k, v in arrays.items() if k not in given or not same(v, given[k])}
         self.trace.arrays("run_%05d" % index, arrays)
@@ -650,26 +650,34 @@ class Probe:
                 ops.append(variable.initializer)
         original(session, ops, feeds, None, None)
 
-    def _round_off(
-        self, original: Any, session: Any, state: Dict[str, Any], index: int
-    ) -> Dict[str, Any]:
-        """Start from the recorded state, weights off by a few roundings; gives what was added."""
+    def _round_off(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
+        """Move each weight by a part of its size, up or down: how far does that carry?
+
+        Every run starts from the recorded state, or (`rounding_adds_up`) from where the last one ended.
+        """
         assert self.replay is not None
-        values = read_arrays(self.replay, "run_%05d" % (index - 1))
-        values = {k[len("state/") :]: v for k, v in values.items() if k.startswith("state/")}
-        values.update(read_arrays(self.replay, "before_%05d" % index))
-        if not values:
-            values = read_arrays(self.replay, "initial")
+        described = self.trace.meta["variables"]
+        weights = sorted(
+            k for k in state if described[k]["trainable"] and described[k]["dtype"][:5] == "float"
+        )
+        if self.config.get("rounding_adds_up"):
+            values = self._read(original, session, {key: state[key] for key in weights})
+        else:
+            self.moved = {}
+            recorded = read_arrays(self.replay, "run_%05d" % (index - 1))
+            values = {k[6:]: v for k, v in recorded.items() if k.startswith("state/")}
+            values = values or read_arrays(self.replay, "initial")
+            values.update(read_arrays(self.replay, "before_%05d" % index))
         generator = np.random.RandomState(index)
-        moved = {}
-        for key in sorted(values):
-            exact = values[key]
-            if self.trace.meta["variables"].get(key, {}).get("trainable") and exact.dtype.kind == "f":
-                sign = generator.randint(0, 2, exact.shape) * 2 - 1
-                values[key] = (exact * (1 + float(self.config["rounding"]) * sign)).astype(exact.dtype)
-                moved[key] = values[key].astype(np.float64) - exact
+        for key in weights:
+            if key in values:
+                exact = values[key]
+                way = generator.randint(0, 2, exact.shape) * 2 - 1
+                factor = 1 + float(self.config["rounding"]) * way
+                values[key] = (exact * factor).astype(exact.dtype)
+                added = values[key].astype(np.float64) - exact
+                self.moved[key] = self.moved.get(key, 0) + added
         self._load(original, session, state, values)
-        return moved
 
     def _first_state(
         self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan

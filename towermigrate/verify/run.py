@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_d
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.probes import before_update, probed, trained_together
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
+from towermigrate.verify.rounding import jumps, may_be_rounding
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import NothingToVerify, choose_program, copy_tree, read_sources
 
@@ -90,6 +92,8 @@ class _Recorded:
     reference: Reference
     free: dict[str, float]
     towers: int
+    originals: dict[str, str]
+    again: dict[str, object]
 
 
 class _Verification:
@@ -177,11 +181,13 @@ class _Verification:
                 "The original ended without one training run that could be recorded; nothing was compared."
             )
         repaired = {"repair_none": "repaired" in mode}
-        again = {**repaired, "replay": str(first.folder)}
+        again: dict[str, object] = {**repaired, "replay": str(first.folder)}
         second = self._run_original(originals, program, spec, name + "-again", again)
         free = disagreement(first, second, self.tolerance)
         reference = Reference(first.meta["tensorflow"], first.meta["python"], mode)
-        return _Recorded(first, second, program, rewritten, reference, free, spec.replicas)
+        return _Recorded(
+            first, second, program, rewritten, reference, free, spec.replicas, originals, again
+        )
 
     def _none_crash(self, name: str, program: TowerProgram) -> bool:
         try:
@@ -307,6 +313,8 @@ class _Verification:
                 "every single step is equal from the original's state; free-running, roundings add up, "
                 "and stay below the tolerance times the updates made so far"
             )
+            if shown.excused:
+                note = _jumps_said(shown.excused, stages, self.tolerance)
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -339,6 +347,7 @@ class _Verification:
         *,
         lockstep: bool = False,
         growing: bool = False,
+        rounding: Mapping[str, float] | None = None,
     ) -> Comparison:
         result = compare(
             recorded.first,
@@ -350,6 +359,7 @@ class _Verification:
             towers=recorded.towers,
             lockstep=lockstep,
             growing=growing,
+            rounding=rounding,
         )
         if not self.options.synthetic:
             inputs = _own_inputs(recorded, made)
@@ -372,16 +382,36 @@ class _Verification:
         except ChildFailed:
             return made, free
         result = self._compared(recorded, again, stages, lockstep=True)
+        if result.differences and may_be_rounding(result):
+            allowed = self._jumps(recorded, spec, stages, adds_up=False)
+            result = self._compared(recorded, again, stages, lockstep=True, rounding=allowed)
         if result.differences:
             return again, result
         if result.compared < free.compared:
             return made, free
         grown = self._compared(recorded, made, stages, growing=True)
+        if grown.differences and may_be_rounding(grown):
+            allowed = self._jumps(recorded, spec, stages, adds_up=True)
+            grown = self._compared(recorded, made, stages, growing=True, rounding=allowed)
+        grown.excused.update(result.excused)
         grown.max_error = max(grown.max_error, result.max_error)
         grown.differences = [
             replace(difference, level="trajectory") for difference in grown.differences
         ]
         return made, grown
+
+    def _jumps(
+        self, recorded: _Recorded, spec: DeviceSpec, stages: tuple[str, ...], *, adds_up: bool
+    ) -> dict[str, float]:
+        """What moving the original's weights does to it, once for each tower count."""
+        name = f"original-{spec.replicas}-moved{'-freely' if adds_up else ''}"
+        trace = self.scratch / name / "trace"
+        if trace.is_dir():
+            moved = read_trace(trace)
+        else:
+            more = {**recorded.again, "rounding": self.tolerance, "rounding_adds_up": adds_up}
+            moved = self._run_original(recorded.originals, recorded.program, spec, name, more)
+        return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
 
 
 def rewritten_in_memory(sources: dict[str, str]) -> dict[str, str]:
@@ -491,6 +521,15 @@ def _too_free(recorded: _Recorded, stages: tuple[str, ...]) -> list[str]:
         and not key.startswith("tower_")
         and variables.get(key.partition("state/")[2], {"trainable": True})["trainable"]
     ]
+
+
+def _jumps_said(excused: dict[str, float], stages: tuple[str, ...], tolerance: float) -> str:
+    worst = sorted(excused, key=lambda key: -excused[key])
+    return (
+        f"equal up to decisions that rounding makes (ReLU, max-pooling): {len(excused)} values are farther "
+        f"apart than the tolerance, {_said(worst[0], stages)} by most ({excused[worst[0]]:.1g} of its size), "
+        f"but the original itself moves as far when its weights move by {tolerance:g} of their size"
+    )
 
 
 def _said(key: str, stages: tuple[str, ...]) -> str:

@@ -1,0 +1,172 @@
+"""What is known of a program once it is recognised: its nodes, for the emitter.
+
+`TowerProgram` is the description that others read; this is the same with the libcst nodes behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from towermigrate.findings import Finding
+from towermigrate.program import (
+    TowerProgram,
+)
+from towermigrate.recognize.kinds import IN_GRAPH, Kinds
+from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.scope import (
+    Item,
+)
+from towermigrate.recognize.source import SourceFile, Tree
+from towermigrate.recognize.syntax import (
+    assigned,
+    elements,
+    small,
+)
+from towermigrate.recognize.tower import Body, Compute
+
+
+@dataclass
+class Placeholder:
+    """A `tf.placeholder` of the scope."""
+
+    name: str
+    item: Item
+    dtype: cst.BaseExpression
+    shape: cst.BaseExpression | None
+
+
+@dataclass
+class StageParts:
+    """One stage: the tower's gradients, how they are averaged and where they are applied."""
+
+    compute: Compute
+    average: cst.Call
+    average_item: Item
+    averaged: str | None
+    apply: cst.Call
+    apply_item: Item
+    name: str
+    none_policy: str
+
+
+@dataclass
+class Run:
+    """One `sess.run`: its fetched names (None for a fetch that is no plain name) and its feeds."""
+
+    call: cst.Call
+    item: Item
+    fetches: list[str]
+    single: bool
+    feeds: dict[str, cst.BaseExpression]
+    feed_name: str | None = None
+    trains: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Scope:
+    """The scope around one tower loop: what its readers share and fill in.
+
+    `placeholders` and `splits` are found before the loop (a split maps to the name it splits),
+    `feed_dicts` are the assignments of dicts that runs feed by name.
+    """
+
+    tree: Tree
+    candidate: Candidate
+    kinds: Kinds
+    placeholders: dict[str, Placeholder] = field(default_factory=dict)
+    splits: dict[str, str] = field(default_factory=dict)
+    feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
+
+    @property
+    def file(self) -> SourceFile:
+        return self.candidate.file
+
+
+@dataclass
+class Analysis:
+    """A recognised program with its nodes: what the emitter works on."""
+
+    scope: Scope
+    before: list[Item]
+    loop_item: Item
+    after: list[Item]
+    body: Body
+    stages: list[StageParts]
+    runs: list[Run]
+    sparse: bool
+    tower_functions: list[tuple[SourceFile, cst.FunctionDef]]
+    program: TowerProgram | None = None
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def file(self) -> SourceFile:
+        return self.scope.file
+
+    @property
+    def tree(self) -> Tree:
+        return self.scope.tree
+
+    @property
+    def candidate(self) -> Candidate:
+        return self.scope.candidate
+
+    @property
+    def kinds(self) -> Kinds:
+        return self.scope.kinds
+
+    @property
+    def program_line(self) -> int:
+        """The line of the tower loop."""
+        return self.file.line(self.candidate.loop)
+
+    @property
+    def placeholders(self) -> dict[str, Placeholder]:
+        return self.scope.placeholders
+
+    @property
+    def feed_dicts(self) -> dict[str, cst.Assign]:
+        return self.scope.feed_dicts
+
+
+def backward_slice(items: Sequence[Item], wanted: set[str]) -> list[Item]:
+    """The graph statements that the wanted names need, in source order."""
+    needed = set(wanted)
+    picked: list[Item] = []
+    for item in reversed(items):
+        if item.kind not in IN_GRAPH:
+            continue
+        if not (item.binds | item.changes) & needed:
+            continue
+        picked.append(item)
+        if assigned(item.node) is not None and not item.changes:
+            needed -= item.binds
+        needed |= item.reads | item.ordered_after
+    picked.reverse()
+    return picked
+
+
+def assignments(
+    node: cst.BaseStatement,
+) -> list[tuple[list[str], cst.BaseExpression]] | None:
+    """Every `(names, value)` of an assignment; `a, b = x, y` and `a = b = x` taken apart."""
+    inner = small(node)
+    if not isinstance(inner, cst.Assign):
+        return None
+    found: list[tuple[list[str], cst.BaseExpression]] = []
+    for target in inner.targets:
+        if isinstance(target.target, cst.Name):
+            found.append(([target.target.value], inner.value))
+            continue
+        items = elements(target.target)
+        if items is None or not all(isinstance(i, cst.Name) for i in items):
+            return None
+        names = [i.value for i in items if isinstance(i, cst.Name)]
+        values = elements(inner.value)
+        if values is not None and len(values) == len(names):
+            found.extend(([n], v) for n, v in zip(names, values, strict=True))
+        else:
+            found.append((names, inner.value))
+    return found

@@ -1,0 +1,198 @@
+"""Read the statements before and after a tower loop: which kind of thing each of them makes."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import (
+    Placeholder,
+    Scope,
+    assignments,
+)
+from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import (
+    Item,
+    bare_call,
+    run_calls,
+)
+from towermigrate.recognize.syntax import (
+    argument,
+    code,
+    elements,
+    integer,
+    small,
+)
+
+
+class GraphReader:
+    """Gives every name of the scope its kind, statement by statement."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.file = scope.file
+        self.tree = scope.tree
+        self.kinds = scope.kinds
+        self.candidate = scope.candidate
+
+    def before(self, item: Item, appended: set[str]) -> None:
+        found = assignments(item.node)
+        if found is None:
+            if self._statement_in_graph(item):
+                item.kind = Kind.TENSOR
+                for name in item.binds:
+                    self.kinds.env[name] = Kind.TENSOR
+            else:
+                for name in item.binds:
+                    self.kinds.env[name] = Kind.PYTHON
+            return
+        for names, value in found:
+            if isinstance(value, cst.List) and not value.elements and set(names) & appended:
+                kind = Kind.TOWER_LIST
+            else:
+                kind = self.kinds.of(value)
+            item.kind = kind
+            for name in names:
+                self.kinds.env[name] = kind
+            if kind is Kind.VARIABLE:
+                self._own_variable(item, value)
+            if kind is Kind.PLACEHOLDER:
+                self._placeholder(item, names, value)
+            elif kind is Kind.SPLITS:
+                self._split(item, names, value)
+
+    def _own_variable(self, item: Item, value: cst.BaseExpression) -> None:
+        """A variable made outside the towers is no part of `variables.trainable()`."""
+        if not isinstance(value, cst.Call) or "global_step" in code(value.func):
+            return
+        trainable = argument(value, None, "trainable")
+        if trainable is None or code(trainable) != "False":
+            raise refuse(
+                "TM217",
+                self.file,
+                item.node,
+                f"`{', '.join(item.binds)}` is a trainable variable made outside the towers",
+            )
+
+    def _statement_in_graph(self, item: Item) -> bool:
+        node = item.node
+        if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            return False
+        call = bare_call(node)
+        if call is not None and self.file.tf(call.func) in (
+            "tf.set_random_seed", "tf.random.set_random_seed", "tf.reset_default_graph",
+            "tf.logging.set_verbosity",
+        ):  # fmt: skip
+            return False
+        inner = small(node)
+        if isinstance(inner, cst.Import | cst.ImportFrom | cst.Pass | cst.Global):
+            return False
+        return self.kinds.in_graph(node)
+
+    def _placeholder(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
+        if len(names) != 1 or not isinstance(value, cst.Call):
+            raise refuse(
+                "TM208", self.file, item.node, "a placeholder is bound to one name at a time"
+            )
+        if self.file.tf(value.func) not in ("tf.placeholder",):
+            raise refuse(
+                "TM208", self.file, item.node, f"`{code(value.func)}` is not understood as an input"
+            )
+        dtype = argument(value, 0, "dtype")
+        if dtype is None:
+            raise refuse("TM208", self.file, item.node, "a placeholder without a dtype")
+        self.scope.placeholders[names[0]] = Placeholder(
+            names[0], item, dtype, argument(value, 1, "shape")
+        )
+
+    def _split(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
+        assert isinstance(value, cst.Call)
+        axis = argument(value, 2, "axis")
+        source = argument(value, 0, "value")
+        if source is not None and integer(source) == 0:
+            source, axis = argument(value, 2, "value"), source
+        if axis is not None and integer(axis) != 0:
+            raise refuse(
+                "TM208", self.file, item.node, "the inputs are split along an axis other than 0"
+            )
+        if len(names) != 1 or not isinstance(source, cst.Name):
+            raise refuse("TM208", self.file, item.node, "what is split must be a plain name")
+        count = argument(value, 1, "num_or_size_splits") or argument(value, None, "num_split")
+        if argument(value, 0, "value") is not None and integer(argument(value, 0, "value")) == 0:
+            count = argument(value, 1, "num_split")
+        if count is None or code(count) != self._count():
+            raise refuse(
+                "TM208",
+                self.file,
+                item.node,
+                f"the inputs are split into `{code(count) if count else '?'}` parts, the loop makes "
+                f"`{self._count()}` towers",
+            )
+        self.scope.splits[names[0]] = source.value
+
+    def _count(self) -> str:
+        """The text of the tower count: `n` of `range(n)`, `len(d)` of `enumerate(d)`."""
+        iterated = self.candidate.loop.iter
+        if not isinstance(iterated, cst.Call) or not iterated.args:
+            return ""
+        inside = code(iterated.args[-1].value)
+        return f"len({inside})" if code(iterated.func) == "enumerate" else inside
+
+    def after(self, item: Item) -> None:
+        node = item.node
+        if run_calls(node, self.kinds):
+            item.kind = Kind.PYTHON
+            for name in item.binds:
+                self.kinds.env[name] = Kind.PYTHON
+            return
+        found = assignments(node)
+        if found is None:
+            call = bare_call(node)
+            if call is not None and self._service_call(item, call):
+                return
+            if self._statement_in_graph(item):
+                item.kind = Kind.TENSOR
+                for name in item.binds:
+                    if self.kinds.of_name(name) not in IN_GRAPH:
+                        self.kinds.env[name] = Kind.TENSOR
+            return
+        for names, value in found:
+            kind = self.kinds.of(value)
+            if kind is Kind.OP and isinstance(value, cst.Call):
+                self._only_known_operations(value)
+            item.kind = kind
+            for name in names:
+                self.kinds.env[name] = kind
+
+    def _only_known_operations(self, call: cst.Call) -> None:
+        """`tf.group(a, b)` goes, so nothing but updates bound to names may stand in it."""
+        for arg in call.args:
+            if arg.keyword is not None and arg.keyword.value == "name":
+                continue
+            inside = elements(arg.value)
+            for node in inside if inside is not None else [arg.value]:
+                if not isinstance(node, cst.Name) or self.kinds.of(node) not in OPS:
+                    raise refuse(
+                        "TM204",
+                        self.file,
+                        call,
+                        f"`{code(node)}` in `{code(call.func)}` is no update that was bound to a name before",
+                    )
+
+    def _service_call(self, item: Item, call: cst.Call) -> bool:
+        name = self.file.tf(call.func)
+        if name is not None and name.endswith("start_queue_runners"):
+            item.kind = Kind.THREADS
+            return True
+        if isinstance(call.func, cst.Attribute):
+            receiver = self.kinds.of(call.func.value)
+            if receiver in (Kind.SAVER, Kind.WRITER, Kind.COORDINATOR):
+                item.kind = Kind.PYTHON
+                return True
+            if receiver is Kind.SESSION and call.func.attr.value == "close":
+                item.kind = Kind.SESSION
+                return True
+            if receiver in (Kind.TOWER, Kind.TENSOR) and call.func.attr.value == "append":
+                item.kind = Kind.TENSOR
+                return True
+        return False

@@ -1,0 +1,115 @@
+"""What stays of a scope must not need what goes: check it before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import (
+    Scope,
+)
+from towermigrate.recognize.kinds import IN_GRAPH, Kind
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import (
+    Item,
+    run_calls,
+)
+from towermigrate.recognize.syntax import (
+    reads,
+    walk,
+)
+from towermigrate.recognize.tower import Body
+
+
+def check_remains(scope: Scope, after: Sequence[Item], body: Body, before: Sequence[Item]) -> None:
+    """Raise `Refused` where a statement that stays reads a value of the graph or of the tower loop."""
+    checker = _Remains(scope)
+    checker.left_over(after, body)
+    checker.objects_once([*before, *body.hoisted, *after])
+    checker.used_elsewhere()
+
+
+class _Remains:
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.file = scope.file
+        self.tree = scope.tree
+        self.kinds = scope.kinds
+        self.candidate = scope.candidate
+
+    def objects_once(self, items: Sequence[Item]) -> None:
+        """Optimizers, schedules and averages move into the scope: each name must mean one of them."""
+        seen: dict[str, Item] = {}
+        for item in items:
+            if item.kind in (Kind.OPTIMIZER, Kind.SCHEDULE, Kind.EMA, Kind.VARIABLE):
+                for name in item.binds:
+                    if name in seen:
+                        raise refuse(
+                            "TM211", self.file, item.node, f"`{name}` is bound to two objects"
+                        )
+                    seen[name] = item
+        for item in items:
+            for name in item.binds & set(seen):
+                if seen[name] is not item:
+                    raise refuse("TM211", self.file, item.node, f"`{name}` is bound anew")
+
+    def left_over(self, after: Sequence[Item], body: Body) -> None:
+        """Statements that stay must not read what only the tower loop bound."""
+        gone = set(body.bound) | ({body.index} if body.index else set())
+        bound: set[str] = set()
+        for item in after:
+            if item.kind is Kind.PYTHON:
+                fetched = {n for c in run_calls(item.node, self.kinds) for n in reads(c)}
+                for name in (item.reads & gone) - bound - item.binds:
+                    if name not in fetched or self._reads_outside_runs(item, name):
+                        raise refuse(
+                            "TM210",
+                            self.file,
+                            item.node,
+                            f"`{name}`, bound by the tower loop, is used outside `sess.run`",
+                        )
+                bound |= item.binds
+
+    def _reads_outside_runs(self, item: Item, name: str) -> bool:
+        inside = {
+            id(n)
+            for c in run_calls(item.node, self.kinds)
+            for n in walk(c)
+            if isinstance(n, cst.Name)
+        }
+        return any(
+            isinstance(n, cst.Name) and n.value == name and id(n) not in inside
+            for n in walk(item.node)
+        )
+
+    def used_elsewhere(self) -> None:
+        """Graph values at module level that functions of the module read cannot be taken away."""
+        if self.candidate.function is not None:
+            for node in walk(self.candidate.function.body):
+                if isinstance(node, cst.Return) and node.value is not None:
+                    if any(
+                        self.kinds.of_name(n) in IN_GRAPH or self.kinds.of_name(n) is Kind.SESSION
+                        for n in reads(node.value)
+                    ) and not _inside_function(self.candidate.function, node):
+                        raise refuse(
+                            "TM205", self.file, node, "the function returns values of its graph"
+                        )
+            return
+        for function in self.file.functions.values():
+            for name in reads(function.node):
+                if self.kinds.of_name(name) in IN_GRAPH or self.kinds.of_name(name) in (
+                    Kind.PLACEHOLDER, Kind.SESSION,
+                ):  # fmt: skip
+                    raise refuse(
+                        "TM210", self.file, function.node,
+                        f"function `{function.qualified}` reads `{name}` of the module's graph",
+                    )  # fmt: skip
+
+
+def _inside_function(outer: cst.FunctionDef, node: cst.CSTNode) -> bool:
+    """Whether a node belongs to a function nested in `outer`."""
+    for inner in walk(outer.body):
+        if isinstance(inner, cst.FunctionDef | cst.Lambda) and any(n is node for n in walk(inner)):
+            return True
+    return False

@@ -1,0 +1,199 @@
+"""Read every `sess.run`: what it fetches and feeds, and which stages it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import (
+    Run,
+    Scope,
+    StageParts,
+    backward_slice,
+)
+from towermigrate.recognize.kinds import IN_GRAPH, Kind
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import (
+    Item,
+    run_calls,
+)
+from towermigrate.recognize.syntax import (
+    argument,
+    calls,
+    changes,
+    code,
+    elements,
+    reads,
+    walk,
+)
+
+
+class RunReader:
+    """Reads the runs of the statements after the loop."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.file = scope.file
+        self.tree = scope.tree
+        self.kinds = scope.kinds
+        self.candidate = scope.candidate
+
+    def runs(self, after: Sequence[Item]) -> list[Run]:
+        runs: list[Run] = []
+        self._one_session()
+        for item in after:
+            for call in run_calls(item.node, self.kinds):
+                run = self._run(call, item)
+                if run is not None:
+                    runs.append(run)
+                elif runs or self._restored(item, call) or _inside_loop(item.node, call):
+                    raise refuse(
+                        "TM209",
+                        self.file,
+                        call,
+                        "the variables are initialised again; the rewritten program makes them once",
+                    )
+        if not runs:
+            raise refuse(
+                "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
+            )
+        return runs
+
+    def _restored(self, item: Item, initialise: cst.Call) -> bool:
+        """Whether a checkpoint was restored before an initialiser runs, which undid it."""
+        line = self.file.line(initialise)
+        return any(
+            isinstance(c.func, cst.Attribute)
+            and c.func.attr.value == "restore"
+            and self.kinds.of(c.func.value) is Kind.SAVER
+            and self.file.line(c) < line
+            and not isinstance(item.node, cst.If)
+            for c in calls(self.candidate.function or self.file.module)
+        )
+
+    def _one_session(self) -> None:
+        """A second session would start from the initial values again."""
+        scope = self.candidate.function or self.file.module
+        opened = [c for c in calls(scope) if self.kinds.of(c) is Kind.SESSION]
+        if len(opened) > 1:
+            raise refuse("TM205", self.file, opened[1], "the program opens more than one session")
+
+    def _run(self, call: cst.Call, item: Item) -> Run | None:
+        fetches = argument(call, 0, "fetches")
+        feed = argument(call, 1, "feed_dict")
+        if fetches is None or any(
+            (a.keyword.value if a.keyword else None) not in (None, "fetches", "feed_dict")
+            for a in call.args
+        ):
+            raise refuse(
+                "TM209", self.file, call, "this sess.run has arguments that are not understood"
+            )
+        listed = elements(fetches)
+        nodes = listed if listed is not None else [fetches]
+        if all(self.kinds.of(n) is Kind.INIT for n in nodes):
+            return None
+        names: list[str] = []
+        for node in nodes:
+            if not isinstance(node, cst.Name):
+                raise refuse(
+                    "TM209", self.file, call, f"`{code(node)}` is fetched without a name of its own"
+                )
+            kind = self.kinds.of(node)
+            if kind not in IN_GRAPH and kind is not Kind.VARIABLE:
+                raise refuse(
+                    "TM209",
+                    self.file,
+                    call,
+                    f"`{node.value}` is fetched and not understood ({kind.value})",
+                )
+            if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST):
+                raise refuse("TM209", self.file, call, f"`{node.value}` ({kind.value}) is fetched")
+            names.append(node.value)
+        feed_name = feed.value if isinstance(feed, cst.Name) else None
+        feeds = self._feeds(call, feed)
+        return Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
+
+    def _named_feed(self, call: cst.Call, name: str) -> cst.BaseExpression:
+        """The dict display bound to a name that a run feeds; it must be the name's only value."""
+        scope = self.candidate.function or self.file.module
+        bound = [
+            node
+            for node in walk(scope)
+            if isinstance(node, cst.Assign)
+            and any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
+        ]
+        altered = any(name in changes(statement) for statement in self.candidate.block)
+        if len(bound) != 1 or altered or len(bound[0].targets) != 1:
+            raise refuse(
+                "TM209",
+                self.file,
+                call,
+                f"`{name}` is fed, and it is not bound to one dict display only",
+            )
+        places = sum(isinstance(n, cst.Name) and n.value == name for n in walk(scope))
+        fed = sum(
+            isinstance(a.value, cst.Name) and a.value.value == name
+            for c in calls(scope)
+            if run_calls(c, self.kinds)[:1] == [c]
+            for a in c.args
+        )
+        keywords = sum(
+            a.keyword is not None and a.keyword.value == name for c in calls(scope) for a in c.args
+        )
+        if places - keywords != 1 + fed:
+            raise refuse("TM209", self.file, call, f"`{name}` is used for more than feeding runs")
+        inside = set(reads(bound[0].value))
+        for statement in self.candidate.block:
+            if inside & set(changes(statement)):
+                raise refuse("TM209", self.file, call, f"what `{name}` feeds is changed in place")
+        self.scope.feed_dicts[name] = bound[0]
+        return bound[0].value
+
+    def _feeds(
+        self, call: cst.Call, feed: cst.BaseExpression | None
+    ) -> dict[str, cst.BaseExpression]:
+        if feed is None or code(feed) == "None":
+            return {}
+        if isinstance(feed, cst.Name):
+            feed = self._named_feed(call, feed.value)
+        if not isinstance(feed, cst.Dict):
+            raise refuse(
+                "TM209",
+                self.file,
+                call,
+                f"`{code(feed)}` is fed; only a dict display is understood",
+            )
+        feeds: dict[str, cst.BaseExpression] = {}
+        for element in feed.elements:
+            if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.Name):
+                raise refuse(
+                    "TM209", self.file, call, f"`{code(element)}` is fed and not understood"
+                )
+            if element.key.value not in self.scope.placeholders:
+                raise refuse(
+                    "TM209",
+                    self.file,
+                    call,
+                    f"`{element.key.value}` is fed and is no placeholder of this scope",
+                )
+            if element.key.value in feeds:
+                raise refuse("TM209", self.file, call, f"`{element.key.value}` is fed twice")
+            feeds[element.key.value] = element.value
+        return feeds
+
+    def trains(self, runs: list[Run], after: Sequence[Item], stages: list[StageParts]) -> None:
+        for run in runs:
+            picked = backward_slice(after, set(run.fetches))
+            run.trains = [i for i, s in enumerate(stages) if s.apply_item in picked]
+        if not any(run.trains for run in runs):
+            raise refuse("TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update")
+
+
+def _inside_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:
+    """Whether a call stands in a loop, a comprehension or a function below a statement."""
+    for node in walk(statement):
+        if isinstance(node, cst.For | cst.While | cst.BaseComp | cst.FunctionDef | cst.Lambda):
+            if any(n is call for n in walk(node)):
+                return True
+    return False

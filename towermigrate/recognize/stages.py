@@ -1,0 +1,169 @@
+"""Put the stages together: gradients of the towers, their average, the update it ends in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import (
+    Scope,
+    StageParts,
+    backward_slice,
+)
+from towermigrate.recognize.kinds import IN_GRAPH
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.scope import (
+    Item,
+)
+from towermigrate.recognize.syntax import (
+    argument,
+    assigned,
+    calls,
+    code,
+    reads,
+)
+from towermigrate.recognize.tower import Body, Compute
+
+
+class StageReader:
+    """Reads the stages from the statements after the loop; refuses what is not one average and one update."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.file = scope.file
+        self.tree = scope.tree
+        self.kinds = scope.kinds
+        self.candidate = scope.candidate
+
+    def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
+        by_list = {c.list_name: c for c in body.computes}
+        averaged: list[tuple[Compute, cst.Call, Item, str]] = []
+        rebound: set[str] = set()
+        stages: list[StageParts] = []
+        for item in after:
+            for call in calls(item.node):
+                found = self._average(call, by_list)
+                if found is not None:
+                    if found[0].list_name in rebound:
+                        raise refuse(
+                            "TM203",
+                            self.file,
+                            call,
+                            f"`{found[0].list_name}` is changed before it is averaged",
+                        )
+                    averaged.append((found[0], call, item, found[1]))
+            for call in calls(item.node):
+                if (
+                    isinstance(call.func, cst.Attribute)
+                    and call.func.attr.value == "apply_gradients"
+                ):
+                    stages.append(self._stage(item, call, after, averaged))
+            rebound |= item.binds | item.changes
+        for position, stage in enumerate(stages):
+            if any(stage.average is other.average for other in stages[:position]):
+                raise refuse(
+                    "TM204", self.file, stage.apply, "the same averaged gradients are applied twice"
+                )
+        used = {id(s.compute) for s in stages}
+        for compute in body.computes:
+            if id(compute) not in used:
+                raise refuse(
+                    "TM204", self.file, compute.call,
+                    f"the gradients collected in `{compute.list_name}` are not averaged by one call and "
+                    "applied by one `apply_gradients`",
+                )  # fmt: skip
+        return stages
+
+    def _average(
+        self, call: cst.Call, by_list: dict[str | None, Compute]
+    ) -> tuple[Compute, str] | None:
+        """The gradients that a call averages, and its None policy; None for any other call."""
+        if self.file.tf(call.func) is not None:
+            return None
+        function = self.tree.resolve(self.file, call.func)
+        lists = [code(a.value) for a in call.args if code(a.value) in by_list]
+        if function is None or not lists:
+            return None
+        how = self.kinds.traits.averaging(function)
+        if how is None:
+            raise refuse(
+                "TM203",
+                self.file,
+                call,
+                f"`{code(call.func)}` is not understood as an average over the towers",
+            )
+        if len(call.args) != 1:
+            raise refuse("TM203", self.file, call, "the averaging takes more than the list")
+        return by_list[lists[0]], how.none_policy
+
+    def _stage(
+        self,
+        item: Item,
+        call: cst.Call,
+        after: Sequence[Item],
+        averaged: list[tuple[Compute, cst.Call, Item, str]],
+    ) -> StageParts:
+        found = assigned(item.node)
+        if found is None or found[1] is not call or len(found[0]) != 1:
+            raise refuse("TM204", self.file, call, "the update is not bound to a name of its own")
+        grads = argument(call, 0, "grads_and_vars")
+        sources = [a for a in averaged if a[2] is item]
+        if not sources and grads is not None:
+            earlier = after[: next(k for k, other in enumerate(after) if other is item)]
+            reached = backward_slice(earlier, set(reads(grads)))
+            sources = [a for a in averaged if a[2] in reached]
+            for step in reached:
+                self._not_random(step)
+        if len(sources) == 1:
+            self._same_loss(after, sources[0][0], sources[0][2])
+        if len(sources) != 1:
+            raise refuse(
+                "TM204",
+                self.file,
+                call,
+                f"`{code(grads) if grads else ''}` is applied, which does not come from one average over "
+                "the towers",
+            )
+        compute, average, average_item, policy = sources[0]
+        assert isinstance(call.func, cst.Attribute)
+        if code(call.func.value) != code(compute.optimizer):
+            raise refuse(
+                "TM204",
+                self.file,
+                call,
+                f"gradients of `{code(compute.optimizer)}` are applied by `{code(call.func.value)}`",
+            )
+        target = assigned(average_item.node)
+        name = target[0][0] if target and target[1] is average else None
+        return StageParts(compute, average, average_item, name, call, item, found[0][0], policy)
+
+    def _same_loss(self, after: Sequence[Item], compute: Compute, average: Item) -> None:
+        """The loss a step differentiates is the tower's own: nothing may bind its name anew before."""
+        names = set(reads(compute.loss))
+        for other in after:
+            if other.binds & names and other.kind in IN_GRAPH:
+                raise refuse(
+                    "TM211",
+                    self.file,
+                    other.node,
+                    f"`{', '.join(sorted(other.binds & names))}`, whose gradients are computed, is bound anew",
+                )
+            if other is average:
+                return
+
+    def _not_random(self, item: Item) -> None:
+        """Noise on averaged gradients would be drawn anew, and differently, on every replica."""
+        for call in calls(item.node):
+            name = self.file.tf(call.func) or ""
+            function = None if name else self.tree.resolve(self.file, call.func)
+            names = self.kinds.traits.called(function) if function is not None else [name]
+            if any(
+                n.startswith(("tf.random", "tf.truncated_normal", "tf.nn.dropout")) for n in names
+            ):
+                raise refuse(
+                    "TM204",
+                    self.file,
+                    call,
+                    f"`{code(call.func)}` draws random numbers for the averaged gradients",
+                )
