@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.emit.expressions import in_tower, replace
+from towermigrate.emit.notes import notes
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.steps import Names, StepBuilder
 from towermigrate.emit.templates import (
@@ -102,7 +103,7 @@ class LoopStyle:
         steps = self.steps.write()
         self.findings.extend(self.steps.findings)
         after = self._after()
-        self._notes()
+        self.findings.extend(notes(self.a))
         return [*before, tower, *steps, *after]
 
     def _pipeline_items(self) -> list[Item]:
@@ -514,66 +515,6 @@ class LoopStyle:
                 call,
                 f"`{code(call.func)}` stands among the statements of the session loop",
             )
-
-    # -- findings
-
-    def _notes(self) -> None:
-        a = self.a
-        for run in a.runs:
-            last = [
-                f for f in run.fetches
-                if a.kinds.of_name(f) is Kind.TOWER and f not in a.body.firsts
-            ]  # fmt: skip
-            if last:
-                self.findings.append(
-                    note(
-                        "TM301",
-                        a.file,
-                        run.call,
-                        f"{', '.join(f'`{n}`' for n in last)} is the value of the last tower, as it was",
-                    )  # fmt: skip
-                )
-            if len(run.trains) > 1:
-                self.findings.append(
-                    note(
-                        "TM309",
-                        a.file,
-                        run.call,
-                        f"{len(run.trains)} updates in one run had no fixed order; the gradients of all now come "
-                        "first, then the updates in the order of the source",
-                    )
-                )
-        if len(a.stages) > 1:
-            for stage in a.stages:
-                if stage.compute.var_list is None and stage.none_policy == "crash":
-                    self.findings.append(
-                        note(
-                            "TM303",
-                            a.file,
-                            stage.compute.call,
-                            f"`{code(stage.compute.loss)}` may leave variables without gradients; the averaging "
-                            "would crash on None, the rewrite gives zeros",
-                        )  # fmt: skip
-                    )
-        if "reuse_variables" in a.body.sharing and not self._outer_scope():
-            self.findings.append(
-                note(
-                    "TM308",
-                    a.file,
-                    a.candidate.loop,
-                    "reuse_variables() with no outer variable_scope: the original fails on TensorFlow 1.15",
-                )  # fmt: skip
-            )
-
-    def _outer_scope(self) -> bool:
-        scope = self.a.candidate.function or self.a.file.module
-        return any(
-            self.a.file.tf(c.func) == "tf.variable_scope"
-            and c.args
-            and isinstance(c.args[0].value, cst.Call)
-            and self.a.file.tf(c.args[0].value.func) == "tf.get_variable_scope"
-            for c in calls(scope)
-        )
 
 
 def _only_docstring(made: Sequence[cst.BaseStatement]) -> bool:

@@ -29,6 +29,7 @@ from towermigrate.recognize.syntax import (
     code,
     dotted,
     elements,
+    integer,
     reads,
     statements,
     walk,

@@ -302,7 +302,7 @@ class Replay:
         for owner, optimizer, variables in self.optimizers:
             for slot in probe_tf1._names_of_slots(optimizer):
                 for variable in variables:
-                    value = optimizer.get_slot(variable, slot)
+                    value = slot_of(optimizer, variable, slot)
                     if value is not None:
                         key = f"slot/{owner}/{slot}/{plain_name(variable)}"
                         names[id(whole(value))] = key
@@ -327,7 +327,7 @@ class Replay:
             for update in trace.updates.get(0, []):
                 for slot in probe_tf1._names_of_slots(update.optimizer):
                     for variable in update.variables:
-                        names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
+                        names[id(whole(slot_of(update.optimizer, variable, slot)))] = ""
                 for value in getattr(update.optimizer, "_non_slot_dict", {}).values():
                     names[id(whole(value))] = ""
         return names
@@ -406,6 +406,17 @@ def stage_at(stages: list[int], number: str) -> int:
 def plain_name(variable: Any) -> str:
     """A variable's TF1 name: no replica, no output number."""
     return _REPLICA.sub("", str(variable.name)).partition(":")[0]
+
+
+def slot_of(optimizer: Any, variable: Any, slot: str) -> Any:
+    """An optimizer's slot variable; on one replica it is known by a name that only its trace gives."""
+    value = optimizer.get_slot(variable, slot)
+    if value is None:
+        wanted = plain_name(variable)
+        for key, found in getattr(optimizer, "_slots", {}).get(slot, {}).items():
+            if isinstance(key, tuple) and _REPLICA.sub("", str(key[-1])) == wanted:
+                return found
+    return value
 
 
 def whole(variable: Any) -> Any:

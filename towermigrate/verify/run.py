@@ -382,7 +382,7 @@ class _Verification:
         except ChildFailed:
             return made, free
         result = self._compared(recorded, again, stages, lockstep=True)
-        if result.differences and may_be_rounding(result):
+        if result.differences and may_be_rounding(result, adds_up=False):
             allowed = self._jumps(recorded, spec, stages, adds_up=False)
             result = self._compared(recorded, again, stages, lockstep=True, rounding=allowed)
         if result.differences:
@@ -390,7 +390,7 @@ class _Verification:
         if result.compared < free.compared:
             return made, free
         grown = self._compared(recorded, made, stages, growing=True)
-        if grown.differences and may_be_rounding(grown):
+        if grown.differences and may_be_rounding(grown, adds_up=True):
             allowed = self._jumps(recorded, spec, stages, adds_up=True)
             grown = self._compared(recorded, made, stages, growing=True, rounding=allowed)
         grown.excused.update(result.excused)
