@@ -85,6 +85,17 @@ class Scope:
         return self.candidate.file
 
 
+class ScopeReader:
+    """What every reader of a scope has at hand."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.file = scope.file
+        self.tree = scope.tree
+        self.kinds = scope.kinds
+        self.candidate = scope.candidate
+
+
 @dataclass
 class Analysis:
     """A recognised program with its nodes: what the emitter works on."""

@@ -6,7 +6,7 @@ import libcst as cst
 
 from towermigrate.recognize.analysis import (
     Placeholder,
-    Scope,
+    ScopeReader,
     assignments,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
@@ -25,15 +25,8 @@ from towermigrate.recognize.syntax import (
 )
 
 
-class GraphReader:
+class GraphReader(ScopeReader):
     """Gives every name of the scope its kind, statement by statement."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.file = scope.file
-        self.tree = scope.tree
-        self.kinds = scope.kinds
-        self.candidate = scope.candidate
 
     def before(self, item: Item, appended: set[str]) -> None:
         found = assignments(item.node)

@@ -8,6 +8,7 @@ import libcst as cst
 
 from towermigrate.recognize.analysis import (
     Scope,
+    ScopeReader,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.refusal import refuse
@@ -30,14 +31,7 @@ def check_remains(scope: Scope, after: Sequence[Item], body: Body, before: Seque
     checker.used_elsewhere()
 
 
-class _Remains:
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.file = scope.file
-        self.tree = scope.tree
-        self.kinds = scope.kinds
-        self.candidate = scope.candidate
-
+class _Remains(ScopeReader):
     def objects_once(self, items: Sequence[Item]) -> None:
         """Optimizers, schedules and averages move into the scope: each name must mean one of them."""
         seen: dict[str, Item] = {}

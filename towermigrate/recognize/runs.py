@@ -8,7 +8,7 @@ import libcst as cst
 
 from towermigrate.recognize.analysis import (
     Run,
-    Scope,
+    ScopeReader,
     StageParts,
     backward_slice,
 )
@@ -29,15 +29,8 @@ from towermigrate.recognize.syntax import (
 )
 
 
-class RunReader:
+class RunReader(ScopeReader):
     """Reads the runs of the statements after the loop."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.file = scope.file
-        self.tree = scope.tree
-        self.kinds = scope.kinds
-        self.candidate = scope.candidate
 
     def runs(self, after: Sequence[Item]) -> list[Run]:
         runs: list[Run] = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.recognize.analysis import (
-    Scope,
+    ScopeReader,
     StageParts,
     backward_slice,
 )
@@ -26,15 +26,8 @@ from towermigrate.recognize.syntax import (
 from towermigrate.recognize.tower import Body, Compute
 
 
-class StageReader:
+class StageReader(ScopeReader):
     """Reads the stages from the statements after the loop; refuses what is not one average and one update."""
-
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
-        self.file = scope.file
-        self.tree = scope.tree
-        self.kinds = scope.kinds
-        self.candidate = scope.candidate
 
     def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
         by_list = {c.list_name: c for c in body.computes}

@@ -295,18 +295,18 @@ class Replay:
             known[2].extend(v for v in update.variables if not any(v is w for w in known[2]))
         for graph in [concrete.graph, *(graph for graph, _ in self.traces)]:
             for variable in graph.variables:
-                container = whole(variable)
-                if not any(container is known for known in self.tables):
-                    self.tables.append(container)
+                self._take(variable)
         names = self._slots_of_later_stages()
         for owner, optimizer, variables in self.optimizers:
             for slot in probe_tf1._names_of_slots(optimizer):
                 for variable in variables:
-                    value = slot_of(optimizer, variable, slot)
+                    value = optimizer.get_slot(variable, slot)
                     if value is not None:
+                        self._take(value)  # On one replica a trace does not list its slots.
                         key = f"slot/{owner}/{slot}/{plain_name(variable)}"
                         names[id(whole(value))] = key
             for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
+                self._take(value)
                 names[id(whole(value))] = f"slot/{owner}/{slot[0]}"
         table = {}
         for container in self.tables:
@@ -320,6 +320,11 @@ class Replay:
                 }
         return table
 
+    def _take(self, variable: Any) -> None:
+        container = whole(variable)
+        if not any(container is known for known in self.tables):
+            self.tables.append(container)
+
     def _slots_of_later_stages(self) -> dict[int, str]:
         """Slots made by traces of stages that have not run: they have no stage's number yet."""
         names = {}
@@ -327,7 +332,7 @@ class Replay:
             for update in trace.updates.get(0, []):
                 for slot in probe_tf1._names_of_slots(update.optimizer):
                     for variable in update.variables:
-                        names[id(whole(slot_of(update.optimizer, variable, slot)))] = ""
+                        names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
                 for value in getattr(update.optimizer, "_non_slot_dict", {}).values():
                     names[id(whole(value))] = ""
         return names
@@ -406,17 +411,6 @@ def stage_at(stages: list[int], number: str) -> int:
 def plain_name(variable: Any) -> str:
     """A variable's TF1 name: no replica, no output number."""
     return _REPLICA.sub("", str(variable.name)).partition(":")[0]
-
-
-def slot_of(optimizer: Any, variable: Any, slot: str) -> Any:
-    """An optimizer's slot variable; on one replica it is known by a name that only its trace gives."""
-    value = optimizer.get_slot(variable, slot)
-    if value is None:
-        wanted = plain_name(variable)
-        for key, found in getattr(optimizer, "_slots", {}).get(slot, {}).items():
-            if isinstance(key, tuple) and _REPLICA.sub("", str(key[-1])) == wanted:
-                return found
-    return value
 
 
 def whole(variable: Any) -> Any:
