@@ -29,7 +29,10 @@ _PATHS = click.argument(
     "paths", nargs=-1, type=click.Path(exists=True, path_type=Path), metavar="[PATH]..."
 )
 _JSON = click.option(
-    "--json", "json_file", type=click.Path(path_type=Path), help="Write a report there."
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the outcome there for programs to read, on every exit code but 2 (bad usage).",
 )
 
 
@@ -43,7 +46,10 @@ def main() -> None:
 @_PATHS
 @_JSON
 def scan(paths: tuple[Path, ...], json_file: Path | None) -> None:
-    """Say what tower programs are in PATH and what would become of each."""
+    """Say what tower programs are in PATH and what would become of each.
+
+    Writes nothing. Exit code 1: a program would be refused; 3: a file could not be read.
+    """
     sys.exit(
         _over_trees(paths, json_file, "keep", "would change", lambda migrations, console: WELL)
     )
@@ -56,7 +62,7 @@ def scan(paths: tuple[Path, ...], json_file: Path | None) -> None:
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a copy of the tree there.",
+    help="Leave PATH as it is, and write a copy of its Python files there, rewritten.",
 )
 @click.option(
     "--refused",
@@ -66,9 +72,10 @@ def scan(paths: tuple[Path, ...], json_file: Path | None) -> None:
 )
 @click.option(
     "--style",
-    type=click.Choice(["auto", "loop"]),
+    type=click.Choice(["auto", "loop", "session"]),
     default="auto",
-    help="The form of rewritten programs: plain Python loops, which is also what auto takes.",
+    help="The form of rewritten programs: loop (plain Python loops around tf.functions) is what auto takes; "
+    "session (a graph in a session) is not there yet.",
 )
 @_JSON
 def rewrite(
@@ -80,8 +87,17 @@ def rewrite(
     style: str,
     json_file: Path | None,
 ) -> None:
-    """Rewrite the tower programs in PATH; the originals are kept in PATH/.towermigrate."""
-    del style  # both choices are the loop style
+    """Rewrite the tower programs in PATH, and TF1 names in all its files.
+
+    The originals are kept in PATH/.towermigrate; `towermigrate undo` puts them back. A program whose form is
+    not understood stays as it was, with a finding that says why. Exit code 1: a program was refused, or
+    --check found something to change; 3: a file could not be read or written.
+    """
+    if style == "session":
+        raise click.BadParameter(
+            "the session style is not there yet; take loop, or auto (which takes loop)",
+            param_hint="--style",
+        )
 
     def finish(migrations: dict[str, Migration], console: Console) -> int:
         from towermigrate.report import diff
@@ -192,23 +208,50 @@ class _VerifyCommand(click.Command):
     "--devices",
     multiple=True,
     metavar="[SPEC]",
-    help="cpu:4, gpu:0,1, gpu:4, tpu, tpu:NAME, xla:8, tpu-compile:v5e, workers:2; none means the best "
-    "present. May be given several times.",
+    help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), gpu:4, "
+    "gpu:0,1. None: the best that is here. May be given several times. Not there yet: tpu, xla:8, "
+    "tpu-compile:v5e, workers:2.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Updates of every stage.",
+    help="Updates to compare of every stage, or as many as the program makes.",
 )
 @click.option(
-    "--tf1-python", help="A Python interpreter that has TensorFlow 1.x, to run the original."
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    metavar="FLOAT",
+    help="How far apart equal is, relative to the size of what is compared: a loss, a gradient, a step's "
+    "change of a variable. 0 is bitwise.  [default: 1e-6, and 1e-5 with --tf1-python, whose kernels are "
+    "others]",
 )
 @click.option(
-    "--synthetic", is_flag=True, help="Feed made-up inputs instead of the program's data."
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each run of a program. There are three for each device spec, and up to three more where they differ.",
 )
-@click.option("--entry", type=click.Path(path_type=Path), help="The script that runs the program.")
+@click.option(
+    "--tf1-python",
+    metavar="PYTHON",
+    help="A Python interpreter that has TensorFlow 1.x, to run the original. Without it the original runs "
+    "under tf.compat.v1.",
+)
+@click.option(
+    "--synthetic",
+    is_flag=True,
+    help="Feed random inputs of the same shapes and types in place of the program's own.",
+)
+@click.option(
+    "--entry",
+    type=click.Path(path_type=Path),
+    help="The script that runs the program, where PATH has several.",
+)
 @_JSON
 @click.pass_context
 def verify(
@@ -216,14 +259,26 @@ def verify(
     paths: tuple[Path, ...],
     devices: tuple[str, ...],
     steps: int,
+    tolerance: float | None,
+    timeout_s: float,
     tf1_python: str | None,
     synthetic: bool,
     entry: Path | None,
     json_file: Path | None,
 ) -> None:
-    """Run original and rewritten programs of PATH side by side and compare them.
+    """Train the original and the rewritten program and compare them.
 
-    Arguments after `--` go to the programs.
+    Before `towermigrate rewrite`, what it would write is compared; after it, what is there with the kept
+    originals. Both train on the same data, from the same variables, with the same random draws, in scratch
+    copies. Losses, averaged gradients, variables and optimizer slots are compared at every update. Arguments
+    after `--` go to the programs.
+
+    Free-running, roundings add up. So what is apart by more than --tolerance is run once more with the state
+    reset before every step: the programs are equal if every single step is equal within --tolerance, and the
+    free-running ones are within --tolerance times the updates made so far. Where rounding decides (a ReLU, a
+    max-pooling), the limit is what the original itself does when its weights move by --tolerance.
+
+    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run.
     """
     for spec in devices:
         if not _DEVICES.fullmatch(spec):
@@ -235,6 +290,8 @@ def verify(
             paths or (Path("."),),
             devices=devices or (best_devices(),),
             steps=steps,
+            tolerance=tolerance,
+            timeout_s=timeout_s,
             tf1_python=tf1_python,
             synthetic=synthetic,
             entry=None if entry is None else str(entry),
@@ -250,22 +307,24 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
         return _finish(json_file, no_verdict(error), error, FAILED)
-    from towermigrate.verify import VerifyOptions, print_report, run_verify
+    from towermigrate.verify import VerifyOptions, check_options, print_report, run_verify
 
+    try:
+        for path in paths:
+            check_options(VerifyOptions(path, **options))
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
     document = no_verdict("")
     document.update(equal=True, error=None)
     code = WELL
     for path in paths:
         try:
             with _progress() as progress:
-                progress(f"training both programs of {path}")
-                report = run_verify(VerifyOptions(path, **options))
-        except ValueError as error:
-            raise click.UsageError(str(error)) from error
+                report = run_verify(VerifyOptions(path, progress=progress, **options))
         except Exception as failure:  # exit code 1 would claim a difference
             message = _unexpected(failure)
             return _finish(json_file, no_verdict(message), message, FAILED)
-        print_report(report, _console())
+        print_report(report, _console(), error=False)
         code = max(code, report.exit_code)
         found = report.to_json()
         document["equal"] = document["equal"] and found["equal"]
@@ -303,7 +362,10 @@ def no_verdict(error: str) -> dict[str, Any]:
 )
 @_JSON
 def undo(paths: tuple[Path, ...], force: bool, json_file: Path | None) -> None:
-    """Put the originals back, byte for byte."""
+    """Put the originals back, byte for byte.
+
+    Exit code 3: a file was edited after the rewrite and left alone, or could not be written.
+    """
     from towermigrate.project import ProjectError
     from towermigrate.project import undo as put_back
 
@@ -334,7 +396,10 @@ def undo(paths: tuple[Path, ...], force: bool, json_file: Path | None) -> None:
 @main.command()
 @click.argument("rule", required=False)
 def explain(rule: str | None) -> None:
-    """Say why a finding was raised and what to do; without RULE, list all rules."""
+    """Say why a finding was raised.
+
+    And what to do about it, with an example. Without RULE, list all rules.
+    """
     from towermigrate.findings import RULES
 
     if rule is None:
@@ -354,17 +419,23 @@ def explain(rule: str | None) -> None:
 
 @main.command()
 @click.option(
-    "--devices", default="cpu:2", show_default=True, help="Where to run the rewritten program."
+    "--devices",
+    default="cpu:2",
+    show_default=True,
+    help="Where to run the rewritten program: cpu:N, gpu:N or gpu:0,1.",
 )
 @click.option(
     "--steps",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Updates of every stage.",
+    help="Updates to compare of every stage.",
 )
 def demo(devices: str, steps: int) -> None:
-    """Scan, rewrite and verify a built-in three-stage GAN in a scratch folder."""
+    """See it work on a built-in program.
+
+    A GAN that is trained in three stages is scanned, rewritten and verified in a scratch folder.
+    """
     from towermigrate.demo import run_demo
 
     sys.exit(run_demo(_console(), devices=devices, steps=steps))
@@ -380,10 +451,18 @@ def _console(stderr: bool = False) -> Console:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error that says what is being done; silent where nobody watches."""
+    """A line on standard error that says what is being done, and for how long; silent where nobody watches."""
     console = _console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
-    with console.status("starting") as status:
-        yield lambda text: status.update(text)
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as line:
+        task = line.add_task("starting", total=None)
+
+        def update(text: str) -> None:
+            line.update(task, description=text)
+
+        yield update

@@ -52,6 +52,29 @@ FORMS = [
     ),
     pytest.param(
         (
+            ("    tower_grads = []\n", "    tower_grads = []\n    losses = []\n"),
+            ("            tower_grads.append(grads)\n", "            tower_grads.append(grads)\n            losses.append(loss)\n"),
+            ("    train_op = ", "    mean_loss = tf.add_n(losses) / num_gpus\n    train_op = "),
+            ("[train_op, loss]", "[train_op, mean_loss]"),
+        ),
+        [
+            "            loss = tower(x)\n",
+            "            return loss\n        return tm.mean_over_towers(strategy.run(step, args=(x,)))\n",
+        ],
+        id="the mean of the towers' losses",
+    ),
+    pytest.param(
+        (
+            ("    tower_grads = []\n", "    tower_grads = []\n    losses = []\n"),
+            ("            tower_grads.append(grads)\n", "            tower_grads.append(grads)\n            losses.append(loss)\n"),
+            ("    train_op = ", "    mean_loss = tf.add_n(losses) / 3\n    train_op = "),
+            ("[train_op, loss]", "[train_op, mean_loss]"),
+        ),
+        None,
+        id="a sum over the towers that is no mean is refused",
+    ),
+    pytest.param(
+        (
             (
                 "            grads = opt.compute_gradients(loss)",
                 "            chosen = [v for v in tf.trainable_variables() if 'w' in v.op.name]\n"

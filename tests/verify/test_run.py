@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import tf1_env
 from towermigrate.verify import VerifyOptions, run_verify
+from towermigrate.verify.run import rewritten_in_memory
 
+HERE = Path(__file__).parent / "fixtures"
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 REPORT_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
@@ -79,6 +83,14 @@ FAULTS = [
         marks=pytest.mark.full,
     ),
     pytest.param(
+        r"AdamOptimizer\(0\.01\)",
+        "AdamOptimizer(0.010001)",
+        ("first_train", "update"),
+        "optimizer formula or hyperparameter",
+        id="a learning rate that is off by 1e-4",
+        marks=pytest.mark.full,
+    ),
+    pytest.param(
         r"tf\.compat\.v1\.reduce_mean\(tf\.abs\(second \+ _y\)\)",
         "tf.compat.v1.reduce_mean(tf.abs(second + _y)) / 2",
         ("second_train", "forward"),
@@ -110,15 +122,110 @@ def test_a_planted_fault_is_found_where_it_is(
     assert any(cause in each["cause"] for each in run["diagnosis"]), run["diagnosis"]
 
 
+OTHERWISE = [
+    pytest.param(r"range\(6\)", "range(1)", "training run", id="it ends early"),
+    pytest.param(
+        r"other = second_train_step.*\n",
+        "other = 0.0\n",
+        None,
+        id="one stage never trains",
+    ),
+    pytest.param(
+        r"opt\.apply_gradients\(grads\)\n",
+        "opt.apply_gradients(grads); opt.apply_gradients(grads)\n",
+        "optimizer updates",
+        id="every batch updates twice",
+        marks=pytest.mark.full,
+    ),
+    pytest.param(
+        r"@tf\.function\(autograph=False\)\n    def first",
+        "def first",
+        "training run",
+        id="a step that is no tf.function, so that nothing of it is seen",
+        marks=pytest.mark.full,
+    ),
+]
+
+
 @pytest.mark.full
-def test_a_program_that_ends_early_is_a_difference(
-    tree: Path, rewritten: Callable[..., Path]
+@pytest.mark.parametrize(("pattern", "by", "name"), OTHERWISE)
+def test_a_program_that_trains_otherwise_is_a_difference(
+    tree: Path, rewritten: Callable[..., Path], pattern: str, by: str, name: str | None
 ) -> None:
-    after = rewritten(r"range\(6\)", "range(1)")
+    after = rewritten(pattern, by)
+    report = run_verify(VerifyOptions(tree, rewritten=after, devices=("cpu:2",), steps=2))
+
+    assert report.exit_code != 0 and not report.equal
+    if report.error is None:
+        first = report.to_json()["runs"][0]["first_difference"]
+        assert name is None or (first["level"], first["name"]) == ("structure", name)
+
+
+CANNOT = [
+    pytest.param(
+        r"for step in range\(6\):", "for step in [0, 1 // 0]:", "ZeroDivision", id="raises"
+    ),
+    pytest.param(
+        r"tower_strategy\(NUM_TOWERS\)", "tower_strategy(3)", "3", id="another number of towers"
+    ),
+    pytest.param(
+        r"for step in range\(6\):",
+        "import time; time.sleep(600)\n    for step in range(6):",
+        "--timeout",
+        id="hangs",
+    ),
+]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("pattern", "by", "said"), CANNOT)
+def test_a_rewritten_program_that_cannot_run_is_an_error(
+    tree: Path, rewritten: Callable[..., Path], pattern: str, by: str, said: str
+) -> None:
+    after = rewritten(pattern, by)
+    options = VerifyOptions(tree, rewritten=after, devices=("cpu:2",), steps=2, timeout_s=40)
+    report = run_verify(options)
+
+    assert (report.exit_code, report.equal) == (3, False)
+    assert said in (report.error or ""), report.error
+
+
+@pytest.mark.full
+def test_numbers_that_are_none_prove_nothing(tree: Path, rewritten: Callable[..., Path]) -> None:
+    after = rewritten(r"tf\.square\(first - _y\)", "tf.square(first - _y) * float('nan')")
+    path = tree / "shared_adam.py"
+    text = path.read_text()
+    path.write_text(text.replace("tf.square(first - _y)", "tf.square(first - _y) * float('nan')"))
     report = run_verify(VerifyOptions(tree, rewritten=after, devices=("cpu:2",), steps=2))
 
     assert report.exit_code == 1
-    assert report.to_json()["runs"][0]["first_difference"]["level"] == "structure"
+    assert report.runs[0].first_difference is None
+    assert any("loss" in item and "not finite" in item for item in report.not_compared)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("tf1", [False, True], ids=["compat.v1", "TensorFlow 1"])
+def test_two_stages_in_one_run_train_in_the_order_of_the_source(tmp_path: Path, tf1: bool) -> None:
+    name = "two_at_once.py"
+    before, after = tmp_path / "before", tmp_path / "after"
+    for folder in (before, after):
+        folder.mkdir()
+    text = (HERE / "before" / name).read_text(encoding="utf-8")
+    (before / name).write_text(text)
+    python = tf1_env.required_python() if tf1 else None
+    report = run_verify(VerifyOptions(before, devices=("cpu:2",), steps=3, tf1_python=python))
+    assert report.exit_code == 0, report.to_json()
+    assert not report.nondeterministic
+
+    swapped = rewritten_in_memory({name: text})[name]
+    for one, other in (("d_loss, d_vars)", "@"), ("g_loss, g_vars)", "d_loss, d_vars)")):
+        assert swapped.count("opt, " + one) == 1
+        swapped = swapped.replace("opt, " + one, "opt, " + other)
+    (after / name).write_text(swapped.replace("opt, @", "opt, g_loss, g_vars)"))
+    report = run_verify(
+        VerifyOptions(before, rewritten=after, devices=("cpu:2",), steps=3, tf1_python=python)
+    )
+    assert report.exit_code == 1
 
 
 @pytest.mark.full
@@ -130,6 +237,34 @@ def test_an_original_that_fails_is_an_error_with_its_last_words(tree: Path) -> N
     assert report.exit_code == 3
     assert "ZeroDivisionError" in (report.error or "")
     assert report.to_json()["equal"] is False
+
+
+@pytest.mark.full
+def test_an_original_that_fails_half_way_is_an_error(tree: Path) -> None:
+    path = tree / "shared_adam.py"
+    path.write_text(path.read_text().replace("range(6)", "map(lambda n: 1 // (1 - n), (0, 1))"))
+    report = run_verify(VerifyOptions(tree, devices=("cpu:2",), steps=5))
+
+    assert (report.exit_code, report.runs) == (3, ())
+    assert "ZeroDivisionError" in (report.error or "")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"devices": ("cpu:0",)},
+        {"devices": ()},
+        {"steps": 0},
+        {"tolerance": -1.0},
+        {"tolerance": float("nan")},
+        {"tolerance": float("inf")},
+        {"timeout_s": 0.0},
+    ],
+    ids=str,
+)
+def test_options_that_would_make_nothing_differ(tmp_path: Path, changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="device|tolerance|timeout|step"):
+        run_verify(replace(VerifyOptions(tmp_path), **changes))
 
 
 def test_devices_that_verify_cannot_run_on_yet_are_an_error_and_no_verdict(tree: Path) -> None:

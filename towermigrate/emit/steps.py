@@ -113,6 +113,7 @@ class StepBuilder:
                     needed |= set(reads(compute.var_list))
         lists = {n for n in needed if a.kinds.of_name(n) is Kind.TOWER_LIST}
         averaged_lists = {c.list_name for c in a.body.computes}
+        averaged_lists |= self._lists_of_means(picked)
         for name in (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists):
             raise refuse(
                 "TM203", a.file, a.candidate.loop,
@@ -129,6 +130,22 @@ class StepBuilder:
                     )
         early = backward_slice(a.body.step_items, needed)
         return self._ordered(early + picked)
+
+    def _lists_of_means(self, picked: list[Item]) -> set[str | None]:
+        """Lists over towers that are only there for their mean, which is fetched and not used further."""
+        a = self.a
+        means = {n for item in picked for n in item.binds if n in a.scope.means}
+        losses = {code(s.compute.loss) for s in a.stages}
+        for name in means:
+            values = a.body.lists.get(a.scope.means[name])
+            if values not in losses or any(name in item.reads for item in picked):
+                raise refuse(
+                    "TM203",
+                    a.file,
+                    a.candidate.loop,
+                    f"`{name}`, a mean over the towers, is more than the mean loss that a run fetches",
+                )
+        return {a.scope.means[name] for name in means}
 
     def _computes(self, item: Item) -> list[Compute]:
         return [s.compute for s in self.a.stages if s.average_item is item]
@@ -159,7 +176,7 @@ class StepBuilder:
     def _wanted(self, picked: list[Item], fetches: list[str]) -> list[str]:
         """Values of the tower that a step reads, in the order the tower makes them."""
         a = self.a
-        used = set(fetches)
+        used = {self._value(f) for f in fetches} | set(fetches)
         for item in picked:
             used |= item.reads
             for compute in self._computes(item):
@@ -234,7 +251,7 @@ class StepBuilder:
         params = [n for i in step.fed for n in i.names]
         lead: list[cst.EmptyLine] = []
         for item in step.picked:
-            if item.kind is Kind.OP:
+            if item.kind in (Kind.OP, Kind.TOWER_MEAN):
                 lead.extend(strip_blank(self._lead(item)))
         values = [f for f in step.fetches if self.a.kinds.of_name(f) not in OPS]
         inner: list[cst.BaseStatement] = []
@@ -291,6 +308,8 @@ class StepBuilder:
 
     def _picker(self, name: str) -> str:
         """Which tower a fetched value is read from: the first where only the first one had it."""
+        if name in self.a.scope.means:
+            return "tm.mean_over_towers"
         body = self.a.body
         used = {name} & body.bound
         for item in backward_slice(self.a.after, {name}):
@@ -330,12 +349,14 @@ class StepBuilder:
         return body
 
     def _value(self, name: str) -> str:
+        if name in self.a.scope.means:
+            return self.a.body.lists[self.a.scope.means[name]]
         if self.a.kinds.of_name(name) is Kind.VARIABLE:
             return f"{self.tf}.identity({name})"
         return name
 
     def _item(self, step: Step, item: Item) -> list[cst.BaseStatement]:
-        if item.kind is Kind.OP:
+        if item.kind in (Kind.OP, Kind.TOWER_MEAN):
             return []
         found = assigned(item.node)
         if found is not None and isinstance(found[1], cst.Name):

@@ -69,8 +69,9 @@ class Run:
 class Scope:
     """The scope around one tower loop: what its readers share and fill in.
 
-    `placeholders` and `splits` are found before the loop (a split maps to the name it splits),
-    `feed_dicts` are the assignments of dicts that runs feed by name.
+    `placeholders` and `splits` are found before the loop (a split maps to the name it splits), `means` map
+    the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
+    by name.
     """
 
     tree: Tree
@@ -78,6 +79,7 @@ class Scope:
     kinds: Kinds
     placeholders: dict[str, Placeholder] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
+    means: dict[str, str] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
 
     @property

@@ -151,11 +151,41 @@ class GraphReader(ScopeReader):
             return
         for names, value in found:
             kind = self.kinds.of(value)
+            mean = self._mean_of(value) if len(names) == 1 else None
+            if mean is not None:
+                kind = Kind.TOWER_MEAN
+                self.scope.means[names[0]] = mean
             if kind is Kind.OP and isinstance(value, cst.Call):
                 self._only_known_operations(value)
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+
+    def _mean_of(self, value: cst.BaseExpression) -> str | None:
+        """The list over towers that `tf.reduce_mean(losses)` or `tf.add_n(losses) / n` is the mean of."""
+        if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide):
+            total = value.left
+            counts = {self._count(), f"float({self._count()})"}
+            if isinstance(total, cst.Call) and self.file.tf(total.func) == "tf.add_n":
+                found = self._only_list(total)
+                counts |= {f"len({found})", f"float(len({found}))"}
+                return found if code(value.right) in counts else None
+            return None
+        if isinstance(value, cst.Call) and self.file.tf(value.func) == "tf.reduce_mean":
+            axis = argument(value, 1, "axis")
+            if axis is not None and code(axis) not in ("0", "[0]"):
+                return None
+            inner = value.args[0].value if value.args else None
+            if isinstance(inner, cst.Call) and self.file.tf(inner.func) in ("tf.stack", "tf.pack"):
+                return self._only_list(inner)
+            return self._only_list(value)
+        return None
+
+    def _only_list(self, call: cst.Call) -> str | None:
+        first = call.args[0].value if call.args else None
+        if isinstance(first, cst.Name) and self.kinds.of(first) is Kind.TOWER_LIST:
+            return first.value
+        return None
 
     def _only_known_operations(self, call: cst.Call) -> None:
         """`tf.group(a, b)` goes, so nothing but updates bound to names may stand in it."""

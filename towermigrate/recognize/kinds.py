@@ -34,6 +34,7 @@ class Kind(Enum):
     GRADIENTS = "gradients of one tower"
     TOWER = "value of one tower"
     TOWER_LIST = "list over towers"
+    TOWER_MEAN = "mean over towers"
     AVERAGED = "averaged gradients"
     APPLY = "update"
     EXTRA = "moving-average update"
@@ -47,6 +48,7 @@ IN_GRAPH = {
     Kind.GRADIENTS,
     Kind.TOWER,
     Kind.TOWER_LIST,
+    Kind.TOWER_MEAN,
     Kind.AVERAGED,
     Kind.APPLY,
     Kind.EXTRA,

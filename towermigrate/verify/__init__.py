@@ -9,7 +9,7 @@ This process never imports TensorFlow: both programs run in child processes of t
 
 from towermigrate.verify.devices import DeviceSpec, looks_like_devices, parse_devices
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport, print_report
-from towermigrate.verify.run import VerifyOptions, run_verify
+from towermigrate.verify.run import VerifyOptions, check_options, run_verify
 
 __all__ = [
     "DeviceReport",
@@ -17,6 +17,7 @@ __all__ = [
     "Reference",
     "VerifyOptions",
     "VerifyReport",
+    "check_options",
     "looks_like_devices",
     "parse_devices",
     "print_report",

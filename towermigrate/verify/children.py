@@ -48,7 +48,9 @@ def run_child(
         finally:
             end_group(child)
     if code is None:
-        raise ChildFailed(f"{what} ran past the limit of {timeout_s:g} s.{last_words(log)}")
+        raise ChildFailed(
+            f"{what} ran past the limit of {timeout_s:g} s (--timeout).{last_words(log)}"
+        )
     if code != 0:
         raise ChildFailed(f"{what} ended with code {code}.{last_words(log)}")
 

@@ -71,7 +71,7 @@ class Limits:
         allowed = np.full(wanted.shape, scale)
         uncertain = self._uncertainty(key)
         if uncertain is not None and uncertain.shape == wanted.shape and scale > 0:
-            most = max(1.0, 2 * step / (scale * tolerance))
+            most = max(1.0, 2 * step / (scale * tolerance)) if tolerance > 0 else np.inf
             allowed = allowed * np.minimum(uncertain, most)
         self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed
         return allowed
@@ -144,7 +144,7 @@ def largest(array: Array) -> float:
 
 def exact(array: Array) -> bool:
     """Whether these are counts, flags or text, which are equal or not."""
-    return array.dtype.kind != "f"
+    return str(array.dtype.kind) != "f"
 
 
 def not_finite(first: Array, second: Array) -> bool:

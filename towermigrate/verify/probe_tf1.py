@@ -357,6 +357,8 @@ class Probe:
             # All losses and gradients come before any update, so that they can be fetched in the
             # same run with the values they had before it.
             first = [t for t in first if isinstance(t, self.tf.Tensor) and _plain(t.op)]
+            # Stages that always train together update in the order of the source.
+            first += [here.applied[each].op for each in together if each in here.applied]
             begin = len(self.tf.get_default_graph().get_operations())
             with self.tf.control_dependencies(first):
                 result = function(pairs, *args, **kwargs)

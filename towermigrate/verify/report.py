@@ -100,8 +100,12 @@ class VerifyReport:
         }
 
 
-def print_report(report: VerifyReport, console: Console) -> None:
-    """Print the report as a table, with the first difference and its likely causes below it."""
+def print_report(report: VerifyReport, console: Console, *, error: bool = True) -> None:
+    """Print the report as a table, with the first difference and its likely causes below it.
+
+    `error` False leaves the report's error to the caller.
+    """
+    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -113,9 +117,10 @@ def print_report(report: VerifyReport, console: Console) -> None:
             )
         )
     if report.runs:
-        table = Table("devices", "equal", "steps", "updates/step")
+        table = Table("devices", "training", "steps", box=box.SIMPLE_HEAD)
+        table.add_column("updates", justify="right")
         for name in QUANTITIES:
-            table.add_column(f"max |Δ {name}|", justify="right")
+            table.add_column(f"Δ {name}", justify="right", no_wrap=True)
         for run in report.runs:
             verdict = "[green]equal[/]" if run.equal else "[red]different[/]"
             if run.equal and all(value in (0, None) for value in run.max_abs.values()):
@@ -128,6 +133,9 @@ def print_report(report: VerifyReport, console: Console) -> None:
                 *(_shown(run.max_abs.get(name)) for name in QUANTITIES),
             )
         console.print(table)
+        console.print(
+            Text("updates: of each stage in a training run. Δ: the largest absolute difference.")
+        )
     for run in report.runs:
         difference = run.first_difference
         if run.note:
@@ -162,8 +170,17 @@ def print_report(report: VerifyReport, console: Console) -> None:
             console.print(Text(f"{title}: {item}"))
         if len(items) > 10:
             console.print(Text(f"{title}: {len(items) - 10} more, see --json"))
-    if report.error:
-        console.print(Text(f"error: {report.error}"))
+    if report.error is not None:
+        if error:
+            console.print(Text(f"error: {report.error}"))
+    elif report.equal:
+        console.print("[green]equal:[/] the rewritten program trains as the original does")
+    elif all(run.equal for run in report.runs):
+        console.print("[red]no pass:[/] nothing differs, but not everything could be compared")
+    else:
+        console.print(
+            "[red]different:[/] the rewritten program does not train as the original does"
+        )
 
 
 def _number(value: float | str | None) -> float | str | None:
