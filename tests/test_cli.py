@@ -212,10 +212,101 @@ def test_undo_after_an_edit_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["rewrite", "no/such/path"], ["rewrite", "--style", "odd"], ["explain", "TM999"], ["verify", "--devices", "cpu:2", "--steps", "0"]],
+    [
+        ["rewrite", "no/such/path"], ["rewrite", "--style", "odd"], ["rewrite", "--style", "session"],
+        ["explain", "TM999"], ["verify", "--devices", "cpu:2", "--steps", "0"],
+        ["verify", "--devices=abc:1"], ["verify", "--devices", "cpu:0"], ["verify", "--tolerance", "-1"],
+        ["verify", "--tolerance", "nan"], ["verify", "--timeout", "0"],
+    ],
+    ids=" ".join,
 )  # fmt: skip
-def test_bad_usage_is_exit_code_2(arguments: list[str]) -> None:
-    assert run(*arguments).exit_code == 2
+def test_bad_usage_is_exit_code_2_and_no_report(tmp_path: Path, arguments: list[str]) -> None:
+    report = [] if arguments[0] == "explain" else ["--json", str(tmp_path / "r.json")]
+    assert run(*arguments, *report).exit_code == 2
+    assert not (tmp_path / "r.json").exists()
+
+
+def test_the_session_style_says_that_it_is_not_there_yet(tmp_path: Path) -> None:
+    root = tree(tmp_path, complete=PROGRAM.read_text())
+    result = run("rewrite", root, "--style", "session")
+    assert result.exit_code == 2
+    assert "not there yet" in result.output
+    assert contents(root)["complete.py"] == PROGRAM.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["", "scan", "rewrite", "verify", "undo", "explain", "demo"])
+def test_help_fits_and_names_every_exit_code_it_has(command: str) -> None:
+    output = run(*command.split(), "--help").output
+    assert max(map(len, output.splitlines())) <= 80
+    assert "..." not in output.replace("[PATH]...", "").replace("[ARGS]...", "")
+    if command in ("scan", "rewrite", "verify", "undo"):
+        assert "Exit code" in output and "3:" in output
+
+
+REWRITE_KEYS = {"tool", "error", "summary", "files"}
+SUMMARY_KEYS = {"files", "changed", "unparsable", "programs", "converted", "refused"}
+FILE_KEYS = {"path", "status", "programs", "findings"}
+PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings"}
+FINDING_KEYS = {"rule", "severity", "line", "column", "message"}
+VERIFY_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
+
+CONTRACT = [
+    pytest.param({"complete": PROGRAM.read_text()}, 0, id="a converted program"),
+    pytest.param({"train": REFUSED, "model": MODEL}, 1, id="a refused program"),
+    pytest.param({"bad": "import tensorflow as tf\nprint 'x'\n"}, 3, id="an unparsable file"),
+    pytest.param({"plain": "x = 1\n"}, 0, id="nothing to do"),
+    pytest.param({}, 0, id="an empty tree"),
+]
+
+
+@pytest.mark.parametrize("command", ["rewrite", "scan"])
+@pytest.mark.parametrize(("files", "code"), CONTRACT)
+def test_the_report_of_rewrite_has_all_its_keys(
+    tmp_path: Path, command: str, files: dict[str, str], code: int
+) -> None:
+    (tmp_path / "src").mkdir()
+    root = tree(tmp_path / "src", **files)
+    assert run(command, root, "--json", tmp_path / "r.json").exit_code == code
+    found = document(tmp_path / "r.json")
+    assert set(found) == REWRITE_KEYS
+    assert set(found["summary"]) == SUMMARY_KEYS
+    assert (found["error"] is None) == (code < 3)
+    for file in found["files"]:
+        assert set(file) == FILE_KEYS
+        programs = file["programs"]
+        assert all(set(program) == PROGRAM_KEYS for program in programs)
+        findings = file["findings"] + [f for program in programs for f in program["findings"]]
+        assert all(set(finding) == FINDING_KEYS for finding in findings)
+
+
+NOT_VERIFIED = [
+    pytest.param({"train": REFUSED, "model": MODEL}, [], "TM208", id="a refused program"),
+    pytest.param({"model": MODEL}, [], "no tower program", id="no program"),
+    pytest.param({"bad": "import tensorflow\nprint 'x'\n"}, [], "bad.py", id="an unparsable file"),
+    pytest.param({}, [], "nothing was compared", id="an empty tree"),
+    pytest.param({"complete": PROGRAM.read_text()}, ["--entry", "odd.py"], "odd.py", id="no such entry"),
+    pytest.param({"complete": PROGRAM.read_text()}, ["--entry", "/etc/passwd"], "passwd", id="an entry elsewhere"),
+    pytest.param({"complete": PROGRAM.read_text()}, ["--devices", "tpu"], "tpu", id="devices that cannot be had"),
+    pytest.param({"complete": PROGRAM.read_text()}, ["--tf1-python", "/no/python"], "/no/python", id="no such interpreter"),
+    pytest.param({"complete": PROGRAM.read_text()}, ["--timeout", "0.01"], "--timeout", id="no time"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("files", "options", "said"), NOT_VERIFIED)
+def test_a_verify_that_compared_nothing_is_an_error_with_all_keys(
+    tmp_path: Path, files: dict[str, str], options: list[str], said: str
+) -> None:
+    pytest.importorskip("tensorflow", reason="needs the extra tf")
+    (tmp_path / "src").mkdir()
+    root = tree(tmp_path / "src", **files)
+    result = run("verify", root, *options, "--json", tmp_path / "v.json")
+    assert result.exit_code == 3, result.output
+    found = document(tmp_path / "v.json")
+    assert set(found) == VERIFY_KEYS
+    assert set(found["reference"]) == {"tensorflow", "python", "mode"}
+    assert found["equal"] is False and found["runs"] == []
+    assert said in found["error"] and said in result.output
+    assert result.output.count(found["error"]) == 1
 
 
 @pytest.mark.parametrize("rule", sorted(RULES))
@@ -259,6 +350,22 @@ def test_verify_understands_its_arguments(
     assert asked[0].devices == devices
     assert asked[0].path == Path(paths[0].format(tree=tmp_path))
     assert asked[0].arguments == program
+
+
+def test_verify_passes_its_limits_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    verify = pytest.importorskip("towermigrate.verify", reason="needs the extra tf")
+    asked: list[Any] = []
+
+    def run_verify(options: Any) -> Any:
+        asked.append((options.tolerance, options.timeout_s, options.steps))
+        return verify.VerifyReport(equal=True)
+
+    monkeypatch.setattr(verify, "run_verify", run_verify)
+    assert run("verify", tmp_path).exit_code == 0
+    assert (
+        run("verify", tmp_path, "--tolerance", "0", "--timeout", "5", "--steps", "9").exit_code == 0
+    )
+    assert asked == [(None, 600.0, 5), (0.0, 5.0, 9)]
 
 
 @pytest.mark.parametrize("spec", ["cpu:4", "gpu:0,1", "gpu:4", "tpu", "tpu:NAME", "xla:8", "tpu-compile:v5e", "workers:2"])  # fmt: skip

@@ -54,9 +54,12 @@ class StageReader(ScopeReader):
                     stages.append(self._stage(item, call, after, averaged))
             rebound |= item.binds | item.changes
         for position, stage in enumerate(stages):
-            if any(stage.average is other.average for other in stages[:position]):
+            if any(stage.compute is other.compute for other in stages[:position]):
                 raise refuse(
-                    "TM204", self.file, stage.apply, "the same averaged gradients are applied twice"
+                    "TM204",
+                    self.file,
+                    stage.apply,
+                    "gradients that another update applies too are applied a second time",
                 )
         used = {id(s.compute) for s in stages}
         for compute in body.computes:

@@ -143,6 +143,7 @@ def compare(
             state,
             state if lockstep else {**state, **own},
             growth,
+            stages,
         )
         _compare_run(pairs, result, tolerance, free, seen, limits, rounding or {})
         _updates_and_replicas(pairs, made[run.index], towers, result)
@@ -183,6 +184,7 @@ class _Pairs:
     before: Arrays
     own_before: Arrays
     growth: int
+    stages: tuple[str, ...]
 
 
 def _state(arrays: Arrays) -> Arrays:
@@ -305,15 +307,16 @@ def _note_not_finite(
     before = pairs.before.get(key[len("state/") :]) if key.startswith("state/") else None
     if before is not None and np.array_equal(before, wanted):
         return  # A constant, say a mask of minus infinity.
-    said = f"{_said(key)}: not finite in both programs"
+    said = f"{_said(pairs, key)}: not finite in both programs"
     if not any(item.startswith(said) for item in result.not_compared):
         result.not_compared.append(f"{said} from training run {pairs.run.index} on")
 
 
-def _said(key: str) -> str:
+def _said(pairs: _Pairs, key: str) -> str:
     stage, name, replica = _describe(key)
-    where = "" if replica is None else f", tower {replica}"
-    return f"{_quantity(key)} {name}{where}" + (f" of stage {stage}" if stage is not None else "")
+    what = _quantity(key) if replica is not None else f"{_quantity(key)} {name}"
+    tower = "" if replica is None else f" of tower {replica}"
+    return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")
 
 
 def _updates_and_replicas(pairs: _Pairs, made: Run, towers: int | None, result: Comparison) -> None:
@@ -355,9 +358,7 @@ def _missing(
         if before is not None and np.array_equal(before, wanted):
             return None
         if before is None or not _trained(pairs, key):
-            said = (
-                f"{_said(key)}: the original moves it, the rewritten program has no such variable"
-            )
+            said = f"{_said(pairs, key)}: the original moves it, the rewritten program has no such variable"
             if said not in result.not_compared:
                 result.not_compared.append(said)
             return None

@@ -393,7 +393,7 @@ class Replay:
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
             if is_mirrored(container):
                 arrays["state/" + key] = components[0]
-                if any(not np.array_equal(components[0], c) for c in components[1:]):
+                if any(not probe_tf1.same(components[0], c) for c in components[1:]):
                     split.append(key)
             else:
                 arrays["state/" + key] = container.read_value().numpy()

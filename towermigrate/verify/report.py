@@ -105,7 +105,6 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
 
     `error` False leaves the report's error to the caller.
     """
-    from rich import box
     from rich.table import Table
     from rich.text import Text
 
@@ -117,10 +116,11 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
             )
         )
     if report.runs:
-        table = Table("devices", "training", "steps", box=box.SIMPLE_HEAD)
-        table.add_column("updates", justify="right")
-        for name in QUANTITIES:
-            table.add_column(f"Δ {name}", justify="right", no_wrap=True)
+        table = Table(box=None, pad_edge=False)
+        for name in ("devices", "training"):
+            table.add_column(name, no_wrap=True)
+        for name in ("steps", "updates", *QUANTITIES):
+            table.add_column(name, justify="right", no_wrap=True)
         for run in report.runs:
             verdict = "[green]equal[/]" if run.equal else "[red]different[/]"
             if run.equal and all(value in (0, None) for value in run.max_abs.values()):
@@ -134,7 +134,7 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
             )
         console.print(table)
         console.print(
-            Text("updates: of each stage in a training run. Δ: the largest absolute difference.")
+            Text("updates: of each stage in one run; loss to slot: the largest absolute difference")
         )
     for run in report.runs:
         difference = run.first_difference

@@ -25,7 +25,7 @@ from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_d
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.probes import before_update, probed, trained_together
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
-from towermigrate.verify.rounding import jumps, may_be_rounding
+from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import NothingToVerify, choose_program, copy_tree, read_sources
 
@@ -127,7 +127,9 @@ class _Verification:
             if given.is_relative_to(root):
                 self.entry = given.relative_to(root).as_posix()
         elif self.entry is not None and Path(self.entry).is_absolute():
-            self.entry = Path(self.entry).resolve().relative_to(self.root.resolve()).as_posix()
+            given, root = Path(self.entry).resolve(), self.root.resolve()
+            if given.is_relative_to(root):  # else it is not found, and that is said
+                self.entry = given.relative_to(root).as_posix()
         self.recorded: dict[int, _Recorded] = {}
         usual = TF1_TOLERANCE if options.tf1_python else COMPAT_TOLERANCE
         self.tolerance = usual if options.tolerance is None else options.tolerance
@@ -333,7 +335,7 @@ class _Verification:
                 "and stay below the tolerance times the updates made so far"
             )
             if shown.excused:
-                note = _jumps_said(shown.excused, stages, self.tolerance)
+                note = _jumps_said(shown.excused, stages, moved_by(self.tolerance, adds_up=True))
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -435,7 +437,8 @@ class _Verification:
         if trace.is_dir():
             moved = read_trace(trace)
         else:
-            more = {**recorded.again, "rounding": self.tolerance, "rounding_adds_up": adds_up}
+            size = moved_by(self.tolerance, adds_up=adds_up)
+            more = {**recorded.again, "rounding": size, "rounding_adds_up": adds_up}
             try:
                 moved = self._run_original(recorded.originals, recorded.program, spec, name, more)
             except ChildFailed:
@@ -552,12 +555,12 @@ def _too_free(recorded: _Recorded, stages: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _jumps_said(excused: dict[str, float], stages: tuple[str, ...], tolerance: float) -> str:
+def _jumps_said(excused: dict[str, float], stages: tuple[str, ...], size: float) -> str:
     worst = sorted(excused, key=lambda key: -excused[key])
     return (
         f"equal up to decisions that rounding makes (ReLU, max-pooling): {len(excused)} values are farther "
         f"apart than the tolerance, {_said(worst[0], stages)} by most ({excused[worst[0]]:.1g} of its size), "
-        f"but the original itself moves as far when its weights move by {tolerance:g} of their size"
+        f"but the original itself moves as far when its weights move by {size:g} of their size"
     )
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from towermigrate.program import Recognition, TowerProgram
 from towermigrate.project import decode, python_files
 from towermigrate.recognize import recognize_tree
+from towermigrate.rewrite import parse_problem
 from towermigrate.tree import entry_script, import_closure
 
 _SKIPPED = {".git", ".hg", ".svn", ".towermigrate", "__pycache__", "node_modules"}
@@ -72,7 +73,7 @@ def choose_program(sources: dict[str, str], entry: str | None) -> tuple[TowerPro
     recognitions = recognize_tree(sources)
     programs = [each.program for each in recognitions if each.program is not None]
     if not programs:
-        raise NothingToVerify(_none_found(recognitions))
+        raise NothingToVerify(_none_found(recognitions, sources))
     if entry is not None and entry not in sources:
         raise NothingToVerify(f"--entry {entry}: there is no such file in the tree.")
     if entry is not None:
@@ -99,7 +100,7 @@ def _entry(sources: dict[str, str], program: TowerProgram) -> str:
     return entry
 
 
-def _none_found(recognitions: list[Recognition]) -> str:
+def _none_found(recognitions: list[Recognition], sources: dict[str, str]) -> str:
     refused = [
         f"{finding.path}:{finding.line}: {finding.rule} {finding.message}"
         for each in recognitions
@@ -109,4 +110,7 @@ def _none_found(recognitions: list[Recognition]) -> str:
         return "No tower program to verify; the ones that are there were refused: " + "; ".join(
             refused
         )
-    return "There is no tower program in this tree; nothing was compared."
+    none = "There is no tower program in this tree; nothing was compared."
+    problems = [parse_problem(path, text) for path, text in sorted(sources.items())]
+    unread = [f"{each.path}:{each.line}: {each.message}" for each in problems if each is not None]
+    return " ".join([none, *unread[:5]])
