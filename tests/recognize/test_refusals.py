@@ -229,3 +229,31 @@ def test_what_would_train_differently_is_refused(old: str, new: str, rule: str) 
     text = program((old, new))
     assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]
     assert emit(text).sources == {}
+
+
+LATE = [
+    pytest.param(
+        "tf.square(model(parts[i])", "scale * tf.square(model(parts[i])", "    grads = average_gradients(tower_grads)\n",
+        "    scale = 5.0\n    grads = average_gradients(tower_grads)\n", "TM210", id="a Python value set anew after the towers",
+    ),
+    pytest.param(
+        "tf.square(model(parts[i])", "step * tf.square(model(parts[i])", "x", "x", "TM210", id="the session loop's variable read in the towers",
+    ),
+    pytest.param(
+        "    grads = average_gradients(tower_grads)\n", "    grads = average_gradients(tower_grads); print('averaged')\n", "x", "x",
+        "TM204", id="a second statement on the line of the average",
+    ),
+    pytest.param(
+        "    train_op = opt.apply_gradients(grads)\n",
+        "    train_op = opt.apply_gradients(grads)\n    train_op = tf.tuple([train_op, loss])[1]\n", "x", "x", "TM204",
+        id="an update inside another operation",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "old2", "new2", "rule"), LATE)
+def test_late_and_lost_values_are_refused(
+    old: str, new: str, old2: str, new2: str, rule: str
+) -> None:
+    text = program((old, new), (old2, new2))
+    assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]

@@ -101,7 +101,12 @@ def _emit_program(
     module, removed = remove_unused(module, gone, sources, file.path)
     line = Templates(file.module).statement("import towermigrate.helpers as tm")
     assert isinstance(line, cst.SimpleStatementLine)
-    module = add_import(module, line)
+    imported = add_import(module, line)
+    if imported is module:
+        raise _failed(
+            analysis, "TensorFlow is not imported by a plain `import tensorflow as tf`", "TM211"
+        )
+    module = imported
     texts = {file.path: module.code}
     pins = _unpinned(sources, analysis, texts)
     problem = parses(texts[file.path])
@@ -115,7 +120,7 @@ def _emit_program(
             "TM210",
         )
     style.findings.extend(pins)
-    style.findings.extend(_lost(analysis, texts[file.path], removed))
+    style.findings.extend(_lost(analysis, texts, removed))
     return texts, style.findings
 
 
@@ -201,28 +206,33 @@ def _unpinned(
     return findings
 
 
-def _lost(analysis: Analysis, text: str, removed: list[str]) -> list[Finding]:
-    """One finding that lists the comments that went, those inside removed functions aside."""
-    spans = []
-    for name in removed:
-        function = analysis.file.functions.get(name)
-        if function is not None:
-            where = analysis.file.span(function.node)
-            spans.append((where.line - 30, where.line, where.end_line, name))
-    lost = [
-        (line, comment)
-        for line, comment in lost_comments(analysis.file.text, text)
-        if not any(start <= line <= end for _, start, end, _ in spans)
-    ]
-    if not lost:
-        return []
-    listed = "; ".join(f"{line}: {comment}" for line, comment in lost)
-    return [
-        Finding(
-            "TM305",
-            analysis.file.path,
-            lost[0][0],
-            0,
-            f"comments gone with the statements they stood at: {listed}",
-        )  # fmt: skip
-    ]
+def _lost(analysis: Analysis, texts: Mapping[str, str], removed: list[str]) -> list[Finding]:
+    """One finding a file that lists the comments that went, those inside removed functions aside."""
+    findings: list[Finding] = []
+    for path, text in texts.items():
+        other = analysis.tree.file(path)
+        assert other is not None
+        spans: list[tuple[int, int]] = []
+        if path == analysis.file.path:
+            for name in removed:
+                function = other.functions.get(name)
+                if function is not None:
+                    where = other.span(function.node)
+                    spans.append((where.line, where.end_line))
+        lost = [
+            (line, comment)
+            for line, comment in lost_comments(other.text, text)
+            if not any(start <= line <= end for start, end in spans)
+        ]
+        if lost:
+            listed = "; ".join(f"{line}: {comment}" for line, comment in lost)
+            findings.append(
+                Finding(
+                    "TM305",
+                    path,
+                    lost[0][0],
+                    0,
+                    f"comments gone with the statements they stood at: {listed}",
+                )
+            )
+    return findings

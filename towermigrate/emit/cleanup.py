@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from towermigrate.emit.templates import lead_of, spaced, strip_blank, with_lead
+from towermigrate.recognize.scope import header_comment
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import argument, assigned, reads, small, statements, text
 
@@ -46,7 +47,10 @@ class Unpin(cst.CSTTransformer):
         if device is None or not re.fullmatch(r"/?(device:)?(cpu|CPU)(:0)?", device.lstrip("/")):
             return updated_node
         body = list(statements(updated_node.body))
-        body[0] = with_lead(body[0], [*lead_of(updated_node), *strip_blank(lead_of(body[0]))])
+        header = header_comment(original_node)
+        body[0] = with_lead(
+            body[0], [*lead_of(updated_node), *header, *strip_blank(lead_of(body[0]))]
+        )
         self.pins.append(original_node)
         return cst.FlattenSentinel(body)
 

@@ -138,7 +138,9 @@ class StepBuilder:
         losses = {code(s.compute.loss) for s in a.stages}
         for name in means:
             values = a.body.lists.get(a.scope.means[name])
-            if values not in losses or any(name in item.reads for item in picked):
+            if values not in losses or any(
+                name in item.reads or values in item.binds for item in picked
+            ):
                 raise refuse(
                     "TM203",
                     a.file,

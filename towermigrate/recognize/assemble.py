@@ -94,7 +94,7 @@ class Assembler:
         runner = RunReader(self.scope)
         runs = runner.runs(after)
         runner.trains(runs, after, stages)
-        check_remains(self.scope, after, body, before)
+        check_remains(self.scope, after, body, before, functions)
         analysis = Analysis(
             scope=self.scope,
             before=before,

@@ -144,7 +144,7 @@ class _Follower:
             self._over_towers(node)
             return
         if isinstance(node, cst.If):
-            if not self._is_emptiness(node.test) or code(node.body).strip() != "continue":
+            if not self._is_emptiness(node.test) or not _only_continue(node.body):
                 raise _Unknown
             if node.orelse is not None:
                 raise _Unknown
@@ -196,7 +196,7 @@ class _Follower:
                 test = code(node.test)
                 if node.orelse is not None:
                     raise _Unknown
-                if test == f"{gradient} is None" and code(node.body).strip() == "continue":
+                if test == f"{gradient} is None" and _only_continue(node.body):
                     self.drops_none = True
                     continue
                 if test == f"{gradient} is not None":
@@ -360,6 +360,12 @@ class _Follower:
         if count not in (f"len({written})", f"float(len({written}))"):
             raise _Unknown
         return _Value.MEAN
+
+
+def _only_continue(body: cst.BaseSuite) -> bool:
+    """Whether a block is `continue` and nothing else; comments do not count."""
+    inside = statements(body)
+    return len(inside) == 1 and isinstance(small(inside[0]), cst.Continue)
 
 
 def classify_average(function: Function) -> Averaging | None:

@@ -185,6 +185,11 @@ class BodyReader:
                 if argument(call, None, "reuse") is not None:
                     self.body.sharing.append("scope reuse")
                 continue
+            if name == "tf.variable_scope" and isinstance(call, cst.Call) and call.args:
+                if self.body.index in reads(call.args[0].value):
+                    raise refuse(
+                        "TM218", self.file, call, "each tower has a variable scope of its own name"
+                    )
             if name in ("tf.name_scope", "tf.op_scope") and isinstance(call, cst.Call):
                 if self.body.index in reads(call):
                     self.body.name_scope = self.body.name_scope or code(call.args[0].value)

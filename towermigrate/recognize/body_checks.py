@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 
 import libcst as cst
@@ -10,6 +11,7 @@ from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
+    bare_call,
 )
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
@@ -46,6 +48,8 @@ class BodyChecks:
     def check(self) -> None:
         self._check_inline()
         self._check_flow()
+        self._check_sizes()
+        self._check_listed()
         self._check_loss_kept()
         self._check()
         self._check_firsts()
@@ -118,6 +122,35 @@ class BodyChecks:
 
         for child in self.loop.body.children:
             visit(child, False)
+
+    def _check_sizes(self) -> None:
+        """The rows of a slice are dealt out outside the tower, by the size that holds there."""
+        inside = set(binds(self.loop.body))
+        for item in self.body.inputs:
+            names = set(re.findall(r"[A-Za-z_]\w*", item.size or ""))
+            if names & inside:
+                raise refuse(
+                    "TM208", self.file, self.loop,
+                    f"`{item.size}`, the rows of a tower, is set inside the tower loop",
+                )  # fmt: skip
+
+    def _check_listed(self) -> None:
+        """A value put on a list and then bound anew is not the one that the tower returns."""
+        for node in walk(self.loop.body):
+            call = bare_call(node) if isinstance(node, cst.SimpleStatementLine) else None
+            if call is None or not isinstance(call.func, cst.Attribute) or len(call.args) != 1:
+                continue
+            name = code(call.args[0].value)
+            if self.body.lists.get(code(call.func.value)) != name or name in self.gradients:
+                continue
+            seen = False
+            for other in walk(self.loop.body):
+                seen = seen or other is node
+                if seen and isinstance(other, cst.SimpleStatementLine) and name in binds(other):
+                    raise refuse(
+                        "TM211", self.file, other,
+                        f"`{name}` is bound anew after it was put on a list over the towers",
+                    )  # fmt: skip
 
     def _check_loss_kept(self) -> None:
         """A loss that is bound anew after its gradients were computed is not the one that trains."""

@@ -21,6 +21,7 @@ from towermigrate.recognize.syntax import (
     code,
     elements,
     integer,
+    reads,
     small,
 )
 
@@ -151,6 +152,14 @@ class GraphReader(ScopeReader):
             return
         for names, value in found:
             kind = self.kinds.of(value)
+            updates = [n for n in reads(value) if self.kinds.of_name(n) in OPS]
+            if kind is Kind.TENSOR and updates:
+                raise refuse(
+                    "TM204",
+                    self.file,
+                    node,
+                    f"the update `{updates[0]}` is used for more than being run",
+                )
             mean = self._mean_of(value) if len(names) == 1 else None
             if mean is not None:
                 kind = Kind.TOWER_MEAN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -16,6 +17,7 @@ from towermigrate.recognize.scope import (
     Item,
     run_calls,
 )
+from towermigrate.recognize.source import Function
 from towermigrate.recognize.syntax import (
     reads,
     walk,
@@ -23,15 +25,79 @@ from towermigrate.recognize.syntax import (
 from towermigrate.recognize.tower import Body
 
 
-def check_remains(scope: Scope, after: Sequence[Item], body: Body, before: Sequence[Item]) -> None:
+def check_remains(
+    scope: Scope,
+    after: Sequence[Item],
+    body: Body,
+    before: Sequence[Item],
+    functions: Sequence[Function],
+) -> None:
     """Raise `Refused` where a statement that stays reads a value of the graph or of the tower loop."""
     checker = _Remains(scope)
     checker.left_over(after, body)
     checker.objects_once([*before, *body.hoisted, *after])
     checker.used_elsewhere()
+    checker.late_bindings(after, body, functions)
 
 
 class _Remains(ScopeReader):
+    def late_bindings(
+        self, after: Sequence[Item], body: Body, functions: Sequence[Function]
+    ) -> None:
+        """A step is traced at its first run: a name that is bound anew by then has another value.
+
+        TF1 read Python values where the graph was built. So what the towers and the graph statements read must
+        not be set by a later statement, the session loop included.
+        """
+        own = body.bound | set(body.parameters) | set(body.flags) | {body.index or ""}
+        watched: dict[str, str] = {}
+        read: list[cst.CSTNode] = [*body.kept, *(i.node for i in body.step_items)]
+        for compute in body.computes:
+            read.append(compute.loss)
+            if compute.var_list is not None:
+                read.append(compute.var_list)
+        for node in read:
+            watched.update(dict.fromkeys(set(reads(node)) - own, "the towers"))
+        for given in body.inputs:
+            for name in re.findall(r"[A-Za-z_]\w*", given.size or ""):
+                watched[name] = "the towers"
+        self._globals(set(watched), functions)
+        for item in after:
+            if item.kind in IN_GRAPH:
+                for name in item.reads - own:
+                    watched.setdefault(name, "the graph")
+                continue
+            late = {
+                n
+                for n in (item.binds | item.changes) & set(watched)
+                if self.kinds.of_name(n) is Kind.PYTHON
+            }
+            if late and item.kind is Kind.PYTHON:
+                name = sorted(late)[0]
+                raise refuse(
+                    "TM210",
+                    self.file,
+                    item.node,
+                    f"`{name}`, which {watched[name]} read, is set anew after they were built",
+                )
+
+    def _globals(self, watched: set[str], functions: Sequence[Function]) -> None:
+        """Names that the towers or the functions they call read, and some function sets as `global`."""
+        files = {self.file.path: self.file, **{f.file.path: f.file for f in functions}}
+        for function in functions:
+            watched = watched | set(reads(function.node))
+        for file in files.values():
+            for node in walk(file.module):
+                if isinstance(node, cst.Global):
+                    names = {n.name.value for n in node.names} & watched
+                    if names:
+                        raise refuse(
+                            "TM206",
+                            file,
+                            node,
+                            f"`{sorted(names)[0]}`, which the towers read, is set by a function",
+                        )
+
     def objects_once(self, items: Sequence[Item]) -> None:
         """Optimizers, schedules and averages move into the scope: each name must mean one of them."""
         seen: dict[str, Item] = {}

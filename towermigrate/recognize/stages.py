@@ -131,6 +131,13 @@ class StageReader(ScopeReader):
                 f"gradients of `{code(compute.optimizer)}` are applied by `{code(call.func.value)}`",
             )
         target = assigned(average_item.node)
+        if average_item is not item and (target is None or target[1] is not average):
+            raise refuse(
+                "TM204",
+                self.file,
+                average,
+                "the average is not bound to a name by a statement of its own",
+            )
         name = target[0][0] if target and target[1] is average else None
         return StageParts(compute, average, average_item, name, call, item, found[0][0], policy)
 
