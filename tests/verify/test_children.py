@@ -68,3 +68,13 @@ def _runs(pid: int) -> bool:
         return False
     status = Path(f"/proc/{pid}/stat")
     return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_child_does_not_inherit_tensorflow_2_behaviour(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF2_BEHAVIOR", "1")
+    code = "import os; print(os.environ.get('TF2_BEHAVIOR'))"
+    log = tmp_path / "log"
+    run_child([sys.executable, "-c", code], tmp_path, log, {}, 30, "The child")
+    assert log.read_text().split() == ["None"]

@@ -18,6 +18,14 @@ class ChildFailed(RuntimeError):
     """A program could not be run to where it was to be compared. The message holds its last words."""
 
 
+def _inherited() -> dict[str, str]:
+    """This process's environment without what an imported TensorFlow 2 leaves in it.
+
+    `TF2_BEHAVIOR=1` would switch a TensorFlow 1.15 child to eager execution.
+    """
+    return {name: value for name, value in os.environ.items() if name != "TF2_BEHAVIOR"}
+
+
 def run_child(
     command: Sequence[str],
     folder: Path,
@@ -31,14 +39,14 @@ def run_child(
     Raises:
         ChildFailed: it ran past `timeout_s` seconds, or left with another code than 0.
     """
-    with log.open("wb") as output, _ended_by_signals():
+    with log.open("wb") as output, ended_by_signals():
         child = subprocess.Popen(
             command,
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
+            env={**_inherited(), **environment},
             start_new_session=True,
         )
         try:
@@ -56,8 +64,8 @@ def run_child(
 
 
 @contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """A SIGTERM becomes an exception, so that the child, in a group of its own, does not outlive us."""
+def ended_by_signals() -> Iterator[None]:
+    """A SIGTERM becomes an exception, so that children and scratch folders do not outlive us."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

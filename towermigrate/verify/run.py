@@ -18,7 +18,7 @@ from towermigrate.project import ProjectError, original_texts
 from towermigrate.rewrite import rewrite_tree
 from towermigrate.symbols import rewrite_symbols
 from towermigrate.verify import probe_tf1
-from towermigrate.verify.children import ChildFailed, last_words, run_child
+from towermigrate.verify.children import ChildFailed, ended_by_signals, last_words, run_child
 from towermigrate.verify.compare import Comparison, Difference, compare, disagreement
 from towermigrate.verify.count import CountNotSet, with_count
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
@@ -92,7 +92,8 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
         return VerifyReport(False, str(error))
     scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
     try:
-        return _Verification(options, scratch).report(specs)
+        with ended_by_signals():
+            return _Verification(options, scratch).report(specs)
     finally:
         if options.keep is not None:
             shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
