@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
 from tests.recognize.programs import emit, program, rules
@@ -257,3 +259,13 @@ def test_late_and_lost_values_are_refused(
 ) -> None:
     text = program((old, new), (old2, new2))
     assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]
+
+
+def test_a_module_constant_set_anew_behind_the_towers_is_refused() -> None:
+    head, train = program().split("def train(num_gpus=2):\n")
+    head = head.replace("    return tf.matmul(x, w)", "    return tf.matmul(x, w) * scale")
+    body = textwrap.dedent(train)
+    text = head + "num_gpus = 2\nscale = 2.0\n" + body
+    assert rules(text) == []
+    late = text.replace("with tf.Session() as sess:\n", "scale = 1.0\nwith tf.Session() as sess:\n")
+    assert rules(late) == ["TM210"]

@@ -61,6 +61,12 @@ class _Remains(ScopeReader):
         for given in body.inputs:
             for name in re.findall(r"[A-Za-z_]\w*", given.size or ""):
                 watched[name] = "the towers"
+        if self.candidate.function is None:
+            # At module level the towers' functions read the same names.
+            for function in functions:
+                if function.file is self.file:
+                    for name in reads(function.node):
+                        watched.setdefault(name, "functions of the towers")
         self._globals(set(watched), functions)
         for item in after:
             if item.kind in IN_GRAPH:
