@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from towermigrate.verify import probe_tf1
-from towermigrate.verify.compare import Comparison, compare, disagreement
+from towermigrate.verify.compare import Comparison, _shared_slots, compare, disagreement
 from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.trace import Arrays, Trace, read_trace
@@ -340,3 +340,12 @@ def test_device_specs(text: str, replicas: int) -> None:
 def test_what_is_no_device_spec(text: str) -> None:
     with pytest.raises(ValueError, match="not understood"):
         parse_devices(text)
+
+
+def test_slots_of_a_shared_optimizer_are_compared_whatever_stage_they_are_filed_under() -> None:
+    expected = {"state/slot/0/w/Adam": np.ones(2, np.float32)}
+    actual = {"state/slot/1/w/Adam": np.zeros(2, np.float32)}
+    assert list(_shared_slots(expected, actual)) == ["state/slot/0/w/Adam"]
+    # Two stages with optimizers of their own: nothing says which slot is meant.
+    both = {**expected, "state/slot/2/w/Adam": np.ones(2, np.float32)}
+    assert list(_shared_slots(both, actual)) == ["state/slot/1/w/Adam"]

@@ -134,11 +134,12 @@ def compare(
             state = {**state, **expected.before(run)}
             own = state
         theirs = alternative.arrays(other[run.index]) if alternative and run.index in other else {}
+        wanted = expected.arrays(run)
         pairs = _Pairs(
             run,
             steps,
-            expected.arrays(run),
-            actual.arrays(made[run.index]),
+            wanted,
+            _shared_slots(wanted, actual.arrays(made[run.index])),
             theirs,
             state,
             state if lockstep else {**state, **own},
@@ -374,6 +375,27 @@ def _missing(
         key=key,
         run=pairs.run.index,
     )
+
+
+def _shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:
+    """The rewritten program's arrays with slots under the original's stage.
+
+    Stages that share an optimizer share its slots, and each program files them under the stage it saw
+    first. A slot is renamed only where that leaves no choice.
+    """
+    missing: dict[str, list[str]] = {}
+    for key in expected.keys() - actual.keys():
+        if key.startswith("state/slot/"):
+            missing.setdefault(key.split("/", 3)[3], []).append(key)
+    renamed: dict[str, Array] = {}
+    for key, value in actual.items():
+        name = key
+        if key.startswith("state/slot/") and key not in expected:
+            wanted = missing.get(key.split("/", 3)[3], [])
+            if len(wanted) == 1 and wanted[0] not in renamed:
+                name = wanted[0]
+        renamed[name] = value
+    return renamed
 
 
 def _trained(pairs: _Pairs, key: str) -> bool:
