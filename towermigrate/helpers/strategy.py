@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import tensorflow as tf
 _log = logging.getLogger("towermigrate")
 
 DEVICES_VARIABLE = "TOWERMIGRATE_DEVICES"
+PRINT_VARIABLE = "TOWERMIGRATE_PRINT"
 GPU_MEMORY_VARIABLE = "TOWERMIGRATE_GPU_MEMORY_MB"
 
 _made: Any = None
@@ -30,7 +32,8 @@ def tower_strategy(
       devices: `"cpu:4"` (four virtual CPUs), `"gpu:0,1"` (those GPUs), `"gpu:4"` (four GPUs, one
         GPU split where there are fewer), `"tpu"`, `"tpu:NAME"`, or a list of TensorFlow device
         names. None takes the environment variable `TOWERMIGRATE_DEVICES`; where that is empty, a
-        cluster named in `TF_CONFIG`; else as many GPUs as there are towers if so many are there,
+        cluster named in `TF_CONFIG`, of whose workers only the chief prints (`TOWERMIGRATE_PRINT=all`
+        lets all of them); else as many GPUs as there are towers if so many are there,
         else virtual CPUs. The environment variable wins over this argument.
 
     Returns:
@@ -56,6 +59,7 @@ def tower_strategy(
     if spec is None and _cluster_workers() > 1:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         _check_count(strategy.num_replicas_in_sync, num_towers, "TF_CONFIG")
+        _only_the_chief_prints(strategy)
     elif spec is None:
         strategy = _mirrored_default(num_towers)
     else:
@@ -140,6 +144,16 @@ def is_chief(strategy: Any) -> bool:
         and resolver.task_id == 0
         and "chief" not in resolver.cluster_spec().jobs
     )
+
+
+def _only_the_chief_prints(strategy: Any) -> None:
+    """A TF1 program printed once a step; on several workers the same lines would come from each."""
+    if is_chief(strategy) or os.environ.get(PRINT_VARIABLE) == "all":
+        return
+    _log.info(
+        "not the chief: what the program prints is not shown (%s=all shows it)", PRINT_VARIABLE
+    )
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")
 
 
 def is_multi_worker(strategy: Any) -> bool:
