@@ -269,3 +269,28 @@ def test_a_module_constant_set_anew_behind_the_towers_is_refused() -> None:
     assert rules(text) == []
     late = text.replace("with tf.Session() as sess:\n", "scale = 1.0\nwith tf.Session() as sess:\n")
     assert rules(late) == ["TM210"]
+
+
+@pytest.mark.parametrize("second", ["opt", "other", "own"])
+def test_one_optimizer_updates_once_in_a_run(second: str) -> None:
+    made = {
+        "opt": "",
+        "other": "    other = opt\n",
+        "own": "    own = tf.train.AdamOptimizer(0.1)\n",
+    }
+    text = program(
+        ("    x = tf.placeholder", made[second] + "    x = tf.placeholder"),
+        ("    tower_grads = []\n", "    tower_grads = []\n    more = []\n"),
+        (
+            GRADS,
+            GRADS
+            + f"            twice = {second}.compute_gradients(loss * 2.0)\n            more.append(twice)\n",
+        ),
+        (
+            AVERAGED,
+            AVERAGED
+            + f"    doubled = average_gradients(more)\n    op2 = {second}.apply_gradients(doubled)\n",
+        ),
+        ("_, value = sess.run([train_op, loss]", "_, _, value = sess.run([train_op, op2, loss]"),
+    )
+    assert rules(text) == ([] if second == "own" else ["TM204"])
