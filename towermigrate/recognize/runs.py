@@ -20,7 +20,6 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.syntax import (
     argument,
-    assigned,
     calls,
     changes,
     code,
@@ -53,23 +52,6 @@ class RunReader(ScopeReader):
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
             )
         return runs
-
-    def _object(self, name: str) -> str:
-        """The first name of an optimizer that `b = a` gave another name."""
-        scope = self.candidate.function or self.file.module
-        aliases = {
-            found[0][0]: found[1].value
-            for node in walk(scope)
-            if isinstance(node, cst.SimpleStatementLine)
-            and (found := assigned(node)) is not None
-            and len(found[0]) == 1
-            and isinstance(found[1], cst.Name)
-        }
-        seen = {name}
-        while name in aliases and aliases[name] not in seen:
-            name = aliases[name]
-            seen.add(name)
-        return name
 
     def _restored(self, item: Item, initialise: cst.Call) -> bool:
         """Whether a checkpoint was restored before an initialiser runs, which undid it."""
@@ -197,13 +179,16 @@ class RunReader(ScopeReader):
         for run in runs:
             picked = backward_slice(after, set(run.fetches))
             run.trains = [i for i, s in enumerate(stages) if s.apply_item in picked]
-            optimizers = [self._object(code(stages[i].compute.optimizer)) for i in run.trains]
-            if len(set(optimizers)) < len(optimizers):
+            places = [
+                next(k for k, item in enumerate(after) if item is stages[i].average_item)
+                for i in run.trains
+            ]
+            if places != sorted(places):
                 raise refuse(
                     "TM204",
                     self.file,
                     run.call,
-                    "one run makes two updates of one optimizer, in an order that the original does not fix",
+                    "one run makes several updates whose averages stand in another order than the updates",
                 )
         if not any(run.trains for run in runs):
             raise refuse("TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update")
