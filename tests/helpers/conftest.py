@@ -1,4 +1,4 @@
-"""Four virtual CPUs for every helper test; a process can only choose that once."""
+"""Eight virtual CPUs for every helper test; a process can only choose that once."""
 
 import os
 
@@ -10,11 +10,11 @@ import tensorflow as tf
 import towermigrate.helpers as tm
 from towermigrate.helpers import strategy as strategy_module
 
-CPUS = 4
+CPUS = 8
 
 
 @pytest.fixture(scope="session", autouse=True)
-def four_cpus() -> None:
+def eight_cpus() -> None:
     """Split the CPU before anything runs."""
     cpu = tf.config.list_physical_devices("CPU")[0]
     if len(tf.config.get_logical_device_configuration(cpu) or []) >= CPUS:

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tf_keras
 
 import towermigrate.helpers as tm
 from towermigrate.helpers import _hooks
@@ -87,6 +89,10 @@ def test_unknown_policies_are_named() -> None:
         tm.average_gradients([], none="drop")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="sparse is 'no'"):
         tm.average_gradients([], sparse="no")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="reduce is 'max'; expected 'mean' or 'sum'"):
+        tm.average_gradients([], reduce="max")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="reduce is 'max'; expected 'mean' or 'sum'"):
+        tm.average_gradients([], reduce="max")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no tower's gradients"):
         tm.average_gradients([])
     with pytest.raises(ValueError, match="outside of a replica|no gradient for any|No tower has"):
@@ -227,3 +233,179 @@ def test_hooks_hear_of_unscaled_gradients_and_applications(
         ("gradients", 0, True, 1), ("gradients", 1, True, 1), ("applied", True),
     }  # fmt: skip
     assert heard[0] == "created"
+
+
+def check_optimizer_updates_once(strategy: Any, opt: Any, a: Any, table: Any) -> None:
+    """One step of SGD on averages: a falls by (1 + 2) / 2, row 1 of the table by 2."""
+
+    def tower(index: int) -> Any:
+        with tf.GradientTape() as tape:
+            loss = a * float(index + 1) + tf.reduce_sum(tf.gather(table, [1, 1]))
+        pairs = zip(tape.gradient(loss, [a, table]), [a, table], strict=True)
+        tm.apply_averaged(opt, tm.average_gradients(list(pairs)))
+        return tf.constant(0)
+
+    in_towers(strategy, tower)
+    for copy in range(2):
+        assert a.values[copy].numpy() == -1.5
+        np.testing.assert_array_equal(table.values[copy].numpy(), [[0.0], [-2.0], [0.0]])
+    assert opt.iterations.numpy() == 1
+
+
+@pytest.mark.parametrize(
+    "make_optimizer",
+    [
+        pytest.param(lambda: keras.optimizers.SGD(1.0), id="Keras 3"),
+        pytest.param(lambda: tf_keras.optimizers.SGD(1.0), id="tf_keras"),
+        pytest.param(lambda: tf_keras.optimizers.legacy.SGD(1.0), id="tf_keras legacy"),
+    ],
+)
+def test_keras_optimizers_apply_averages_in_a_replica(two_towers: Any, make_optimizer: Any) -> None:
+    a, table = make(two_towers, 0.0, np.zeros([3, 1], np.float32))
+    with two_towers.scope():
+        opt = make_optimizer()
+        if hasattr(opt, "build"):
+            opt.build([a, table])
+    check_optimizer_updates_once(two_towers, opt, a, table)
+    with two_towers.scope(), pytest.raises(ValueError, match="SGD .* in the function that"):
+        tm.apply_averaged(opt, [(tf.constant(1.0), a)])
+    with pytest.raises(ValueError, match="counts its own `iterations`: leave global_step out"):
+        tm.apply_averaged(opt, [(tf.constant(1.0), a)], tf.Variable(0))
+
+
+@pytest.mark.parametrize("none", ["zeros", "skip", "present"])
+@pytest.mark.parametrize("how", ["shares", "averages", "classic"])
+def test_sums_are_not_divided(two_towers: Any, none: Any, how: str) -> None:
+    # d(loss)/da is 2 on both towers, d(loss)/db 6 on the first and None on the other.
+    a, b = variables = make(two_towers, 1.0, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        loss = losses(a, b, index)
+        if how == "shares":
+            pairs = tm.tower_gradients(opt, loss, variables, none, reduce="sum")
+        else:
+            grads = opt.compute_gradients(loss, variables)
+            pairs = tm.average_gradients(grads, none, reduce="sum")
+        return [grad for grad, _ in pairs]
+
+    if how == "classic":
+        first, second = [(tf.constant(2.0), a), (tf.constant(6.0), b)], [(tf.constant(2.0), a)]
+        towers = [first, [*second, (None, b)]]
+        sums = [grad for grad, _ in tm.average_gradients(towers, none, reduce="sum")]
+    else:
+        reduce = tm.sum_over_towers if how == "shares" else tm.first_tower
+        sums = reduce(in_towers(two_towers, tower))
+    assert [float(value) for value in sums] == [4.0, 6.0]
+
+
+@pytest.mark.parametrize("reduce", ["mean", "sum"])
+@pytest.mark.parametrize("how", ["in replicas", "classic"])
+@pytest.mark.parametrize("towers", [1, 2, 4])
+def test_sparse_averages_have_each_row_once(towers: int, how: str, reduce: Any) -> None:
+    rng = np.random.default_rng(towers)
+    rows = rng.integers(0, 4, [towers, 6])  # six entries in four rows: always duplicates
+    entries = rng.normal(size=[towers, 6, 2]).astype(np.float32)
+    expected = np.zeros([5, 2])
+    np.add.at(expected, rows.ravel(), entries.reshape(-1, 2).astype(np.float64))
+    expected /= towers if reduce == "mean" else 1
+    strategy = tm.tower_strategy(towers)
+    (table,) = make(strategy, np.zeros([5, 2], np.float32))
+
+    def gradient(tower: int) -> Any:
+        return tf.IndexedSlices(tf.constant(entries[tower]), tf.constant(rows[tower]), [5, 2])
+
+    if how == "classic":
+        lists = [[(gradient(tower), table)] for tower in range(towers)]
+        [(average, _)] = tm.average_gradients(lists, reduce=reduce)
+    else:
+
+        def tower(index: int) -> Any:
+            [(grad, _)] = tm.average_gradients([(gradient(index), table)], reduce=reduce)
+            assert isinstance(grad, tf.IndexedSlices)
+            return grad.values, grad.indices
+
+        values, indices = tm.last_tower(in_towers(strategy, tower))
+        average = tf.IndexedSlices(values, indices, [5, 2])
+    assert sorted(average.indices.numpy()) == sorted(set(rows.ravel()))
+    # float32 sums of up to 24 numbers of order 1 against float64.
+    np.testing.assert_allclose(tf.convert_to_tensor(average), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_towers_with_lists_of_different_lengths_are_told(two_towers: Any) -> None:
+    a, b = make(two_towers, 1.0, 1.0)
+
+    def tower(index: int) -> Any:
+        pairs = [(tf.constant(1.0), a), (tf.constant(1.0), b)]
+        return tm.average_gradients(pairs[: 2 - index])[0][0]
+
+    with pytest.raises(ValueError, match=r"gradients of \[2, 1\] variables.*with None where"):
+        in_towers(two_towers, tower)
+
+
+FILTERS = [
+    pytest.param("skip", None, {"a": 1.0, "c": 3.0}, id="skip leaves None out"),
+    pytest.param("zeros", None, {"a": 1.0, "b": 0.0, "c": 3.0}, id="zeros keeps None as zeros"),
+    pytest.param("skip", "cb", {"c": 3.0}, id="skip within a var_list"),
+    pytest.param("zeros", "cb", {"b": 0.0, "c": 3.0}, id="the order of the gradients is kept"),
+    pytest.param("skip", "ad", {"a": 1.0}, id="a var_list may name what has no gradient at all"),
+]
+
+
+@pytest.mark.parametrize(("none", "kept", "expected"), FILTERS)
+def test_filter(none: Any, kept: str | None, expected: dict[str, float]) -> None:
+    named = {name: tf.Variable(0.0, name=name) for name in "abcd"}
+    pairs = [(tf.constant(1.0), named["a"]), (None, named["b"]), (tf.constant(3.0), named["c"])]
+    var_list = None if kept is None else [named[name] for name in kept]
+    found = tm.filter_gradients(pairs, none, var_list)
+    assert [(float(grad), v.name) for grad, v in found] == [
+        (value, f"{name}:0") for name, value in expected.items()
+    ]
+
+
+def test_filter_tells_variables_of_one_name_apart() -> None:
+    first, second = tf.Variable(0.0, name="w"), tf.Variable(0.0, name="w")
+    pairs = [(tf.constant(1.0), first), (tf.constant(2.0), second)]
+    [(grad, variable)] = tm.filter_gradients(pairs, var_list=[second])
+    assert (float(grad), variable is second) == (2.0, True)
+
+
+def test_filter_takes_a_mirrored_variable_and_its_copies_as_one(two_towers: Any) -> None:
+    a, b = make(two_towers, 0.0, 0.0)
+    pairs = [(tf.constant(1.0), a.values[1]), (tf.constant(2.0), b)]
+    assert [v is a.values[1] for _, v in tm.filter_gradients(pairs, var_list=[a])] == [True]
+    assert [v is b for _, v in tm.filter_gradients(pairs, var_list=[b.values[0]])] == [True]
+
+
+def test_filter_refuses_what_would_train_nothing() -> None:
+    a, b = tf.Variable(0.0, name="a"), tf.Variable(0.0, name="b")
+    for none in ("skip", "zeros"):
+        with pytest.raises(ValueError, match="for any of the variables: a:0, b:0"):
+            tm.filter_gradients([(None, a), (None, b)], none)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"None of var_list \(b:0\) is among .*: a:0"):
+        tm.filter_gradients([(tf.constant(1.0), a)], var_list=[b])
+    with pytest.raises(ValueError, match="a list of towers' lists"):
+        tm.filter_gradients([[(None, a), (None, b)]] * 2)  # type: ignore[list-item]
+    with pytest.raises(ValueError, match="none is 'present'; expected 'skip' or 'zeros'"):
+        tm.filter_gradients([], none="present")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("none", ["skip", "zeros"])
+def test_filter_keeps_on_every_tower_what_one_tower_reaches(two_towers: Any, none: Any) -> None:
+    a, b, c, table = variables = make(two_towers, 1.0, 1.0, 1.0, np.ones([3, 1], np.float32))
+    with two_towers.scope():
+        opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        loss = losses(a, b, index)
+        if index:
+            loss += tf.reduce_sum(tf.gather(table, [2]))
+        pairs = tm.filter_gradients(opt.compute_gradients(loss, variables), none)
+        assert [v is not c for _, v in pairs].count(False) == (1 if none == "zeros" else 0)
+        assert isinstance(pairs[-1][0], tf.IndexedSlices)
+        opt.apply_gradients(pairs)  # it sums; a None on one tower would be an AssertionError
+        return tf.constant(0)
+
+    in_towers(two_towers, tower)
+    assert [v.numpy() for v in (a, b, c)] == [-3.0, -5.0, 1.0]
+    np.testing.assert_array_equal(table.numpy(), [[1.0], [1.0], [0.0]])

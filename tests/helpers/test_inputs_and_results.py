@@ -1,6 +1,5 @@
-"""Batches into towers, values out of them."""
+"""Fed arrays into towers, values out of them."""
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -9,28 +8,58 @@ import tensorflow as tf
 
 import towermigrate.helpers as tm
 
-v1 = tf.compat.v1
-
 
 def parts(value: Any) -> Any:
     return [part.numpy().tolist() for part in value.values]
 
 
 @pytest.mark.parametrize(
-    ("rows", "batch_size", "expected"),
+    ("rows", "kwargs", "expected"),
     [
-        pytest.param(4, None, [[0, 1], [2, 3]], id="equal parts"),
-        pytest.param(5, 2, [[0, 1], [2, 3]], id="slices: what is over is not used"),
-        pytest.param(3, 2, [[0, 1], [2]], id="slices: the last one short"),
-        pytest.param(1, 2, [[0], []], id="slices: the last one empty"),
+        pytest.param(4, {}, [[0, 1], [2, 3]], id="equal parts"),
+        pytest.param(5, {"batch_size": 2}, [[0, 1], [2, 3]], id="slices: what is over is not used"),
+        pytest.param(3, {"batch_size": 2}, [[0, 1], [2]], id="slices: the last one short"),
+        pytest.param(1, {"batch_size": 2}, [[0], []], id="slices: the last one empty"),
+        pytest.param(5, {"uneven": "drop"}, [[0, 1], [2, 3]], id="drop: the last row is not used"),
+        pytest.param(5, {"uneven": "spread"}, [[0, 1, 2], [3, 4]], id="spread: the first has more"),
+        pytest.param(1, {"uneven": "spread"}, [[0], []], id="spread: one tower gets nothing"),
+        pytest.param(0, {"uneven": "spread"}, [[], []], id="spread: nothing for anyone"),
+        pytest.param(5, {"uneven": "pad"}, [[0, 1, 2], [3, 4, 0]], id="pad: equal parts"),
+        pytest.param(4, {"uneven": "pad"}, [[0, 1], [2, 3]], id="pad: nothing to fill"),
+        pytest.param(
+            3, {"batch_size": 4, "uneven": "pad"}, [[0, 1, 2, 0], [0] * 4], id="pad: slices filled"
+        ),
+        pytest.param(
+            5, {"batch_size": 2, "uneven": "pad"}, [[0, 1], [2, 3]], id="pad: full slices"
+        ),
     ],
 )
-def test_shard_batch(two_towers: Any, rows: int, batch_size: Any, expected: Any) -> None:
+def test_shard_batch(two_towers: Any, rows: int, kwargs: Any, expected: Any) -> None:
     value, nest = tm.shard_batch(
-        np.arange(rows), {"a": tf.range(rows)}, batch_size=batch_size, strategy=two_towers
+        np.arange(rows), {"a": tf.range(rows)}, strategy=two_towers, **kwargs
     )
     assert parts(value) == expected
     assert parts(nest["a"]) == expected
+
+
+def test_spread_is_array_split() -> None:
+    for towers in (2, 3, 8):
+        strategy = tm.tower_strategy(towers)
+        for rows in range(2 * towers + 1):
+            x = np.arange(rows * 3.0).reshape(rows, 3)
+            (value,) = tm.shard_batch(x, strategy=strategy, uneven="spread")
+            for found, expected in zip(value.values, np.array_split(x, towers), strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_padding_keeps_types_and_other_axes(two_towers: Any) -> None:
+    text, x, flags = tm.shard_batch(
+        np.array(["a", "b", "c"], object), np.ones([3, 2]), [True] * 3, uneven="pad"
+    )
+    assert parts(text) == [[b"a", b"b"], [b"c", b""]]
+    assert parts(x) == [[[1.0, 1.0], [1.0, 1.0]], [[1.0, 1.0], [0.0, 0.0]]]
+    assert x.values[1].dtype == tf.float64
+    assert parts(flags) == [[True, True], [True, False]]
 
 
 @pytest.mark.parametrize(
@@ -38,6 +67,27 @@ def test_shard_batch(two_towers: Any, rows: int, batch_size: Any, expected: Any)
     [
         pytest.param(lambda: tm.shard_batch(np.ones([3, 2])), "2 equal parts: 3 rows", id="uneven"),
         pytest.param(lambda: tm.shard_batch(1.0), "a scalar has no rows", id="a scalar"),
+        pytest.param(
+            lambda: tm.shard_batch(1.0, uneven="pad"), "a scalar has no rows", id="a scalar, padded"
+        ),
+        pytest.param(
+            lambda: tm.shard_batch([1.0], uneven="drop"), "would drop them all", id="all dropped"
+        ),
+        pytest.param(
+            lambda: tm.shard_batch([1.0], uneven="cut"),
+            "'cut' is not one of error, drop, spread, pad",
+            id="no such policy",
+        ),
+        pytest.param(
+            lambda: tm.shard_batch([1.0], uneven="spread", batch_size=1),
+            "and so does batch_size=1: name one of them",
+            id="two sizes",
+        ),
+        pytest.param(
+            lambda: tm.shard_batch(*tm.shard_batch([1.0, 2.0])),
+            "per-tower already",
+            id="split twice",
+        ),
         pytest.param(
             lambda: tm.shard_batch(np.ones([2, 3]), specs=[tf.TensorSpec([None, 4])]),
             r"Cannot feed a value of shape \(2, 3\) for an input of shape \(None, 4\)",
@@ -76,70 +126,6 @@ def test_an_unfed_input_fails_only_where_it_is_read(two_towers: Any) -> None:
     assert step(False).numpy() == 1.0
     with pytest.raises(tf.errors.InvalidArgumentError, match="unfed"):
         step(True)
-
-
-def queue_pipeline() -> Any:
-    counter = v1.get_variable("counter", [], tf.int32, initializer=v1.constant_initializer(10))
-    index = v1.train.range_input_producer(5, num_epochs=1, shuffle=False).dequeue()
-    return v1.train.batch([index + counter, tf.constant("text")], 1)
-
-
-def test_legacy_input_runs_queues_and_ends_its_threads(two_towers: Any) -> None:
-    before = threading.active_count()
-    batches = tm.per_tower_batches(tm.legacy_input(queue_pipeline))
-    assert batches.element_spec == (tf.TensorSpec([1], tf.int32), tf.TensorSpec([1], tf.string))
-    # Five elements serve two towers twice; the fifth is dropped, as the TF1 run that met the end
-    # was.
-    assert [parts(numbers) for numbers, _ in batches] == [[[10], [11]], [[12], [13]]]
-    assert next(batches, None) is None
-    assert threading.active_count() == before
-
-
-def test_same_batches_share_one_element(two_towers: Any) -> None:
-    batches = tm.same_batches(tm.legacy_input(queue_pipeline))
-    assert parts(next(batches)[0]) == [[10], [10]]
-    assert parts(next(batches)[0]) == [[11], [11]]
-    batches.close()
-    assert next(batches, None) is None
-
-
-def test_a_readers_error_comes_over() -> None:
-    def broken() -> Any:
-        def read(n: Any) -> Any:
-            if n > 1:
-                raise OSError("the disk is gone")
-            return np.int64(n)
-
-        index = v1.train.range_input_producer(9, shuffle=False).dequeue()
-        value = v1.py_func(read, [index], tf.int64)
-        value.set_shape([])
-        return v1.train.batch([value], 1)
-
-    with (
-        tm.legacy_input(broken) as elements,
-        pytest.raises(tf.errors.OpError, match="the disk is gone"),
-    ):
-        for _ in range(4):
-            next(elements)
-
-
-def test_an_input_function_must_return_its_tensors() -> None:
-    with pytest.raises(ValueError, match="'forgot' returned None"):
-
-        def forgot() -> None:
-            pass
-
-        tm.legacy_input(forgot)
-
-
-def test_batches_of_a_dataset_and_of_a_generator(two_towers: Any) -> None:
-    dataset = tf.data.Dataset.from_tensor_slices((np.arange(4.0), np.arange(4))).batch(1)
-    batches = tm.per_tower_batches(dataset)
-    assert [spec.dtype for spec in batches.element_spec] == [tf.float64, tf.int64]
-    assert [parts(x) for x, _ in batches] == [[[0.0], [1.0]], [[2.0], [3.0]]]
-    plain = tm.per_tower_batches(np.full([n, 2], n, "f") for n in (1, 2))
-    assert plain.element_spec == (tf.TensorSpec([None, 2], tf.float32),)
-    assert parts(next(plain)[0]) == [[[1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
 
 
 RESULTS = [
@@ -187,3 +173,28 @@ def test_as_numpy_of_sparse_and_per_tower_values(two_towers: Any) -> None:
     sparse = tm.as_numpy(tf.sparse.from_dense([0, 5]))
     assert sparse.values.tolist() == [5]
     assert tm.as_numpy(tm.shard_batch([1, 2])[0])[1].tolist() == [2]
+
+
+PER_EXAMPLE = np.array([1.0, 2.0, 4.0, 8.0, 16.0], np.float32)  # exact sums, mean 6.2
+
+
+@pytest.mark.parametrize("towers", [2, 4, 8])
+def test_an_uneven_batch_has_the_loss_of_the_whole(towers: int) -> None:
+    """What `uneven=` says of the losses; the tower average is wrong for both."""
+    strategy = tm.tower_strategy(towers)
+    (spread,) = tm.shard_batch(PER_EXAMPLE, uneven="spread")
+    padded, weights = tm.shard_batch(PER_EXAMPLE, np.ones(5, "f"), uneven="pad")
+
+    @tf.function(autograph=False)
+    def losses() -> Any:
+        return (
+            tm.sum_over_towers(strategy.run(tm.global_batch_loss, args=(spread,))),
+            tm.sum_over_towers(strategy.run(tm.token_normalized_loss, args=(padded, weights))),
+            tm.mean_over_towers(strategy.run(tf.reduce_mean, args=(spread,))),
+            tm.mean_over_towers(strategy.run(tf.reduce_mean, args=(padded,))),
+        )
+
+    of_spread, of_padded, average_spread, average_padded = tm.as_numpy(losses())
+    # float32: the division by five, and shares of it, round once each.
+    np.testing.assert_allclose([of_spread, of_padded], 6.2, rtol=3e-7)
+    assert not np.isclose(average_spread, 6.2) and not np.isclose(average_padded, 6.2)

@@ -65,6 +65,9 @@ def test_creation_order_and_names_are_those_of_tf1(two_towers: Any) -> None:
         pytest.param(
             "tower_1/", "ask for all of them, without a scope", id="a tower's prefix alone"
         ),
+        pytest.param("GPU3", "ask for all of them, without a scope", id="a tower's name"),
+        pytest.param("worker_0/a", "ask for 'a'", id="another prefix of a scope that is there"),
+        pytest.param("conv_1/b", "names are those of variable scopes", id="a numbered scope"),
         pytest.param("nothing", "names are those of variable scopes", id="an unknown scope"),
     ],
 )
@@ -247,6 +250,20 @@ def test_moving_averages_take_the_updates_of(
     assert saved["bn/moving_mean"].numpy().item() == moving_mean.numpy().item()
 
 
+@pytest.mark.parametrize("normalise", [layers_batch_norm, slim_batch_norm])
+def test_a_run_that_only_looks_changes_nothing_without_a_strategy_either(normalise: Any) -> None:
+    variables = tm.TowerVariables()
+    tower = variables.tower(lambda x: normalise(x, training=True))
+    step = tf.function(tower, autograph=False)
+    with variables.looking():
+        look = tf.function(tower, autograph=False)
+        look(np.ones([2, 4, 4, 1], "f"))
+    [moving_mean] = variables.all(".*moving_mean")
+    assert moving_mean.numpy().item() == 0.0
+    step(np.ones([2, 4, 4, 1], "f"))
+    assert moving_mean.numpy().item() == 0.5
+
+
 def test_inference_in_towers_reads_the_last_towers_average(two_towers: Any) -> None:
     def tower(x: Any, training: bool) -> Any:
         return v1.layers.batch_normalization(
@@ -279,6 +296,22 @@ def test_a_tower_is_graph_code_of_one_replica(two_towers: Any) -> None:
         tm.TowerVariables(batch_norm="both")
 
 
+def test_a_name_stands_for_one_variable_where_a_program_is_built_twice(two_towers: Any) -> None:
+    first, second = (
+        Program(two_towers, lambda: v1.get_variable("w", [], regularizer=tf.nn.l2_loss))
+        for _ in range(2)
+    )
+    first.run()
+    second.run()
+    for program in (first, second):
+        own = program.variables._owned.by_name["w"].variable
+        assert program.variables.all() == [own]
+        assert program.variables.trainable() == [own]
+        assert len(program.variables.regularization_losses()) == 1
+    with two_towers.scope():
+        assert tm.trainable_variables() == second.variables.all()
+
+
 def test_variables_of_all_towers_of_a_program_count(two_towers: Any) -> None:
     first = Program(two_towers, lambda: ones("first"))
     second = Program(two_towers, lambda: ones("second"))
@@ -287,3 +320,105 @@ def test_variables_of_all_towers_of_a_program_count(two_towers: Any) -> None:
         program.run()
     assert [v.name for v in second.variables.trainable()] == ["first:0", "second:0"]
     assert [v.name for v in other.variables.trainable()] == ["other:0"]
+
+
+def test_trainable_variables_are_those_of_the_current_strategy(two_towers: Any) -> None:
+    def tower() -> Any:
+        with v1.variable_scope("generator"):
+            ones("w")
+        with v1.variable_scope("discriminator"):
+            ones("fixed", trainable=False)
+            return ones("w")
+
+    seen: list[Any] = []
+
+    def step() -> Any:
+        loss = program.tower()
+        seen.append([v.name for v in tm.trainable_variables("dis")])
+        return loss
+
+    program = Program(two_towers, tower)
+    other = Program(tm.tower_strategy(1), lambda: ones("other"))
+    other.run()
+    tf.function(lambda: two_towers.run(step), autograph=False)()
+    assert seen[0] == seen[1] == ["discriminator/w:0"]
+    with two_towers.scope():
+        assert [v.name for v in tm.trainable_variables()] == ["generator/w:0", "discriminator/w:0"]
+        with pytest.raises(ValueError, match="Towers share variables.*ask for 'discriminator'"):
+            tm.trainable_variables("Tower_0/discriminator")
+    # Out of every scope it is the strategy made last.
+    assert [v.name for v in tm.trainable_variables()] == ["other:0"]
+
+
+def test_trainable_variables_made_under_no_strategy() -> None:
+    variables = tm.TowerVariables()
+    tower = variables.tower(lambda: ones("alone"))
+    tf.function(tower, autograph=False)()
+    with tm.tower_strategy(1).scope(), pytest.raises(ValueError, match="No tower has made a"):
+        tm.trainable_variables("alone")
+    # A strategy that has no towers does not hide them.
+    assert tm.trainable_variables("alone") == variables.all()
+
+
+def test_trainable_variables_of_a_plain_graph_are_its_collection() -> None:
+    with tf.Graph().as_default():
+        with pytest.raises(ValueError, match="This graph has no trainable variable yet"):
+            tm.trainable_variables()
+        for i in range(2):
+            with (
+                v1.name_scope(f"Tower_{i}"),
+                v1.variable_scope(v1.get_variable_scope(), reuse=i > 0),
+            ):
+                for scope in ("generator", "discriminator"):
+                    v1.layers.dense(tf.ones([1, 2]), 1, use_bias=False, name=scope)
+        names = ["generator/kernel:0", "discriminator/kernel:0"]
+        assert [v.name for v in tm.trainable_variables()] == names
+        assert [v.name for v in tm.trainable_variables("disc")] == names[1:]
+        with pytest.raises(ValueError, match="Towers share variables.*ask for 'discriminator'"):
+            tm.trainable_variables("Tower_0/discriminator")
+
+
+@pytest.mark.parametrize("towers", [0, 1, 2, 4], ids="{} towers".format)
+def test_regularisation_losses_count_each_variable_once(towers: int) -> None:
+    slim = pytest.importorskip("tf_slim")
+    l2 = tf.keras.regularizers.l2(0.5)
+
+    def tower(x: Any) -> Any:
+        for reuse in (False, True):
+            with v1.variable_scope("a", reuse=reuse):
+                slim.fully_connected(x, 2, weights_regularizer=tf.nn.l2_loss, scope="slim")
+            with v1.variable_scope("b", reuse=v1.AUTO_REUSE, regularizer=l2):
+                v1.layers.dense(x, 2, name="dense", kernel_regularizer=l2)
+                own = v1.get_variable("own", [2])
+        counts.append(len(v1.losses.get_regularization_losses()))
+        return tf.reduce_sum(own)
+
+    counts: list[int] = []
+    strategy = tm.tower_strategy(towers) if towers else tf.distribute.get_strategy()
+    with strategy.scope():
+        variables = tm.TowerVariables()
+    decorated = variables.tower(tower)
+
+    def step(x: Any) -> Any:
+        # Two stages in one step call the tower twice; the losses stay those of the variables.
+        decorated(x)
+        with tf.GradientTape() as tape:
+            total = tf.add_n(variables.regularization_losses())
+        return total + decorated(x) * 0.0, tape.gradient(total, variables.trainable("b/own"))
+
+    run = tf.function(lambda x: strategy.run(step, (x,)), autograph=False)
+    x = tf.ones([3, 2])
+    results = strategy.experimental_local_results(run(x))
+    expected = 0.0
+    for name, value in ((v.name, v.numpy()) for v in variables.all()):
+        if "weights" in name or name.startswith("b/"):
+            times = 2 if name == "b/dense/kernel:0" else 1
+            expected += times * 0.5 * float((value**2).sum())
+    [own] = variables.all("b/own")
+    for total, [gradient] in results:
+        np.testing.assert_allclose(total, expected, rtol=1e-6)  # a sum of few float32
+        np.testing.assert_allclose(gradient, own.numpy(), rtol=1e-6)
+    # TF1 has five too: the kernel's scope and its layer each have a regulariser.
+    assert set(counts) == {5}
+    assert len(variables.regularization_losses()) == 5
+    assert len(variables.regularization_losses("b/dense/bias")) == 1

@@ -9,30 +9,45 @@ from towermigrate.helpers import keras_setup
 keras_setup.use_legacy_keras()
 
 from towermigrate.helpers import mnist_input  # noqa: E402
-from towermigrate.helpers.checkpoints import TF1Saver, create_variables, tf1_saver  # noqa: E402
-from towermigrate.helpers.gradients import (  # noqa: E402
-    apply_averaged,
-    average_gradients,
-    tower_gradients,
-)
-from towermigrate.helpers.inputs import (  # noqa: E402
-    LegacyInput,
+from towermigrate.helpers.averages import apply_averaged, average_gradients  # noqa: E402
+from towermigrate.helpers.batches import (  # noqa: E402
     TowerBatches,
-    legacy_input,
     per_tower_batches,
-    same_batch,
     same_batches,
-    shard_batch,
-    unfed,
+)
+from towermigrate.helpers.checkpoints import TF1Saver, create_variables, tf1_saver  # noqa: E402
+from towermigrate.helpers.clipping import (  # noqa: E402
+    clip_by_global_norm,
+    clip_by_norm,
+    clip_by_value,
+)
+from towermigrate.helpers.gan import clip_weights, gradient_penalty  # noqa: E402
+from towermigrate.helpers.gradients import filter_gradients, tower_gradients  # noqa: E402
+from towermigrate.helpers.inputs import same_batch, shard_batch, unfed  # noqa: E402
+from towermigrate.helpers.legacy import LegacyInput, legacy_input  # noqa: E402
+from towermigrate.helpers.losses import (  # noqa: E402
+    global_batch_loss,
+    per_example_loss,
+    regularization_loss,
+    token_normalized_loss,
+)
+from towermigrate.helpers.metrics import (  # noqa: E402
+    LossMetric,
+    TokenAccuracy,
+    loss_metric,
+    token_accuracy,
 )
 from towermigrate.helpers.results import (  # noqa: E402
     as_numpy,
     concat_towers,
+    each_tower,
     first_tower,
     last_tower,
     mean_over_towers,
     sum_over_towers,
 )
+from towermigrate.helpers.scoped import trainable_variables  # noqa: E402
+from towermigrate.helpers.stages import Stage, Stages  # noqa: E402
 from towermigrate.helpers.strategy import tower_index, tower_strategy  # noqa: E402
 from towermigrate.helpers.summaries import (  # noqa: E402
     SummaryWriter,
@@ -40,35 +55,55 @@ from towermigrate.helpers.summaries import (  # noqa: E402
     summary_writer,
     value,
 )
+from towermigrate.helpers.tf1_checkpoints import TF1RestoreReport  # noqa: E402
 from towermigrate.helpers.variables import TowerVariables  # noqa: E402
 
 __all__ = [
     "LegacyInput",
+    "LossMetric",
+    "Stage",
+    "Stages",
     "SummaryWriter",
+    "TF1RestoreReport",
     "TF1Saver",
+    "TokenAccuracy",
     "TowerBatches",
     "TowerVariables",
     "apply_averaged",
     "as_numpy",
     "average_gradients",
+    "clip_by_global_norm",
+    "clip_by_norm",
+    "clip_by_value",
+    "clip_weights",
     "concat_towers",
     "create_variables",
+    "each_tower",
+    "filter_gradients",
     "first_tower",
+    "global_batch_loss",
+    "gradient_penalty",
     "last_tower",
     "legacy_input",
+    "loss_metric",
     "mean_over_towers",
     "mnist_input",
     "op_name",
+    "per_example_loss",
     "per_tower_batches",
+    "regularization_loss",
     "same_batch",
     "same_batches",
     "shard_batch",
     "sum_over_towers",
     "summary_writer",
     "tf1_saver",
+    "token_accuracy",
+    "token_normalized_loss",
     "tower_gradients",
     "tower_index",
     "tower_strategy",
+    "trainable_variables",
     "unfed",
     "value",
 ]

@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib, values, values_util
-from tensorflow.python.ops import control_flow_util
+from tensorflow.python.ops import control_flow_util, resource_variable_ops
 from tensorflow.python.training import moving_averages
 
 POLICIES = ("last", "first", "mean")
@@ -21,17 +21,25 @@ POLICIES = ("last", "first", "mean")
 _state = threading.local()
 
 
-class MeanStatistic(values.SyncOnReadVariable):  # type: ignore[misc]
-    """A moving average read as the mean of the towers' own, TensorFlow's meaning."""
+class _StillWhileLooking:
+    """A moving average that a tower which only looks leaves as it is; mixed into a variable."""
 
     def assign(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return value if _looking() else super().assign(value, *args, **kwargs)
+        return value if _looking() else super().assign(value, *args, **kwargs)  # type: ignore[misc]
 
     def assign_sub(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.value() if _looking() else super().assign_sub(value, *args, **kwargs)
+        if _looking():
+            return self.value()  # type: ignore[attr-defined]
+        return super().assign_sub(value, *args, **kwargs)  # type: ignore[misc]
 
     def assign_add(self, value: Any, *args: Any, **kwargs: Any) -> Any:
-        return self.value() if _looking() else super().assign_add(value, *args, **kwargs)
+        if _looking():
+            return self.value()  # type: ignore[attr-defined]
+        return super().assign_add(value, *args, **kwargs)  # type: ignore[misc]
+
+
+class MeanStatistic(_StillWhileLooking, values.SyncOnReadVariable):  # type: ignore[misc]
+    """A moving average read as the mean of the towers' own, TensorFlow's meaning."""
 
 
 class TowerStatistic(MeanStatistic):
@@ -61,10 +69,23 @@ class TowerStatistic(MeanStatistic):
         return self._get().value()
 
 
+_plain_statistics: dict[Any, type] = {}
+
+
+def _plain_statistic(kind: Any) -> type:
+    if kind not in _plain_statistics:
+        _plain_statistics[kind] = type(f"Tower{kind.__name__}", (_StillWhileLooking, kind), {})
+    return _plain_statistics[kind]
+
+
 def as_statistic(variable: Any, policy: str) -> Any:
     """`variable`, a variable synchronised on reading, with the towers' meaning of `policy`."""
     if not isinstance(variable, values.SyncOnReadVariable):
-        return variable  # one plain variable: the default strategy, or a TPU's own kinds
+        if isinstance(variable, resource_variable_ops.BaseResourceVariable):
+            # No strategy, so one variable and no policy. It stays the same object: a second one
+            # would delete its resource.
+            variable.__class__ = _plain_statistic(type(variable))
+        return variable  # as it is where it is one of a TPU's own kinds
     made = (MeanStatistic if policy == "mean" else TowerStatistic)(
         variable.distribute_strategy, variable.values, variable.aggregation
     )
@@ -101,11 +122,13 @@ def _assign_moving_average(
     TensorFlow's takes the mean of the replicas' values; outside of towers nothing changes.
     """
     current = getattr(_state, "current", None)
-    if current is None or not isinstance(variable, values.DistributedVariable):
+    if current is None:
         return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
     policy, looking = current
     if looking:
         return tf.identity(variable)
+    if not isinstance(variable, values.DistributedVariable):
+        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
     context = distribute_lib.get_replica_context()
     if context is None or policy == "mean":
         return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)

@@ -24,11 +24,14 @@ _created = itertools.count()
 
 @dataclass(frozen=True)
 class Owned:
-    """A variable, when it was made (counted over every store), and its regulariser."""
+    """A variable, when it was made (counted over every store), and its regularisers.
+
+    There are two where both a variable scope and a layer have one: TF1 adds up their losses.
+    """
 
     variable: Any
     order: int
-    regularizer: Callable[[Any], Any] | None
+    regularizers: tuple[Callable[[Any], Any], ...]
 
 
 class OwnedVariables:
@@ -37,6 +40,8 @@ class OwnedVariables:
     def __init__(self, batch_norm: str) -> None:
         self.batch_norm = batch_norm
         self.by_name: dict[str, Owned] = {}
+        # Those whose layer's own regulariser is among them: layers hand it in on every request.
+        self.layer_regularized: set[str] = set()
         # Of the first tower in each trace: what the later ones would find there in TF1.
         self.first_tower: weakref.WeakKeyDictionary[Any, FirstTower] = weakref.WeakKeyDictionary()
 
@@ -52,9 +57,10 @@ class FirstTower:
 class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
     """TF1's variable store, for one call of one tower."""
 
-    def __init__(self, owned: OwnedVariables, graph: Any, index: int | None) -> None:
+    def __init__(self, owned: OwnedVariables, owner: Any, graph: Any, index: int | None) -> None:
         super().__init__()
         self._owned = owned
+        self._owner = owner
         self._graph = graph
         self._index = index or 0
         self._losses_before = 0
@@ -121,8 +127,11 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
                 )
             if synchronization == tf.VariableSynchronization.ON_READ:
                 variable = as_statistic(variable, self._owned.batch_norm)
-            owned = Owned(variable, next(_created), regularizer)
+            owned = Owned(variable, next(_created), (regularizer,) if regularizer else ())
             self._owned.by_name[name] = owned
+            with tf.init_scope():
+                # What a checkpoint restored earlier holds for it is read now, outside of the trace.
+                self._owner._track_trackable(variable, name)
         variable = _checked(owned.variable, name, shape, dtype)
         self._vars[name] = variable
         self._remember(variable, trainable, collections)
@@ -144,8 +153,10 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
             del losses[self._losses_before :]
             return
         owned = self._owned.by_name[name]
-        if owned.regularizer is None:
-            self._owned.by_name[name] = Owned(owned.variable, owned.order, regularizer)
+        if name not in self._owned.layer_regularized:
+            self._owned.layer_regularized.add(name)
+            regularizers = (*owned.regularizers, regularizer)
+            self._owned.by_name[name] = Owned(owned.variable, owned.order, regularizers)
         if len(losses) == self._losses_before:
             return
         loss = tf.convert_to_tensor(losses[-1])

@@ -1,15 +1,17 @@
 """Variables before the first step, and savers of TF1's name-based checkpoints."""
 
-import itertools
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.distribute import values
-from tensorflow.python.training.saving import saveable_object_util
+from tensorflow.python.distribute import distribute_lib, values
 
-from towermigrate.helpers.strategy import current_strategy, is_chief
+from towermigrate.helpers.strategy import current_strategy, is_chief, strategy_of
+from towermigrate.helpers.tf1_checkpoints import (
+    saveables,
+    take_part_in_saving,
+    tf1_names,
+)
 from towermigrate.helpers.variables import TowerVariables
 
 
@@ -23,6 +25,11 @@ def create_variables(step: Any, *specs: Any, strategy: Any = None) -> None:
       step: a `tf.function`, whose arguments are per-tower values.
       *specs: for each argument the `tf.TensorSpec` of one tower's part (or a nest of them); with
         None for the rows, batches of any size use the same trace.
+      strategy: by default the one in scope, else the last that `tower_strategy` made. For a step
+        that runs under none, where there is another: `tf.distribute.get_strategy()`.
+
+    Raises:
+      TypeError: `step` is no `tf.function`.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -36,7 +43,18 @@ def create_variables(step: Any, *specs: Any, strategy: Any = None) -> None:
       >>> [v.name for v in variables.trainable()]
       ['dense/kernel:0', 'dense/bias:0']
     """
-    strategy = current_strategy(strategy)
+    if not hasattr(step, "get_concrete_function"):
+        raise TypeError(
+            f"create_variables traces the step, but {getattr(step, '__name__', step)!r} is no "
+            "tf.function: decorate it with @tf.function(autograph=False)."
+        )
+    try:
+        strategy = current_strategy(strategy)
+    except RuntimeError:
+        strategy = tf.distribute.get_strategy()  # TensorFlow's default: no distribution
+    if strategy is distribute_lib._get_default_strategy():
+        step.get_concrete_function(*specs)
+        return
     local = len(strategy.extended.worker_devices)
 
     def per_tower(spec: Any) -> Any:
@@ -63,21 +81,7 @@ class TF1Saver:
 
     def names(self) -> dict[str, Any]:
         """The variables by the names they have in a checkpoint: those of the TF1 program."""
-        named: dict[str, Any] = {}
-        for variable in self._model_variables():
-            named.setdefault(_op_name(variable), variable)
-        owners = list(named.values())
-        for average in self._averages:
-            for variable in owners:
-                shadow = average.average(variable) if _is_averaged(average, variable) else None
-                if shadow is not None:
-                    named[f"{_op_name(variable)}/{average.name}"] = shadow
-        taken: dict[str, Any] = {}
-        for optimizer in self._optimizers:
-            for name, variable in _optimizer_variables(optimizer, owners):
-                if not any(variable is other for other in taken.values()):
-                    taken[_unique(name, taken.keys() | named.keys())] = variable
-        return {**named, **taken}
+        return tf1_names(self._model_variables(), self._optimizers, self._averages)
 
     def save(self, path: str, global_step: Any = None) -> str:
         """Write a checkpoint, as `tf.train.Saver.save(sess, path, global_step)`.
@@ -87,10 +91,11 @@ class TF1Saver:
           global_step: an int, a scalar integer variable or tensor, or None.
 
         Returns:
-          The checkpoint's prefix. Only the chief of several workers writes.
+          The checkpoint's prefix. Call it on every worker; only the chief of several writes.
         """
         step = None if global_step is None else int(_number(global_step))
-        if not is_chief(self._strategy()):
+        if not is_chief(strategy_of(self._model_variables())):
+            take_part_in_saving(self.names())
             return path if step is None else f"{path}-{step}"
         saver = self._current()
         return str(saver.save(None, path, global_step=step, write_meta_graph=False))
@@ -110,18 +115,16 @@ class TF1Saver:
         return [] if self._saver is None else list(self._saver.last_checkpoints)
 
     def _current(self) -> Any:
-        saveables = [
-            saveable for name, v in self.names().items() for saveable in _saveables(name, v)
-        ]
-        if not saveables:
+        named = saveables(self.names().items())
+        if not named:
             raise ValueError(
                 "There is nothing to save yet: call create_variables(step, *specs) before the "
                 "saver's first use."
             )
         if self._saver is None:
-            self._saver = tf.compat.v1.train.Saver(saveables, max_to_keep=self._max_to_keep)
+            self._saver = tf.compat.v1.train.Saver(named, max_to_keep=self._max_to_keep)
         # Eager savers look at the list at each use: slots may have been made since.
-        self._saver._var_list = saveables
+        self._saver._var_list = named
         return self._saver
 
     def _model_variables(self) -> Iterator[Any]:
@@ -130,12 +133,6 @@ class TF1Saver:
                 yield from source.all()
             else:
                 yield from tf.nest.flatten(source)
-
-    def _strategy(self) -> Any:
-        for variable in self._model_variables():
-            if isinstance(variable, values.DistributedVariable):
-                return variable.distribute_strategy
-        return current_strategy()
 
 
 def tf1_saver(
@@ -161,44 +158,10 @@ def tf1_saver(
       An object with `save(path, global_step=None)` and `restore(path)`. What there is to save is
       looked up at each call.
 
-    Source: TF1 `tf.train.Saver`; FACTS 12 and traps 14, 21.
+    Source: TF1 `tf.train.Saver`.
     """
     return TF1Saver((variables, *others), tuple(optimizers), tuple(averages), max_to_keep)
 
 
-def _op_name(variable: Any) -> str:
-    return str(variable.name).split(":")[0]
-
-
 def _number(value: Any) -> Any:
     return value.numpy() if hasattr(value, "numpy") else value
-
-
-def _is_averaged(average: Any, variable: Any) -> bool:
-    return any(key is variable or key == variable.ref() for key in average._averages)
-
-
-def _optimizer_variables(optimizer: Any, owners: list[Any]) -> Iterator[tuple[str, Any]]:
-    """The optimizer's own variables in TF1's order of creation, with names not yet made unique."""
-    for (name, _), variable in optimizer._non_slot_dict.items():
-        yield name, variable
-    for owner in owners:
-        for slot_name in optimizer._slots:  # in the order in which the optimizer made them
-            slot = optimizer.get_slot(owner, slot_name)
-            if slot is not None:
-                yield re.sub(r"_\d+$", "", _op_name(slot)), slot
-
-
-def _unique(name: str, taken: Any) -> str:
-    candidates = itertools.chain([name], (f"{name}_{count}" for count in itertools.count(1)))
-    return next(candidate for candidate in candidates if candidate not in taken)
-
-
-def _saveables(name: str, variable: Any) -> Iterator[Any]:
-    """TensorFlow's saver takes variables only under their own names; these go under `name`."""
-    if isinstance(variable, values.DistributedVariable):
-        # Only the variable itself knows how its copies become one value, and one value its copies.
-        for factory in variable._gather_saveables_for_checkpoint().values():
-            yield factory(name=name)
-    else:
-        yield from saveable_object_util.saveable_objects_for_op(variable, name)

@@ -1,4 +1,4 @@
-"""What towers return: one tower's value, the mean, the sum or all rows of the towers' values."""
+"""What towers return: one tower's value, each one's, their mean, their sum or all their rows."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,6 +37,21 @@ def last_tower(value: Any, strategy: Any = None) -> Any:
 def first_tower(value: Any, strategy: Any = None) -> Any:
     """The first tower's value: what `if i == 0:` kept. Arguments as for `last_tower`."""
     return _each(value, strategy, lambda towers: towers[0])
+
+
+def each_tower(value: Any, strategy: Any = None) -> Any:
+    """Every tower's value: a list in the towers' order, as the TF1 loop's `values.append(value)`.
+
+    For watching what a mean hides: each tower's critic loss, penalty or slope. Arguments as for
+    `last_tower`; each per-tower value of a nest becomes a list.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> slopes = strategy.run(lambda x: tf.reduce_mean(x), args=shard_batch([1.0, 2.0, 4.0, 8.0]))
+      >>> as_numpy(each_tower(slopes))
+      [np.float32(1.5), np.float32(6.0)]
+    """
+    return _each(value, strategy, list)
 
 
 def mean_over_towers(value: Any, strategy: Any = None) -> Any:

@@ -1,14 +1,16 @@
 """The strategy a tower program runs under, and this tower's place in it."""
 
-import json
 import logging
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import values
+
+from towermigrate.helpers.cluster import cluster_from_environment
 
 _log = logging.getLogger("towermigrate")
 
@@ -17,6 +19,7 @@ PRINT_VARIABLE = "TOWERMIGRATE_PRINT"
 GPU_MEMORY_VARIABLE = "TOWERMIGRATE_GPU_MEMORY_MB"
 
 _made: Any = None
+_said: set[str] = set()
 
 
 def tower_strategy(
@@ -29,19 +32,31 @@ def tower_strategy(
     Args:
       num_towers: how many towers the program has; None takes what `devices` says, else every GPU,
         else 1.
-      devices: `"cpu:4"` (four virtual CPUs), `"gpu:0,1"` (those GPUs), `"gpu:4"` (four GPUs, one
-        GPU split where there are fewer), `"tpu"`, `"tpu:NAME"`, or a list of TensorFlow device
-        names. None takes the environment variable `TOWERMIGRATE_DEVICES`; where that is empty, a
-        cluster named in `TF_CONFIG`, of whose workers only the chief prints (`TOWERMIGRATE_PRINT=all`
-        lets all of them); else as many GPUs as there are towers if so many are there,
-        else virtual CPUs. The environment variable wins over this argument.
+      devices: one of
+        `"cpu:4"`: four virtual CPUs;
+        `"gpu:0,1"`: those GPUs;
+        `"gpu:4"`: four GPUs; where fewer are here, the first one is split so that there are as
+        many, into virtual ones of `TOWERMIGRATE_GPU_MEMORY_MB` (2048) megabytes each;
+        `"tpu"`, `"tpu:NAME"`, `"tpu:local"`: a TPU, by its cluster resolver, with as many towers as
+        it has cores; it is initialised, which empties it, so make this strategy once;
+        a list of TensorFlow device names, `["GPU:1", "GPU:0"]`.
+        None takes the environment variable `TOWERMIGRATE_DEVICES`, which wins over this argument;
+        where that is empty, the cluster of `TF_CONFIG`; else `"gpu:N"` for N towers where a GPU is
+        here, else `"cpu:N"`. One log line says where devices are virtual that nobody asked for.
+
+    Under `TF_CONFIG` the chief and the workers hold one replica for each GPU of theirs, or one
+    without GPUs, and `num_towers` counts those of all. Only the chief (worker 0 where none is
+    named) prints (`TOWERMIGRATE_PRINT=all` lets all of them), saves and writes summaries. An
+    evaluator takes no part in the training: it gets `num_towers` devices of its own machine and is
+    its own chief.
 
     Returns:
       A `tf.distribute.MirroredStrategy`, `MultiWorkerMirroredStrategy` or `TPUStrategy`. It is
       remembered, so that `shard_batch`, `last_tower` and the like need no `strategy=`.
 
     Raises:
-      ValueError: the devices named are not as many as there are towers, or are not understood.
+      ValueError: the devices named are not here, not as many as there are towers, or not
+        understood; `TF_CONFIG` is malformed.
       RuntimeError: TensorFlow has already started with too few logical devices.
 
     Example:
@@ -56,14 +71,15 @@ def tower_strategy(
         raise ValueError(f"num_towers is {num_towers}; a tower program needs at least one tower.")
     spec = os.environ.get(DEVICES_VARIABLE) or devices
     named_by = DEVICES_VARIABLE if os.environ.get(DEVICES_VARIABLE) else "devices"
-    if spec is None and _cluster_workers() > 1:
+    if spec is not None:
+        strategy = _from_spec(spec, num_towers, named_by)
+        _say_that_it_trains_alone(f"{named_by}={spec!r}")
+    elif (cluster := cluster_from_environment()) is None or cluster.task_type == "evaluator":
+        strategy = _mirrored_default(num_towers)
+    else:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
         _check_count(strategy.num_replicas_in_sync, num_towers, "TF_CONFIG")
         _only_the_chief_prints(strategy)
-    elif spec is None:
-        strategy = _mirrored_default(num_towers)
-    else:
-        strategy = _from_spec(spec, num_towers, named_by)
     _made = strategy
     return strategy
 
@@ -85,6 +101,14 @@ def current_strategy(strategy: Any = None) -> Any:
         "tower_strategy(num_towers) first, "
         "or pass strategy=."
     )
+
+
+def strategy_of(variables: Iterable[Any]) -> Any:
+    """The strategy that the variables were made under, the current one where they tell none."""
+    for variable in variables:
+        if isinstance(variable, values.DistributedVariable):
+            return variable.distribute_strategy
+    return tf.distribute.get_strategy()
 
 
 def tower_index() -> int:
@@ -161,10 +185,23 @@ def is_multi_worker(strategy: Any) -> bool:
     return bool(strategy.extended._in_multi_worker_mode())
 
 
-def _cluster_workers() -> int:
-    config = json.loads(os.environ.get("TF_CONFIG") or "{}")
-    cluster = config.get("cluster", {})
-    return len(cluster.get("worker", [])) + len(cluster.get("chief", []))
+def _say_once(line: str) -> None:
+    """A warning, because it shows without any logging set up; a program may ask again and again."""
+    if line not in _said:
+        _said.add(line)
+        _log.warning("towermigrate: %s", line)
+
+
+def _say_that_it_trains_alone(because: str) -> None:
+    try:
+        cluster = cluster_from_environment()
+    except ValueError:  # of no use, and not used
+        return
+    if cluster is not None:
+        _say_once(
+            f"TF_CONFIG names {cluster.trainers} training processes, but because of {because} this "
+            "one trains alone"
+        )
 
 
 def _check_count(found: int, num_towers: int | None, named_by: str) -> None:
@@ -179,71 +216,113 @@ def _check_count(found: int, num_towers: int | None, named_by: str) -> None:
 
 
 def _mirrored_default(num_towers: int | None) -> Any:
-    gpus = tf.config.list_physical_devices("GPU")
-    count = num_towers or max(len(gpus), 1)
-    if len(gpus) >= count:
-        return tf.distribute.MirroredStrategy([f"GPU:{index}" for index in range(count)])
-    _log.info("%d tower(s) on virtual CPUs: %d GPU(s) are here", count, len(gpus))
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    count = num_towers or max(gpus, 1)
+    if gpus:
+        return _gpus(count)
+    if count > 1:
+        _say_once(f"no GPU is here: {count} towers on {count} virtual CPUs")
     return _virtual_cpus(count)
 
 
 def _from_spec(spec: str | Sequence[str], num_towers: int | None, named_by: str) -> Any:
     if not isinstance(spec, str):
-        _check_count(len(spec), num_towers, named_by)
-        return tf.distribute.MirroredStrategy(list(spec))
+        return _listed(list(spec), num_towers, named_by)
     kind, _, rest = spec.partition(":")
     if kind == "tpu":
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=rest)
-        tf.config.experimental_connect_to_cluster(resolver)
-        tf.tpu.experimental.initialize_tpu_system(resolver)
-        strategy = tf.distribute.TPUStrategy(resolver)
+        strategy = _tpu(rest, named_by)
         _check_count(strategy.num_replicas_in_sync, num_towers, named_by)
         return strategy
     if kind == "cpu" and re.fullmatch(r"[1-9]\d*", rest):
         _check_count(int(rest), num_towers, named_by)
         return _virtual_cpus(int(rest))
     if kind == "gpu" and re.fullmatch(r"\d+(,\d+)+|0", rest):
-        indices = [int(index) for index in rest.split(",")]
-        _check_count(len(indices), num_towers, named_by)
-        here = len(tf.config.list_physical_devices("GPU"))
-        if max(indices) >= here:
-            raise ValueError(
-                f"{named_by}={spec!r} names GPU {max(indices)}, but {here} GPU(s) are here."
-            )
-        return tf.distribute.MirroredStrategy([f"GPU:{index}" for index in indices])
+        return _listed([f"GPU:{index}" for index in rest.split(",")], num_towers, named_by)
     if kind == "gpu" and re.fullmatch(r"[1-9]\d*", rest):
         _check_count(int(rest), num_towers, named_by)
+        if not tf.config.list_physical_devices("GPU"):
+            raise ValueError(f"{named_by}={spec!r}: no GPU is here.")
         return _gpus(int(rest))
     raise ValueError(
         f"{named_by}={spec!r} is not understood; expected cpu:N, gpu:I,J (those GPUs), gpu:N (so "
-        f"many), "
-        "tpu or tpu:NAME."
+        "many), tpu, tpu:NAME or tpu:local."
     )
 
 
-def _virtual_cpus(count: int) -> Any:
+def _tpu(name: str, named_by: str) -> Any:
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=name)
+        tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+    except (ValueError, OSError, RuntimeError, ImportError, tf.errors.OpError) as error:
+        asked = f"the TPU {name!r}" if name else "a TPU"
+        reason = str(error).partition("\n")[0][:300]
+        raise ValueError(
+            f"{named_by} asks for {asked}, but it was not found ({reason}). Name one as "
+            "tpu:NAME (its name or grpc://host:port), or tpu:local on the machine that it is attached to."
+        ) from error
+    return tf.distribute.TPUStrategy(resolver)
+
+
+def _listed(names: list[str], num_towers: int | None, named_by: str) -> Any:
+    """A strategy over devices given by name, on this machine or, as TensorFlow allows, another."""
+    _check_count(len(names), num_towers, named_by)
+    if not names:
+        raise ValueError(f"{named_by}: no device is named.")
+    kinds: dict[str, list[int]] = {"CPU": [], "GPU": []}
+    for name in names:
+        local = re.fullmatch(r"/?(?:device:)?(CPU|GPU):(\d+)", name, re.IGNORECASE)
+        if local:
+            kinds[local[1].upper()].append(int(local[2]))
+    for kind, indices in kinds.items():
+        for index in indices:
+            if indices.count(index) > 1:
+                raise ValueError(f"{named_by} names {kind} {index} more than once.")
+    here = _logical_count("GPU") if kinds["GPU"] else 0
+    if kinds["GPU"] and max(kinds["GPU"]) >= here:
+        raise ValueError(f"{named_by} names GPU {max(kinds['GPU'])}, but {here} GPU(s) are here.")
+    if len(kinds["CPU"]) == len(names):
+        return _virtual_cpus(max(kinds["CPU"]) + 1, names)
+    return _mirrored_gpus(names)
+
+
+def _virtual_cpus(count: int, names: list[str] | None = None) -> Any:
     _logical_devices("CPU", tf.config.list_physical_devices("CPU")[0], count, None)
     # TensorFlow's default, collectives, gives strategies of different sizes in one process the same
     # group key and fails; adding up on one device also keeps the towers' order of summation.
     return tf.distribute.MirroredStrategy(
-        [f"CPU:{index}" for index in range(count)],
+        names or [f"CPU:{index}" for index in range(count)],
         cross_device_ops=tf.distribute.ReductionToOneDevice(),
     )
 
 
 def _gpus(count: int) -> Any:
+    """`count` GPUs, of which at least one is here."""
     gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        raise ValueError(f"gpu:{count} was asked for, but no GPU is here.")
-    names = [f"GPU:{index}" for index in range(count)]
-    if len(gpus) >= count:
+    if len(gpus) < count:
+        pieces = count - len(gpus) + 1
+        limit = int(os.environ.get(GPU_MEMORY_VARIABLE, "2048"))
+        _say_once(
+            f"{len(gpus)} GPU(s) for {count} towers: the first one is split into {pieces} virtual "
+            f"ones of {limit} MB ({GPU_MEMORY_VARIABLE} sets this)"
+        )
+        _logical_devices("GPU", gpus[0], pieces, limit)
+    return _mirrored_gpus([f"GPU:{index}" for index in range(count)])
+
+
+def _mirrored_gpus(names: list[str]) -> Any:
+    if _logical_count("GPU") == len(tf.config.list_physical_devices("GPU")):
         return tf.distribute.MirroredStrategy(names)
-    limit = int(os.environ.get(GPU_MEMORY_VARIABLE, "2048"))
-    _logical_devices("GPU", gpus[0], count - len(gpus) + 1, limit)
     # NCCL cannot reduce over two logical devices of one physical GPU.
     return tf.distribute.MirroredStrategy(
         names, cross_device_ops=tf.distribute.ReductionToOneDevice(reduce_to_device="/CPU:0")
     )
+
+
+def _logical_count(kind: str) -> int:
+    """How many logical devices there are, or will be: asking TensorFlow would start it."""
+    devices = tf.config.list_physical_devices(kind)
+    return sum(len(tf.config.get_logical_device_configuration(one) or [None]) for one in devices)
 
 
 def _logical_devices(kind: str, device: Any, count: int, memory_limit: int | None) -> None:

@@ -3,35 +3,48 @@
 import contextlib
 import functools
 import inspect
+import os
 import re
 import threading
 import types
-import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import tensorflow as tf
 from tensorflow.python.distribute import summary_op_util
 from tensorflow.python.ops import variable_scope as _variable_scope
+from tensorflow.python.trackable.base import Trackable
 
-from towermigrate.helpers import _hooks
+from towermigrate.helpers import _hooks, scoped
 from towermigrate.helpers._collections import private_collections
 from towermigrate.helpers._statistics import POLICIES, tower_statistics
 from towermigrate.helpers._store import Owned, OwnedVariables, TowerStore
 from towermigrate.helpers.strategy import current_strategy, static_tower_index
+from towermigrate.helpers.tf1_checkpoints import (
+    Rename,
+    TF1RestoreReport,
+    restore_tf1,
+    save_tf1,
+    tf1_names,
+)
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-_all: "weakref.WeakSet[TowerVariables]" = weakref.WeakSet()
 _thread = threading.local()
 
 
-class TowerVariables:
+class TowerVariables(Trackable):  # type: ignore[misc]
     """Owns what `get_variable`, `tf.layers` and `tf_slim` create in the towers of one program.
 
     Make it once, in the strategy's scope, and decorate the tower function with `.tower`. Variables
     are made in the first trace, once for all towers, with their TF1 names; they live as long as
     this object.
+
+    `tf.train.Checkpoint(variables=variables, optimizer=optimizer)` saves and restores them, and the
+    slots of v1 optimizers, under any strategy or none, whatever the strategy they were saved under;
+    what is restored before the first trace waits for it. It knows no `ExponentialMovingAverage`:
+    that is no object to it. `restore_tf1` and `save_tf1` read and write the name-based checkpoints
+    of TF1 programs, averages included.
 
     Args:
       batch_norm: whose updates the moving averages of batch normalisation take, `"last"` (the last
@@ -70,7 +83,7 @@ class TowerVariables:
         # TF1 towers all wrote summaries; under tf.distribute the replicas after the first write
         # none.
         summary_op_util.skip_summary = _skip_no_summary
-        _all.add(self)
+        scoped.owners.add(self)
         if _hooks.active is not None:
             _hooks.active.created(self)
 
@@ -116,7 +129,7 @@ class TowerVariables:
             with contextlib.ExitStack() as stack:
                 stack.enter_context(private_collections(graph))
                 # After the collections: TF keeps both the store and the scopes' state in them.
-                store = TowerStore(self._owned, graph, index)
+                store = TowerStore(self._owned, self, graph, index)
                 stack.enter_context(_variable_scope.with_variable_store(store))
                 stack.enter_context(tf.compat.v1.name_scope(None))
                 stack.enter_context(tower_statistics(self._owned.batch_norm, self._is_looking()))
@@ -152,8 +165,9 @@ class TowerVariables:
     def trainable(self, scope: str | None = None) -> list[Any]:
         """The trainable variables, as TF1's `tf.trainable_variables(scope)`: in creation order.
 
-        Those of every `TowerVariables` of this strategy, as TF1's were the graph's. Works eagerly,
-        in a step and in a replica, in the first trace from the tower's call on.
+        Those of every `TowerVariables` of this strategy, as TF1's were the graph's; under no
+        strategy, which nothing tells apart from another, its own. Works eagerly, in a step and in a
+        replica, in the first trace from the tower's call on.
 
         Args:
           scope: a regular expression matched at the beginning of the name (`re.match`), TF1's
@@ -164,7 +178,9 @@ class TowerVariables:
         """
         found = self._matching(scope, trainable=True)
         if not found:
-            raise ValueError(_nothing_matches(scope, [o.variable for o in self._everything()]))
+            raise ValueError(
+                scoped.nothing_matches(scope, [owned.variable for owned in self._everything()])
+            )
         return found
 
     def all(self, scope: str | None = None) -> list[Any]:
@@ -174,33 +190,129 @@ class TowerVariables:
     def regularization_losses(self, scope: str | None = None) -> list[Any]:
         """The regularisation losses, as TF1's `tf.losses.get_regularization_losses(scope)`.
 
-        Inside of a tower: what this tower collected. In a step, a replica or eagerly: one loss, a
-        scalar, for each regularised variable whose name matches `scope`, computed anew.
+        Inside of a tower: what this tower collected. In a step, a replica or eagerly: for each
+        variable whose name matches `scope` its loss, a scalar, computed anew. Each variable counts
+        once, however many towers, layers and stages use it; as in TF1 it has two losses where both
+        its variable scope and its layer have a regulariser.
+
+        Add them to a tower's loss as they are; to this replica's part of a global loss add
+        `regularization_loss(losses)`.
         """
         if getattr(_thread, "inside", None):
             return list(tf.compat.v1.losses.get_regularization_losses(scope))
         losses = [
-            owned.regularizer(owned.variable)
+            regularizer(owned.variable)
             for owned in self._everything()
-            if owned.regularizer is not None
-            and (scope is None or re.match(scope, owned.variable.name))
+            for regularizer in owned.regularizers
+            if scope is None or re.match(scope, owned.variable.name)
         ]
         return [loss for loss in losses if loss is not None]
 
+    def restore_tf1(
+        self,
+        path: str | os.PathLike[str],
+        optimizers: Sequence[Any] = (),
+        averages: Sequence[Any] = (),
+        global_step: Any = None,
+        others: Sequence[Any] = (),
+        strict: bool = True,
+        ignore: str | None = None,
+        rename: Rename | None = None,
+    ) -> TF1RestoreReport:
+        """Read a checkpoint that a TF1 program's `tf.train.Saver` wrote, into every tower's copy.
+
+        Call it eagerly, once every variable and slot exists (`create_variables(step, *specs)`). It
+        works under any strategy and under none, whatever number of towers the program had: TF1
+        kept one value of each variable.
+
+        Args:
+          path: the checkpoint's prefix (`train/model.ckpt-1000`), or the folder whose latest
+            checkpoint is wanted.
+          optimizers: v1 optimizers, in the order in which the TF1 program applied them. Their slots
+            are read from `w/Adam`, `w/Adam_1`, `w/Momentum`, …, their other variables from
+            `beta1_power`, `beta1_power_1`, ….
+          averages: `tf.train.ExponentialMovingAverage` objects; shadows are read from
+            `w/ExponentialMovingAverage`.
+          global_step: the step's variable.
+          others: more variables, under their own names.
+          strict: raise, and restore nothing, where the names do not all match, on both sides.
+          ignore: a regular expression, matched as `re.match`, of checkpoint names that need no
+            match and are not restored: `".*/(raw|avg)$"` for averages of losses.
+          rename: a function from this program's names to the checkpoint's, where they differ.
+
+        Returns:
+          What was restored and what did not match.
+
+        Raises:
+          ValueError: there is no such checkpoint, or `tf.train.Checkpoint` wrote it; under
+            `strict`, names, shapes or dtypes that do not match, each of them listed.
+          TypeError: a Keras optimizer, whose state TF1 checkpoints do not have.
+          RuntimeError: called in a graph or in a `tf.function`.
+
+        Example:
+          >>> import os, tempfile
+          >>> variables = TowerVariables()
+          >>> @variables.tower
+          ... def tower(x):
+          ...     return x * tf.compat.v1.get_variable("w", [])
+          >>> step = tf.function(tower, autograph=False)
+          >>> loss = step(tf.constant(1.0))
+          >>> path = variables.save_tf1(os.path.join(tempfile.mkdtemp(), "model.ckpt"))
+          >>> variables.restore_tf1(path).restored
+          ('w',)
+
+        Source: TF1 `tf.train.Saver`, `Optimizer.get_slot`, `ExponentialMovingAverage`.
+        """
+        named = self._tf1_names(optimizers, averages, global_step, others)
+        return restore_tf1(named, os.fspath(path), strict, ignore, rename)
+
+    def save_tf1(
+        self,
+        path: str | os.PathLike[str],
+        optimizers: Sequence[Any] = (),
+        averages: Sequence[Any] = (),
+        global_step: Any = None,
+        others: Sequence[Any] = (),
+        rename: Rename | None = None,
+    ) -> str:
+        """Write a checkpoint that the TF1 program's `tf.train.Saver` restores.
+
+        Args:
+          path: the prefix. Nothing is added to it: for TF1's `-1000` write it into the prefix.
+          optimizers, averages, global_step, others, rename: as for `restore_tf1`.
+
+        Returns:
+          `path`. Call it on every worker; only the chief of several writes.
+
+        Raises:
+          ValueError: there is no variable yet; two would be saved under one name.
+          TypeError: a Keras optimizer.
+          RuntimeError: called in a graph or in a `tf.function`.
+
+        Source: TF1 `tf.train.Saver`.
+        """
+        named = self._tf1_names(optimizers, averages, global_step, others)
+        return save_tf1(named, os.fspath(path), rename)
+
+    def _tf1_names(
+        self, optimizers: Sequence[Any], averages: Sequence[Any], step: Any, others: Sequence[Any]
+    ) -> dict[str, Any]:
+        variables = self.all()
+        if not variables:
+            raise ValueError(
+                "No tower has made a variable yet. Build everything before the checkpoint is read "
+                "or written: create_variables(step, *specs)."
+            )
+        more = [*others] if step is None else [step, *others]
+        return tf1_names([*variables, *more], optimizers, averages)
+
     def _everything(self) -> list[Owned]:
-        peers = [peer for peer in _all if peer is self or peer._strategy is self._strategy]
-        return sorted(
-            (owned for peer in peers for owned in peer._owned.by_name.values()),
-            key=lambda owned: owned.order,
-        )
+        if self._strategy is None:
+            return list(self._owned.by_name.values())
+        return scoped.of_one_program(self._strategy, self)
 
     def _matching(self, scope: str | None, trainable: bool) -> list[Any]:
-        found = [owned.variable for owned in self._everything()]
-        return [
-            v
-            for v in found
-            if (v.trainable or not trainable) and (not scope or re.match(scope, v.name))
-        ]
+        return scoped.matching(self._everything(), scope, trainable)
 
 
 def _in_replica() -> bool:
@@ -219,30 +331,3 @@ def _inside(variables: TowerVariables) -> Iterator[None]:
         yield
     finally:
         stack.pop()
-
-
-def _nothing_matches(scope: str | None, variables: list[Any]) -> str:
-    if not variables:
-        return (
-            "No tower has made a variable yet. Call the tower first (in a step), or build "
-            "everything before "
-            "the first step with create_variables(step, *specs)."
-        )
-    names = ", ".join(v.name for v in variables[:6]) + (", …" if len(variables) > 6 else "")
-    prefix = re.match(r"\w*?_?\d+/(?P<rest>.*)", scope or "")
-    if prefix:
-        rest = prefix["rest"]
-        return (
-            f"No trainable variable's name begins with {scope!r}. Towers share variables: their "
-            f"names carry "
-            f"no tower prefix, so ask for {rest!r}. There are: {names}."
-            if rest
-            else f"No trainable variable's name begins with {scope!r}. Towers share variables, so "
-            f"their names "
-            f"carry no tower prefix: ask for all of them, without a scope. There are: {names}."
-        )
-    return (
-        f"No trainable variable's name begins with {scope!r}. Towers share variables; names are "
-        f"those of "
-        f"variable scopes, not of name scopes. There are: {names}."
-    )

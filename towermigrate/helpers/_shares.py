@@ -1,0 +1,332 @@
+"""Shares of a global loss: how they are marked, and how a loss made of them is recognised.
+
+A share carries its mark where the program can still be read: in a graph as an attribute of an
+operation, found by walking back from the loss; in eager mode on the tensor itself, and in its
+backward pass, which tells whoever watches that a share took part.
+"""
+
+import contextlib
+import math
+import os
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+
+_MARK = "_towermigrate_share"
+
+# TensorFlow's own functions that return shares; their frame stands in the traceback of what they
+# made.
+_TENSORFLOW_SHARES = ("compute_average_loss", "scale_regularization_loss")
+_TENSORFLOW = os.path.join("tensorflow", "python", "ops")
+
+_FIRST_INPUT = frozenset(
+    "Cast CheckNumerics EnsureShape ExpandDims Identity Mean Neg PreventGradient Reshape Snapshot "
+    "Squeeze Sum".split()
+)
+_SUMS = frozenset("Add AddN AddV2 Concat ConcatV2 Pack Sub".split())
+_CHOICES = frozenset(["Select", "SelectV2"])
+_PRODUCTS = frozenset(["Mul", "MulNoNan"])
+_QUOTIENTS = frozenset(["Div", "DivNoNan", "RealDiv"])
+_WITHOUT_GRADIENT = frozenset("Const Fill OnesLike Shape Size StopGradient ZerosLike".split())
+_CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+
+
+# Strategies in whose eager replicas a tf.function made a share. What it returns is a tensor without
+# a mark, and its backward pass runs no Python that could tell.
+_hidden: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def mark(value: Any, name: str) -> Any:
+    """`value`, bit for bit, known from now on as a share that the function `name` returned."""
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def share(x: Any) -> Any:
+        y = tf.identity(x)
+        if not tf.executing_eagerly():
+            y.op._set_attr(_MARK, attr_value_pb2.AttrValue(s=name.encode()))
+
+        def backward(upstream: Any) -> Any:
+            if _watcher.seen is not None:
+                _watcher.seen.append(_Seen(name, x, upstream))
+            return upstream
+
+        return y, backward
+
+    marked = share(value)
+    if tf.executing_eagerly():
+        setattr(marked, _MARK, name)
+    elif getattr(threading.current_thread(), "in_eager", False):
+        _hidden.add(tf.distribute.get_strategy())
+    return marked
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A share that a backward pass came by: its value, and the loss's derivative by it."""
+
+    name: str
+    value: Any
+    derivative: Any
+
+
+class _Watcher(threading.local):
+    seen: list[_Seen] | None = None
+
+
+_watcher = _Watcher()
+
+
+@contextlib.contextmanager
+def watch() -> Iterator[list[_Seen]]:
+    """Every share that gradients are taken through in this block, by this thread."""
+    outer, _watcher.seen = _watcher.seen, []
+    try:
+        yield _watcher.seen
+    finally:
+        _watcher.seen = outer
+
+
+def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -> bool:
+    """Whether `loss` is a share of the global loss, so that its gradient is not to be divided.
+
+    Args:
+      loss: a scalar tensor.
+      seen: what `watch` saw while the loss's gradient was taken.
+      stated: what the caller says: True a share, False a tower loss, None nothing.
+      replicas: the number of replicas.
+
+    Raises:
+      ValueError: the caller is wrong, or it cannot be proved either way.
+    """
+    if stated:
+        return True
+    parts = _eager_parts(loss, seen) if _is_eager(loss) else _graph_parts(loss, replicas)
+    names = parts.shares or tuple(dict.fromkeys(one.name for one in seen))
+    if not names:
+        if stated is None and _is_eager(loss) and tf.distribute.get_strategy() in _hidden:
+            raise ValueError(
+                "In this program a tf.function that is called in an eager replica makes shares of "
+                "the global loss, and whether this loss is one that it returned cannot be told. "
+                "Write share=True if it is, share=False if it is a tower's own mean; or put the "
+                "gradients into the tf.function too."
+            )
+        return False
+    what = f"The loss holds what {' and '.join(names)} returned: a share of the global loss"
+    if stated is False:
+        raise ValueError(
+            f"{what}, which is already divided by a global count, but share=False says that it is "
+            "a tower's own mean. Leave out share=False."
+        )
+    if _is_eager(loss) and any(_is_reciprocal(one.derivative, replicas) for one in seen):
+        raise ValueError(
+            f"{what}, times 1/{replicas}. There are {replicas} replicas, and a share is already "
+            "divided by the global count: if the factor is that division, leave it out, or the "
+            f"program trains at 1/{replicas}. If it is a weight of the loss, write share=True."
+        )
+    if parts.divided:
+        raise ValueError(
+            f"{what}, divided by {replicas} in {parts.divided[0]}. There are {replicas} replicas, "
+            "and a share is already divided by the global count: leave the division out, or the "
+            f"program trains at 1/{replicas}. If it is a weight of the loss, write share=True."
+        )
+    if parts.others or not parts.shares:
+        others = f" ({', '.join(parts.others)})" if parts.others else ""
+        raise ValueError(
+            f"{what}, and something else{others}, which is not known to be one. A share is not "
+            "divided by the number of replicas and a tower's own mean is, so one loss cannot be "
+            "both. Give every part its global scale (global_batch_loss, token_normalized_loss, "
+            "regularization_loss), then, if the parts are still not all recognised, write "
+            "share=True."
+        )
+    return True
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a loss is a weighted sum of.
+
+    Attributes:
+      shares: names of the functions that returned a share, each once.
+      others: operations that are no share, or make something else than a sum of shares.
+      divided: operations that divide a share by the number of replicas.
+    """
+
+    shares: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    divided: tuple[str, ...] = ()
+
+
+def parts_of(loss: Any) -> Parts:
+    """What a tensor is made of; in eager mode only its own mark is seen."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return _eager_parts(loss, []) if _is_eager(loss) else _graph_parts(loss, replicas)
+
+
+def _is_eager(loss: Any) -> bool:
+    return not tf.is_symbolic_tensor(loss)
+
+
+def _eager_parts(loss: Any, seen: list[_Seen]) -> Parts:
+    name = getattr(loss, _MARK, None)
+    if name is not None:
+        return Parts(shares=(name,))
+    if not seen or not all(_is_number(one.value) and _is_number(one.derivative) for one in seen):
+        return Parts()
+    # A sum of multiples of shares is the sum of (derivative · share), whatever it was built with:
+    # if the loss is that number, nothing else is in it.
+    terms = [float(one.derivative) * float(one.value) for one in seen]
+    value, size = float(tf.reduce_sum(loss)), max(map(abs, terms))
+    names = tuple(dict.fromkeys(one.name for one in seen))
+    if not math.isfinite(value) or abs(sum(terms) - value) <= 1e-6 * max(size, abs(value)):
+        return Parts(shares=names)
+    return Parts(shares=names, others=(f"{value - sum(terms):.6g} of its {value:.6g}",))
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "numpy") and value.shape.rank == 0
+
+
+def _is_reciprocal(derivative: Any, replicas: int) -> bool:
+    return replicas > 1 and _is_number(derivative) and _close(float(derivative), 1 / replicas)
+
+
+def _close(value: float, expected: float) -> bool:
+    return math.isclose(value, expected, rel_tol=1e-6)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The function call a tensor is looked at in: what its inputs are outside."""
+
+    outer: "_Call | None"
+    inputs: dict[str, Any]
+
+
+_Terms = tuple[dict[str, None], dict[str, None]]
+
+
+class _Walk:
+    """Back from a loss through everything that keeps a sum of shares one."""
+
+    def __init__(self, replicas: int) -> None:
+        self._replicas = replicas
+        self._divided: dict[str, None] = {}
+        self._products: dict[Any, _Terms] = {}
+        self._calls: dict[Any, _Call] = {}
+
+    def parts(self, loss: Any) -> Parts:
+        shares, others = self._terms(loss, None)
+        return Parts(tuple(shares), tuple(others), tuple(self._divided) if shares else ())
+
+    def _terms(self, tensor: Any, call: _Call | None) -> _Terms:
+        """The names of shares and of other operations that `tensor` is a weighted sum of."""
+        shares: dict[str, None] = {}
+        others: dict[str, None] = {}
+        visited: set[Any] = set()
+        waiting = [(tensor, call)]
+        while waiting:
+            tensor, call = waiting.pop()
+            operation = tensor.op
+            key = (id(operation.graph), tensor.name, id(call))
+            if key in visited:
+                continue
+            visited.add(key)
+            kind = operation.type
+            name = _name_of_share(operation)
+            if name is not None:
+                shares[name] = None
+            elif kind in _FIRST_INPUT:
+                waiting.append((operation.inputs[0], call))
+            elif kind == "IdentityN":
+                waiting.append((operation.inputs[tensor.value_index], call))
+            elif kind in _SUMS:
+                waiting += [(one, call) for one in operation.inputs if one.dtype.is_floating]
+            elif kind in _CHOICES:
+                waiting += [(one, call) for one in operation.inputs[1:]]
+            elif kind in _PRODUCTS or kind in _QUOTIENTS:
+                place = (operation.name, id(operation.graph), id(call))
+                if place not in self._products:
+                    self._products[place] = self._product(operation, call)
+                in_shares, in_others = self._products[place]
+                shares |= in_shares
+                others |= in_others
+            elif kind in _CALLS:
+                inside = self._inside(tensor, call)
+                if inside is None:
+                    others[operation.name] = None
+                else:
+                    waiting.append(inside)
+            elif kind == "Placeholder" and (outside := _outside(tensor, call)) is not None:
+                waiting.append(outside)
+            elif kind not in _WITHOUT_GRADIENT:
+                others[operation.name] = None
+        return shares, others
+
+    def _product(self, operation: Any, call: _Call | None) -> _Terms:
+        left, right = operation.inputs
+        in_left, in_right = self._terms(left, call), self._terms(right, call)
+        if not any((*in_left, *in_right)):  # constants
+            return {}, {}
+        if in_right[0] and not in_left[0] and operation.type in _PRODUCTS:
+            return in_right
+        if in_right[0] or not in_left[0]:  # two shares, one over a share, or no share at all
+            return {}, {operation.name: None}
+        if operation.type in _QUOTIENTS and self._is_replica_count(right):
+            self._divided[operation.name] = None
+        return in_left
+
+    def _inside(self, tensor: Any, call: _Call | None) -> tuple[Any, _Call] | None:
+        """The result of a function call, as the tensor inside of the function that it is."""
+        operation = tensor.op
+        function = operation.graph._get_function(operation.get_attr("f").name)
+        graph = getattr(function, "graph", None)
+        if graph is None:
+            return None
+        place = (operation.name, id(operation.graph), id(call))
+        if place not in self._calls:
+            inner = [one.name for one in graph.inputs]
+            inputs = dict(zip(inner, operation.inputs, strict=False))
+            self._calls[place] = _Call(call, inputs)
+        return graph.outputs[tensor.value_index], self._calls[place]
+
+    def _is_replica_count(self, divisor: Any) -> bool:
+        value = tf.get_static_value(divisor)
+        return (
+            self._replicas > 1
+            and value is not None
+            and value.size == 1
+            and _close(float(value.reshape([])), self._replicas)
+        )
+
+
+def _graph_parts(loss: Any, replicas: int) -> Parts:
+    return _Walk(replicas).parts(loss)
+
+
+def _name_of_share(operation: Any) -> str | None:
+    if operation.type == "Identity":
+        try:
+            return str(operation.get_attr(_MARK).decode())
+        except ValueError:
+            return None
+    if operation.type in _QUOTIENTS:
+        for frame in operation.traceback or ():
+            if frame.name in _TENSORFLOW_SHARES and _TENSORFLOW in frame.filename:
+                return f"tf.nn.{frame.name}"
+    return None
+
+
+def _outside(tensor: Any, call: _Call | None) -> tuple[Any, _Call | None] | None:
+    """What an input of a function is outside of it, if that is a tensor that can be walked on."""
+    if call is not None:
+        outer = call.inputs.get(tensor.name)
+        return None if outer is None else (outer, call.outer)
+    for outer, inner in getattr(tensor.graph, "captures", ()):
+        if inner is tensor and tf.is_symbolic_tensor(outer):
+            return outer, None
+    return None

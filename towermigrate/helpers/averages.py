@@ -1,0 +1,314 @@
+"""The average of the towers' gradients, and its one update."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.training import optimizer as _optimizer
+
+from towermigrate.helpers import _hooks, _policies, _reached, _slices
+from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
+from towermigrate.helpers.strategy import is_multi_worker, static_tower_index, strategy_of
+
+
+def average_gradients(
+    tower_grads: Sequence[Any],
+    none: NonePolicy = "zeros",
+    sparse: SparsePolicy = "keep",
+    reduce: Reduction = "mean",
+) -> GradsAndVars:
+    """The average of the towers' gradients.
+
+    Args:
+      tower_grads: TF1's classic argument, for each tower a list of `(gradient, variable)`, all in
+        the same order; or, inside of a replica, one such flat list, this tower's: then the
+        replicas' are all-reduced, and every replica gets the same average.
+      none: as for `tower_gradients`.
+      sparse: `"keep"` averages `tf.IndexedSlices` to `tf.IndexedSlices`, each row once, the entries
+        of all towers summed; `"dense"` makes them tensors.
+      reduce: `"sum"` adds the towers' gradients up and does not divide: for programs that did so
+        (`tf.add_n`), and for gradients of a loss that is already this replica's share of the
+        global one (a gradient does not show that; the mean would divide it a second time).
+
+    Returns:
+      `[(average, variable)]`, with the first tower's variables. It is the average itself, not a
+      share: clip it, add to it, summarise it, then apply it with `apply_averaged`
+      (`apply_gradients` in a replica would sum it over the replicas).
+
+    Raises:
+      ValueError: lists of different lengths; no gradient at all; an unknown policy.
+
+    Example:
+      >>> w = tf.Variable(0.0)
+      >>> [(grad, _)] = average_gradients([[(tf.constant(1.0), w)], [(tf.constant(3.0), w)]])
+      >>> float(grad)
+      2.0
+
+    Source: `average_gradients` in TF1's cifar10_multi_gpu_train.
+    """
+    _policies.check(none, sparse, reduce)
+    towers = [
+        list(pairs) if isinstance(pairs, (list, tuple, zip)) else pairs for pairs in tower_grads
+    ]
+    if _is_flat(towers):
+        return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce)
+    if not towers:
+        raise ValueError("average_gradients got no tower's gradients.")
+    if _hooks.active is not None:
+        for index, pairs in enumerate(towers):
+            _hooks.active.gradients(index, None, pairs)
+    averaged = []
+    for per_tower in zip(*towers, strict=True):
+        grads = [grad for grad, _ in per_tower]
+        average = _average(grads, per_tower[0][1], none, sparse, reduce)
+        if average is not None:
+            averaged.append((average, per_tower[0][1]))
+    _reached.check_any(
+        [v for _, v in towers[0]], any(g is not None for pairs in towers for g, _ in pairs)
+    )
+    return averaged
+
+
+def apply_averaged(
+    optimizer: Any, grads_and_vars: Sequence[tuple[Any, Any]], global_step: Any = None
+) -> Any:
+    """Apply averaged gradients: one update of every copy of a variable, no second reduction.
+
+    Call it in a replica, on every replica, with gradients that are the same on all
+    (`average_gradients` made them so), or outside of `strategy.run` on one list.
+
+    Args:
+      optimizer: a `tf.compat.v1.train.Optimizer`; or, in a replica, a Keras optimizer. That of
+        Keras 3 always sums over the replicas, so there each applies its part of the average and a
+        second reduction puts them together; `tf_keras` optimizers need none.
+      grads_and_vars: `[(gradient, variable)]`, tensors or `tf.IndexedSlices`; pairs with None are
+        left out.
+      global_step: a variable to add one to after the update; not for Keras optimizers, which count
+        their `iterations`.
+
+    Returns:
+      The update, as `apply_gradients` returns it: an operation in a graph, None from a
+      `tf.function`'s call.
+
+    Raises:
+      ValueError: no gradient is left; a Keras optimizer outside of a replica or with a global step.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> with strategy.scope():
+      ...     w = tf.Variable(1.0)
+      ...     opt = tf.compat.v1.train.GradientDescentOptimizer(1.0)
+      >>> @tf.function(autograph=False)
+      ... def train_step(x):
+      ...     def step(x):
+      ...         grads = average_gradients(opt.compute_gradients(w * x[0], [w]))
+      ...         apply_averaged(opt, grads)
+      ...     strategy.run(step, args=(x,))
+      >>> train_step(*shard_batch([1.0, 3.0]))
+      >>> float(w.read_value())
+      -1.0
+
+    Source: `Optimizer.apply_gradients` and `Optimizer._distributed_apply` in TensorFlow.
+    """
+    pairs = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
+    if not pairs:
+        raise ValueError("apply_averaged got no gradient for any variable.")
+    if _hooks.active is not None:
+        _hooks.active.applied(optimizer, pairs, True)
+    if _is_keras(optimizer):
+        return _apply_keras(optimizer, pairs, global_step)
+
+    def apply(strategy: Any, pairs: Any, global_step: Any) -> Any:
+        if type(optimizer).apply_gradients is not _optimizer.Optimizer.apply_gradients:
+            # It does more than TensorFlow's own, and knows nothing of _distributed_apply.
+            return optimizer.apply_gradients(pairs, global_step=global_step)
+        return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
+
+    context = tf.distribute.get_replica_context()
+    if context is not None and tf.distribute.has_strategy():
+        return context.merge_call(apply, args=(pairs, global_step))
+    strategy = strategy_of(variable for _, variable in pairs)
+    # Slots must be made in the scope: outside of it they fail with a colocation error.
+    with strategy.scope():
+        return apply(strategy, pairs, global_step)
+
+
+def _is_flat(towers: list[Any]) -> bool:
+    """Whether this is one tower's `[(gradient, variable)]` and not a list of such lists."""
+    first = towers[0] if towers else None
+    return (
+        isinstance(first, (list, tuple))
+        and len(first) == 2
+        and not isinstance(first[0], (list, tuple))
+        and (first[0] is None or tf.is_tensor(first[0]) or isinstance(first[0], tf.IndexedSlices))
+    )
+
+
+def _average(
+    grads: list[Any], variable: Any, none: NonePolicy, sparse: SparsePolicy, reduce: Reduction
+) -> Any:
+    """The classic: stack the towers' gradients and take the mean."""
+    present = [grad for grad in grads if grad is not None]
+    if not present:
+        return tf.zeros_like(variable) if none == "zeros" else None
+    count = len(present) if none == "present" else len(grads)
+    if sparse == "keep" and all(isinstance(grad, tf.IndexedSlices) for grad in present):
+        joined = tf.IndexedSlices(
+            tf.concat([grad.values for grad in present], 0),
+            tf.concat([grad.indices for grad in present], 0),
+            present[0].dense_shape,
+        )
+        return _slices.sum_duplicates(joined if reduce == "sum" else _slices.divided(joined, count))
+    dense = [tf.convert_to_tensor(grad) for grad in present]
+    if reduce == "sum":
+        return tf.reduce_sum(tf.stack(dense), 0)
+    dense += [tf.zeros_like(dense[0])] * (count - len(dense))
+    return tf.reduce_mean(tf.stack(dense), 0)
+
+
+def _all_reduced(
+    pairs: GradsAndVars, none: NonePolicy, sparse: SparsePolicy, reduce: Reduction
+) -> GradsAndVars:
+    context = tf.distribute.get_replica_context()
+    if context is None:
+        raise ValueError(
+            "average_gradients got one flat list of (gradient, variable) outside of a replica. "
+            "Call it in the "
+            "function that strategy.run gets, or give it a list with one such list for each tower."
+        )
+    if _hooks.active is not None:
+        _hooks.active.gradients(static_tower_index(), None, pairs)
+    reached = _reached.kinds_of_towers([grad for grad, _ in pairs])
+    _reached.check_any(
+        [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
+    )
+    kept, towers = [], []
+    for (grad, variable), per_tower in zip(pairs, reached, strict=True):
+        grad = _reached.with_none(grad, variable, per_tower, none)
+        if grad is not None:
+            kept.append((_policies.with_sparse(grad, sparse), variable))
+            towers.append(per_tower)
+    grads = _reduced_over_replicas(context, kept, none, sparse, reduce)
+    if none == "present" and reduce == "mean":
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        grads = [
+            _over_present(grad, per_tower, replicas)
+            for grad, per_tower in zip(grads, towers, strict=True)
+        ]
+    return [
+        (_slices.sum_duplicates(grad), variable)
+        for grad, (_, variable) in zip(grads, kept, strict=True)
+    ]
+
+
+def _reduced_over_replicas(
+    context: Any, pairs: GradsAndVars, none: NonePolicy, sparse: SparsePolicy, reduce: Reduction
+) -> list[Any]:
+    grads, variables = [grad for grad, _ in pairs], [v for _, v in pairs]
+    if not tf.distribute.has_strategy() or context.strategy.num_replicas_in_sync == 1:
+        return grads
+    strategy = context.strategy
+    if _on_cpus(strategy) and _reached.can_merge():
+        # The classic itself, to the last bit at every tower count, and faster than a reduction
+        # here.
+        result = context.merge_call(_stacked, args=(grads, variables, none, sparse, reduce))
+    elif tf.executing_eagerly() or tf.compat.v1.get_default_graph().building_function:
+        # One packed reduction.
+        result = context.all_reduce(_reduce_op(reduce), grads)
+    else:
+        # In a plain TF1 graph all_reduce does not find the other replicas' variables.
+        result = context.merge_call(_reduced_in_graph, args=(grads, variables, reduce))
+    return list(result)
+
+
+def _reduce_op(reduce: Reduction) -> Any:
+    return tf.distribute.ReduceOp.SUM if reduce == "sum" else tf.distribute.ReduceOp.MEAN
+
+
+def _on_cpus(strategy: Any) -> bool:
+    devices = strategy.extended.worker_devices
+    return not is_multi_worker(strategy) and all("CPU" in device.upper() for device in devices)
+
+
+def _stacked(
+    strategy: Any,
+    grads: Any,
+    variables: Any,
+    none: NonePolicy,
+    sparse: SparsePolicy,
+    reduce: Reduction,
+) -> list[Any]:
+    # Zeros that stood for None are counted as zeros by every policy but "present", which
+    # _over_present mends.
+    averages = []
+    for grad, variable in zip(grads, variables, strict=True):
+        towers = list(strategy.experimental_local_results(grad))
+        averages.append(_average(towers, variable, none, sparse, reduce))
+    return averages
+
+
+def _reduced_in_graph(strategy: Any, grads: Any, variables: Any, reduce: Reduction) -> Any:
+    pairs = list(zip(grads, variables, strict=True))
+    return strategy.extended.batch_reduce_to(_reduce_op(reduce), pairs)
+
+
+def _over_present(grad: Any, per_tower: tuple[str, ...], replicas: int) -> Any:
+    present = sum(map(bool, per_tower))
+    if present == replicas or len(per_tower) == 1:
+        return grad
+    scale = replicas / present
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(
+            grad.values * tf.cast(scale, grad.values.dtype), grad.indices, grad.dense_shape
+        )
+    return grad * tf.cast(scale, grad.dtype)
+
+
+def _is_keras(optimizer: Any) -> bool:
+    return hasattr(optimizer, "iterations") and not isinstance(optimizer, _optimizer.Optimizer)
+
+
+def _apply_keras(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
+    if global_step is not None:
+        raise ValueError(
+            f"{type(optimizer).__name__} is a Keras optimizer, which counts its own `iterations`: "
+            "leave global_step out."
+        )
+    if tf.distribute.get_replica_context() is None:
+        raise ValueError(
+            f"{type(optimizer).__name__} is a Keras optimizer, which updates in a replica: call "
+            "apply_averaged in the function that strategy.run gets."
+        )
+    parameters = inspect.signature(optimizer.apply_gradients).parameters
+    if "skip_gradients_aggregation" in parameters:
+        return optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+    if "experimental_aggregate_gradients" in parameters:
+        return optimizer.apply_gradients(pairs, experimental_aggregate_gradients=False)
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return optimizer.apply_gradients([(_slices.divided(grad, replicas), v) for grad, v in pairs])
+
+
+class _AlreadyReduced:
+    """A strategy to `_distributed_apply`, whose gradients need no reduction."""
+
+    def __init__(self, strategy: Any) -> None:
+        self._strategy = strategy
+        self.extended = _AlreadyReducedExtended(strategy.extended)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._strategy, name)
+
+
+class _AlreadyReducedExtended:
+    def __init__(self, extended: Any) -> None:
+        self._extended = extended
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._extended, name)
+
+    def batch_reduce_to(
+        self, reduce_op: Any, value_destination_pairs: Any, options: Any = None
+    ) -> list[Any]:
+        del reduce_op, options
+        return [value for value, _ in value_destination_pairs]

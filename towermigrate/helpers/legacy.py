@@ -1,0 +1,282 @@
+"""TF1 input pipelines as they are: a graph and a session of their own, run ahead of the training."""
+
+import contextlib
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers.strategy import current_strategy
+
+# How long a thread may take to end; one that waits in Python code cannot be woken.
+_GRACE_SECONDS = 10
+_CALLS_PYTHON = {"PyFunc", "PyFuncStateless", "EagerPyFunc"}
+
+
+class EndOfInput(StopIteration, tf.errors.OutOfRangeError):  # type: ignore[misc]
+    """The end of a pipeline's data.
+
+    A `for` loop ends on it, and the `except tf.errors.OutOfRangeError` of a TF1 program catches it.
+    """
+
+    def __init__(self) -> None:
+        tf.errors.OutOfRangeError.__init__(self, None, None, "the input pipeline's data has ended")
+
+
+class LegacyInput(Iterator[Any]):
+    """The elements of a TF1 input pipeline; `legacy_input` makes it. Close it, or use `with`."""
+
+    def __init__(self, build: Callable[[], Any], prefetch: int | None = None) -> None:
+        if prefetch is not None and prefetch < 0:
+            raise ValueError(f"prefetch is {prefetch}; it is a number of elements, 0 for none.")
+        graph = tf.Graph()
+        with graph.as_default(), graph.device("/cpu:0"):
+            seed = _global_seed()
+            if seed is not None:
+                tf.compat.v1.set_random_seed(seed)
+            built = build()
+            if built is None:
+                raise ValueError(
+                    f"The input function {getattr(build, '__name__', build)!r} returned None; "
+                    "return the tensors of one tower's batch."
+                )
+            fetches = tf.nest.map_structure(tf.convert_to_tensor, built)
+            initializers = [
+                tf.compat.v1.global_variables_initializer(),
+                tf.compat.v1.local_variables_initializer(),
+                tf.compat.v1.tables_initializer(),
+                _iterator_initializers(graph),
+            ]
+        elements = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
+        self.element_spec = tuple(tf.nest.map_structure(_spec_of, one) for one in elements)
+        self._ended: BaseException | None = None
+        self._pipeline = _Pipeline(graph, fetches, initializers, prefetch)
+        # The pipeline's threads do not know this object, so that they end with it when it is
+        # dropped without a close, and when the process ends.
+        self._close = weakref.finalize(self, self._pipeline.close)
+
+    def __iter__(self) -> "LegacyInput":
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        """One run of the pipeline: for each fetched tensor a NumPy value."""
+        if self._ended is not None:
+            raise self._ended
+        try:
+            values = self._pipeline.next()
+        except KeyboardInterrupt:
+            raise  # of the reader, not of the pipeline
+        except BaseException as reason:
+            self._ended = reason
+            raise
+        return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+
+    def __enter__(self) -> "LegacyInput":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the threads and the session; further elements are a `StopIteration`."""
+        if self._ended is None:
+            self._ended = EndOfInput()
+        self._close()
+
+
+class _Pipeline:
+    """The session, its queue runners and the thread that runs ahead of the reader.
+
+    At most `prefetch` elements are drawn and not yet read. An error or the end of the data takes
+    its place behind the elements that were drawn before it.
+    """
+
+    def __init__(self, graph: Any, fetches: Any, initializers: Any, prefetch: int | None) -> None:
+        self._graph = graph
+        self._fetches = fetches
+        self._initializers = initializers
+        self._prefetch = prefetch
+        self._session: Any = None
+        self._coordinator: Any = None
+        self._runners: list[Any] = []
+        self._ahead: threading.Thread | None = None
+        self._changed = threading.Condition()
+        self._ready: deque[tuple[Any, BaseException | None]] = deque()
+        self._closed = False
+
+    def next(self) -> Any:
+        """The next element, or its error raised."""
+        if self._session is None:
+            self._start()
+        if self._ahead is None:
+            return self._draw()
+        with self._changed:
+            self._changed.wait_for(lambda: bool(self._ready) or self._closed)
+            if self._closed:
+                raise EndOfInput()
+            element, reason = self._ready.popleft()
+            self._changed.notify_all()
+        if reason is not None:
+            self._ahead.join()
+            raise reason
+        return element
+
+    def close(self) -> None:
+        """End every thread and the session; what was drawn ahead is dropped."""
+        with self._changed:
+            self._closed = True
+            self._ready.clear()
+            self._changed.notify_all()
+        if self._session is None:
+            return
+        # An error in data that nobody asked for any more is nobody's.
+        with contextlib.suppress(Exception):
+            self._stop()
+        # The garbage collector may call this from any thread.
+        if self._ahead is not None and self._ahead is not threading.current_thread():
+            self._ahead.join(_GRACE_SECONDS)
+
+    def _start(self) -> None:
+        # GPUs belong to the training process's eager runtime.
+        config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
+        with self._graph.as_default():
+            session = tf.compat.v1.Session(graph=self._graph, config=config)
+            try:
+                for initializers in self._initializers:
+                    session.run(initializers)
+            except BaseException:
+                session.close()
+                raise
+            self._session = session
+            self._coordinator = tf.train.Coordinator()
+            if self._graph.get_collection(tf.compat.v1.GraphKeys.QUEUE_RUNNERS):
+                self._runners = tf.compat.v1.train.start_queue_runners(
+                    sess=session, coord=self._coordinator
+                )
+        room = self._prefetch
+        if room is None:
+            room = 0 if _calls_python(self._graph) else _towers()
+        if room:
+            self._ahead = threading.Thread(
+                target=self._run_ahead, args=(room,), name="legacy_input", daemon=True
+            )
+            self._ahead.start()
+
+    def _run_ahead(self, room: int) -> None:
+        reason: BaseException | None = None
+        while reason is None:
+            with self._changed:
+                self._changed.wait_for(lambda: self._closed or len(self._ready) < room)
+                if self._closed:
+                    return
+            element = None
+            try:
+                element = self._draw()
+            except BaseException as error:
+                reason = error
+            with self._changed:
+                if not self._closed:
+                    self._ready.append((element, reason))
+                self._changed.notify_all()
+
+    def _draw(self) -> Any:
+        try:
+            return self._session.run(self._fetches)
+        except Exception as error:
+            raise self._reason(error) from None
+
+    def _reason(self, error: Exception) -> Exception:
+        """Why the pipeline ended: a reader's own error, the end of the data, or `error`."""
+        try:
+            self._stop()
+        except Exception as cause:
+            return cause  # the queue closed because a reader failed: that is the reason
+        return EndOfInput() if isinstance(error, tf.errors.OutOfRangeError) else error
+
+    def _stop(self) -> None:
+        """End the session and the queue runners; raises what one of them had raised."""
+        self._coordinator.request_stop()
+        self._session.close()  # wakes the threads that wait in an enqueue or a dequeue
+        self._coordinator.join(
+            self._runners, stop_grace_period_secs=_GRACE_SECONDS, ignore_live_threads=True
+        )
+
+
+def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> LegacyInput:
+    """Run a TF1 input pipeline as it is: queues, readers, `tf.train.batch`, one-shot iterators.
+
+    `build` runs once, in a graph of its own. At the first `next` a session of its own initialises
+    variables, tables and iterators, starts the queue runners with a coordinator and, on a thread,
+    runs ahead of the training. Elements come in the pipeline's order whatever `prefetch` is.
+    Threads end with `close`, with a `with` block, with an error, at the end of the data, when the
+    iterator is dropped and at the end of the process.
+
+    Of an iterator with several initializers (`Iterator.from_structure`) none is run: `build` adds
+    the one it wants to the collection TABLE_INITIALIZERS.
+
+    Args:
+      build: makes the pipeline, returns the tensors of one element: one, a tuple or a nest.
+      prefetch: how many elements may be drawn before they are asked for; 0 draws each one in
+        `next`. None is the number of towers, so that the next step's batches are ready; and 0
+        where the pipeline calls Python (`py_func`, a generator), because that code may share
+        state, `np.random` for one, with the program. Where it does not, say a number.
+
+    Returns:
+      An iterator of tuples of NumPy values, with `element_spec` (a tuple of `tf.TensorSpec`) and
+      `close()`.
+
+    Raises:
+      EndOfInput: at `next`, when the pipeline's data ended: a StopIteration that is also TF1's
+        OutOfRangeError.
+      Exception: at `next`, what a reader thread raised, after the elements drawn before it.
+      ValueError: `build` returned None; `prefetch` is negative.
+
+    Example:
+      >>> def pipeline():
+      ...     queue = tf.compat.v1.train.range_input_producer(3, num_epochs=1, shuffle=False)
+      ...     return queue.dequeue()
+      >>> [element[0].item() for element in legacy_input(pipeline)]
+      [0, 1, 2]
+
+    Source: TF1 "Threading and queues", `tf.train.start_queue_runners`.
+    """
+    return LegacyInput(build, prefetch)
+
+
+def _iterator_initializers(graph: Any) -> list[Any]:
+    """What `sess.run(iterator.initializer)` ran: TensorFlow collects these nowhere."""
+    made: dict[Any, list[Any]] = {}
+    for op in graph.get_operations():
+        if op.type == "MakeIterator":
+            made.setdefault(op.inputs[1].ref(), []).append(op)
+    return [ops[0] for ops in made.values() if len(ops) == 1]
+
+
+def _towers() -> int:
+    try:
+        towers: int = current_strategy().num_replicas_in_sync
+    except RuntimeError:  # read outside of a tower program
+        return 1
+    return towers
+
+
+def _calls_python(graph: Any) -> bool:
+    """Whether an op of `graph`, or of a function in it (`Dataset.map`), calls back into Python."""
+    functions = [function.cached_definition for function in graph._functions.values()]
+    return any(op.type in _CALLS_PYTHON for op in graph.get_operations()) or any(
+        node.op in _CALLS_PYTHON for function in functions for node in function.node_def
+    )
+
+
+def _spec_of(tensor: Any) -> Any:
+    return tf.TensorSpec(tensor.shape, tensor.dtype)
+
+
+def _global_seed() -> int | None:
+    from tensorflow.python.eager import context
+
+    seed: int | None = context.global_seed()
+    return seed
