@@ -1,0 +1,96 @@
+"""Rows of what a step returned: values of towers, names, learning rates, summaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+from tests.helpers.conformance import XLA, XLA_2, Results, Rows, Runner, numbers
+from tests.helpers.conformance_rows.reasons import NO_STRINGS
+
+v1 = tf.compat.v1
+
+ROWS = Rows()
+
+
+def result(name: str, expect: Callable[[int], Any]) -> None:
+    """A row of a function of per-tower values: on what a step returned, and in the step."""
+
+    @ROWS.case(name, expect=lambda n: {"after the step": expect(n), "in the step": expect(n)})
+    def _(run: Runner) -> Results:
+        helper = getattr(tm, name)
+        batch = run.feed([[2.0 * x] for x in numbers(run.towers)])
+        values = run.step(lambda x: x / 2.0)(batch)
+
+        def after(values: Any) -> Any:
+            return helper(values, **run.where)
+
+        in_step = run.step(lambda x: x / 2.0, after=after)(batch)
+        return {"after the step": after(values), "in the step": in_step}
+
+
+result("last_tower", lambda n: [n])
+result("first_tower", lambda n: [1.0])
+result("each_tower", lambda n: [[x] for x in numbers(n)])
+result("mean_over_towers", lambda n: [(n + 1) / 2])
+result("sum_over_towers", lambda n: [n * (n + 1) / 2])
+result("concat_towers", lambda n: numbers(n))
+
+
+@ROWS.case(
+    "as_numpy", expect=lambda n: {"last": float(n), "types": ["float32", "NoneType", "bytes"]}
+)
+def _(run: Runner) -> Results:
+    values = run.step(lambda x: x / 2.0)(run.feed([2.0 * x for x in numbers(run.towers)]))
+    last = tm.as_numpy((tm.last_tower(values, **run.where), None, tf.constant(b"text")))
+    towers = tm.as_numpy(values)
+    assert len(towers if isinstance(towers, list) else [towers]) == len(run.local)
+    return {"last": last[0], "types": [type(one).__name__ for one in last]}
+
+
+@ROWS.case(
+    "summary_writer",
+    "SummaryWriter",
+    expect=lambda n: {"tags": ["loss"], "values": [1.0], "steps": [3]},
+    cannot={XLA: NO_STRINGS, XLA_2: NO_STRINGS},
+)
+def _(run: Runner) -> Results:
+    folder = run.folder / "summaries"
+    serialized = run.step(lambda x: v1.summary.scalar("loss", x))(run.feed(numbers(run.towers)))
+    writer = tm.summary_writer(str(folder))
+    assert isinstance(writer, tm.SummaryWriter)
+    writer.add_summary(tm.first_tower(serialized, **run.where), 3)
+    writer.close()
+    run.wait()
+    events = [e for path in folder.iterdir() for e in v1.train.summary_iterator(str(path))]
+    values = [(one.tag, one.simple_value, e.step) for e in events for one in e.summary.value]
+    tags, numbers_, steps = zip(*values, strict=True)
+    return {"tags": tags, "values": numbers_, "steps": steps}
+
+
+@ROWS.case("op_name", expect=lambda n: {"variable": "w", "each": [2.0 * x for x in numbers(n)]})
+def _(run: Runner) -> Results:
+    w = run.variable(2.0, "w")
+    names = set()
+
+    def tower(x: Any) -> Any:
+        names.add(tm.op_name(w))
+        if not tf.executing_eagerly():  # eager tensors have no names in TensorFlow
+            assert tm.op_name(tf.identity(x, "loss")).endswith("loss")
+        return x * w
+
+    values = run.step(tower)(run.feed(numbers(run.towers)))
+    [name] = names
+    return {"variable": name, "each": run.each(values)}
+
+
+@ROWS.case("value", expect=lambda n: {"each": [0.25 * x for x in numbers(n)], "after": 0.25})
+def _(run: Runner) -> Results:
+    with run.scope():
+        step = tf.Variable(4)
+        rate = v1.train.exponential_decay(1.0, step, 2, 0.5)
+    values = run.step(lambda x: x * tm.value(rate))(run.feed(numbers(run.towers)))
+    return {"each": run.each(values), "after": tm.value(rate)}
