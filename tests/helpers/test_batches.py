@@ -258,3 +258,35 @@ def test_a_chief_and_a_worker_read_one_source(tmp_path: Path) -> None:
     # The evaluator stands alone, with two towers on its own machine.
     assert found["evaluator"]["chief"] and found["evaluator"]["replicas"] == 2
     assert found["evaluator"]["per_tower_batches"] == [[[0, 1, 2, 3], [4, 5, 6, 7]]]
+
+
+def ragged_rows() -> Any:
+    rows = tf.ragged.constant([[1], [2, 3], [4, 5, 6], [7]])
+    return tf.data.Dataset.from_tensor_slices(rows).batch(2)
+
+
+@pytest.mark.parametrize("source", ["dataset", "iterator"])
+def test_elements_may_be_ragged(two_towers: Any, source: str) -> None:
+    data = ragged_rows()
+    batches = tm.per_tower_batches(data if source == "dataset" else iter(list(data)))
+
+    @tf.function(autograph=False)
+    def step(rows: Any) -> Any:
+        return two_towers.run(lambda rows: tf.reduce_sum(rows.values), args=(rows,))
+
+    tm.create_variables(step, *batches.element_spec)
+    assert tm.as_numpy(tm.each_tower(step(*next(batches)))) == [1 + 2 + 3, 4 + 5 + 6 + 7]
+
+
+def test_elements_may_be_sparse(two_towers: Any) -> None:
+    data = tf.data.Dataset.from_tensor_slices(tf.sparse.eye(3)).batch(1)
+    batches = tm.per_tower_batches(data, rest="empty")
+    sums = two_towers.run(lambda rows: tf.sparse.reduce_sum(rows), args=next(batches))
+    assert tm.as_numpy(tm.each_tower(sums)) == [1.0, 1.0]
+    with pytest.raises(ValueError, match="a SparseTensor of no rows"):
+        next(batches)
+
+
+def test_ragged_arrays_are_not_split(two_towers: Any) -> None:
+    with pytest.raises(ValueError, match="cannot split a RaggedTensor"):
+        tm.shard_batch(tf.ragged.constant([[1], [2, 3]]))

@@ -147,3 +147,33 @@ def test_clipping_the_average_does_not_depend_on_the_number_of_towers() -> None:
         np.testing.assert_allclose(np.linalg.norm(updated[towers] - 1.0), 0.1, rtol=1e-5)
     for towers in (2, 4):  # another order of summation
         np.testing.assert_allclose(updated[towers], updated[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "clip",
+    [
+        pytest.param(lambda pairs: tm.clip_by_global_norm(pairs, 1.0), id="by the norm of all"),
+        pytest.param(lambda pairs: tm.clip_by_norm(pairs, 1.0), id="by the norm of each"),
+        pytest.param(lambda pairs: tm.clip_by_value(pairs, -1.0, 1.0), id="by value"),
+    ],
+)
+def test_a_share_is_not_clipped(clip: Any) -> None:
+    strategy = tm.tower_strategy(2)
+    with strategy.scope():
+        w = tf.Variable(1.0, name="w")
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    @tf.function(autograph=False)
+    def step() -> Any:
+        return strategy.run(lambda: clip(tm.tower_gradients(opt, w * 3.0, [w])))
+
+    with pytest.raises(ValueError, match="gradient of w:0 comes from tower_gradients"):
+        step()
+
+
+def test_pairs_may_come_from_zip_and_not_from_all_towers() -> None:
+    w = tf.Variable(1.0)
+    [(grad, variable)] = tm.clip_by_norm(zip([tf.constant(3.0)], [w], strict=True), 1.0)  # type: ignore[arg-type]
+    assert (float(grad), variable is w) == (1.0, True)
+    with pytest.raises(ValueError, match="a list of towers' lists"):
+        tm.clip_by_norm([[(tf.constant(3.0), w)]] * 2, 1.0)  # type: ignore[list-item]

@@ -605,3 +605,12 @@ def test_clip_weights_refuses_what_it_cannot_mean() -> None:
         with pytest.raises(ValueError, match=f"limit is {limit}"):
             tm.clip_weights([w], limit)
     assert w.numpy().tolist() == [1.0]
+
+
+def test_a_mean_over_a_batch_of_unknown_size_is_refused() -> None:
+    @tf.function(input_signature=[tf.TensorSpec([None, 2])])
+    def penalty(x: Any) -> Any:
+        return tm.gradient_penalty(lambda z: tf.reduce_mean(z, [0, 1])[tf.newaxis], x, x + 1.0)
+
+    with pytest.raises(ValueError, match=r"shape \(1,\); expected one an example"):
+        penalty(REAL)

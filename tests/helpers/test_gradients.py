@@ -409,3 +409,147 @@ def test_filter_keeps_on_every_tower_what_one_tower_reaches(two_towers: Any, non
     in_towers(two_towers, tower)
     assert [v.numpy() for v in (a, b, c)] == [-3.0, -5.0, 1.0]
     np.testing.assert_array_equal(table.numpy(), [[1.0], [1.0], [0.0]])
+
+
+@pytest.mark.parametrize(
+    "use",
+    [tm.average_gradients, lambda pairs: tm.average_gradients([pairs, pairs])],
+    ids=["in a replica", "in a list of towers"],
+)
+def test_shares_are_not_averaged_again(two_towers: Any, use: Any) -> None:
+    [a] = make(two_towers, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        return use(tm.tower_gradients(opt, (index + 1.0) * a, [a]))
+
+    with pytest.raises(ValueError, match=r"a second time.*gradient of v0:0 .*sum over 2"):
+        in_towers(two_towers, tower)
+
+
+def test_the_sum_of_shares_is_the_average(two_towers: Any) -> None:
+    [a] = make(two_towers, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        pairs = tm.tower_gradients(opt, (2.0 * index + 1.0) * a, [a])
+        return tm.average_gradients(pairs, reduce="sum")[0][0]
+
+    assert tm.as_numpy(tm.each_tower(in_towers(two_towers, tower))) == [2.0, 2.0]
+
+
+def test_shares_are_not_applied_without_a_sum(two_towers: Any) -> None:
+    [a] = make(two_towers, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        tm.apply_averaged(opt, tm.tower_gradients(opt, (index + 1.0) * a, [a]))
+
+    with pytest.raises(ValueError, match="drift apart: the gradient of v0:0"):
+        in_towers(two_towers, tower)
+    assert [float(copy) for copy in a.values] == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("how", ["shares", "averages", "classic"])
+def test_towers_that_list_their_variables_in_other_orders_are_told(
+    two_towers: Any, how: str
+) -> None:
+    a, b = make(two_towers, 1.0, 1.0)
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        variables = [b, a] if index else [a, b]
+        if how == "shares":
+            return tm.tower_gradients(opt, a + b, variables)
+        pairs = opt.compute_gradients(a + b, variables)
+        return tm.average_gradients(pairs if how == "averages" else [pairs, pairs[::-1]])
+
+    with pytest.raises(ValueError, match=r"place 0 tower 0 has v\d:0, and tower 1 v\d:0"):
+        in_towers(two_towers, tower)
+
+
+def test_every_tower_may_have_variables_of_its_own() -> None:
+    one, two = tf.Variable(0.0), tf.Variable(0.0)
+    [(grad, variable)] = tm.average_gradients(
+        [[(tf.constant(1.0), one)], [(tf.constant(3.0), two)]]
+    )
+    assert (float(grad), variable is one) == (2.0, True)
+
+
+@pytest.mark.parametrize("how", ["shares", "averages"])
+def test_a_row_index_of_64_bits_on_one_tower_only(two_towers: Any, how: str) -> None:
+    table, b = make(two_towers, np.ones([3, 1], np.float32), 1.0)
+    with two_towers.scope():
+        opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        loss = b * 1.0
+        if index:
+            loss += tf.reduce_sum(tf.gather(table, tf.constant([2], tf.int64)))
+        if how == "shares":
+            pairs = tm.tower_gradients(opt, loss, [table, b])
+            assert pairs[0][0].indices.dtype == tf.int64
+            opt.apply_gradients(pairs)
+        else:
+            pairs = tm.average_gradients(opt.compute_gradients(loss, [table, b]))
+            tm.apply_averaged(opt, pairs)
+        return tf.constant(0)
+
+    in_towers(two_towers, tower)
+    np.testing.assert_array_equal(table.numpy(), [[1.0], [1.0], [0.5]])
+
+
+@pytest.mark.parametrize("library", [keras, tf_keras], ids=["Keras 3", "tf_keras"])
+def test_a_keras_optimizer_is_no_source(library: Any) -> None:
+    with pytest.raises(TypeError, match=r"SGD; expected a tf.GradientTape.*Keras optimizers too"):
+        tm.tower_gradients(library.optimizers.SGD(1.0), tf.constant(1.0), [tf.Variable(1.0)])
+
+
+def test_outside_of_a_replica_there_is_no_share(two_towers: Any) -> None:
+    [a] = make(two_towers, 1.0)
+    with two_towers.scope(), pytest.raises(ValueError, match="in the function that strategy.run"):
+        tm.tower_gradients(tf.GradientTape(), tf.constant(1.0), [a])
+
+
+class Halving(v1.train.GradientDescentOptimizer):  # type: ignore[misc]
+    def apply_gradients(
+        self, grads_and_vars: Any, global_step: Any = None, name: Any = None
+    ) -> Any:
+        halves = [(grad / 2.0, variable) for grad, variable in grads_and_vars]
+        return super().apply_gradients(halves, global_step, name)
+
+
+def test_an_apply_gradients_that_sums_over_replicas_is_explained(two_towers: Any) -> None:
+    [a] = make(two_towers, 0.0)
+    with two_towers.scope():
+        opt = Halving(1.0)
+
+    def tower(index: int, whole: bool) -> Any:
+        averages = tm.average_gradients(opt.compute_gradients((2.0 * index + 1.0) * a, [a]))
+        if whole:
+            tm.apply_averaged(opt, averages)
+        else:  # as the error says
+            opt.apply_gradients([(grad / 2, variable) for grad, variable in averages])
+        return tf.constant(0)
+
+    with pytest.raises(ValueError, match="Halving has .* each average divided by the number"):
+        in_towers(two_towers, lambda index: tower(index, True))
+    in_towers(two_towers, lambda index: tower(index, False))
+    assert a.numpy() == -1.0  # half of the mean of 1 and 3
+
+
+@pytest.mark.parametrize("on_cpus", [True, False], ids=["stacked on CPUs", "all-reduced"])
+def test_an_average_is_summed_by_apply_gradients_whatever_the_devices(
+    two_towers: Any, monkeypatch: pytest.MonkeyPatch, on_cpus: bool
+) -> None:
+    monkeypatch.setattr("towermigrate.helpers.averages._on_cpus", lambda strategy: on_cpus)
+    [a] = make(two_towers, 0.0)
+    with two_towers.scope():
+        opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(index: int) -> Any:
+        opt.apply_gradients(tm.average_gradients(opt.compute_gradients((index + 1.0) * a, [a])))
+        return tf.constant(0)
+
+    in_towers(two_towers, tower)
+    assert a.numpy() == -3.0  # twice the average, as the docstring warns

@@ -364,3 +364,13 @@ def test_a_process_ends_that_reads_only_part() -> None:
 def test_what_is_no_pipeline(call: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         call()
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_close_while_next_waits_is_the_end(prefetch: int) -> None:
+    elements = tm.legacy_input(lambda: v1.FIFOQueue(1, [tf.float32], [[]]).dequeue(), prefetch)
+    closing = threading.Timer(0.3, elements.close)
+    closing.start()
+    with pytest.raises(StopIteration):
+        next(elements)
+    closing.join()

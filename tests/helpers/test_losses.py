@@ -729,3 +729,27 @@ def test_a_mark_changes_no_bit() -> None:
     np.testing.assert_array_equal(first, second)
     # Nested tapes pass the mark as well.
     np.testing.assert_array_equal(outer.gradient(first, w), outer.gradient(second, w))
+
+
+def test_a_step_that_autograph_converts_trains_without_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    strategy = tm.tower_strategy(2)
+    with strategy.scope():
+        w = tf.Variable(0.0)
+        opt = v1.train.GradientDescentOptimizer(1.0)
+        metric = tm.loss_metric()
+
+    @tf.function
+    def train(x: Any) -> None:
+        def step(x: Any) -> None:
+            loss = tm.global_batch_loss(w * x)
+            metric.update_state(loss)
+            opt.apply_gradients(tm.tower_gradients(opt, loss, [w]))
+
+        for _ in tf.range(2):
+            strategy.run(step, args=(x,))
+
+    train(*tm.shard_batch(np.array([1.0, 3.0], "f")))
+    assert (float(w.numpy()), float(metric.result())) == (-4.0, -2.0)
+    assert [r.getMessage() for r in caplog.records if "AutoGraph" in r.getMessage()] == []

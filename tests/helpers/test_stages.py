@@ -172,10 +172,22 @@ def test_a_position_of_other_stages_is_refused(tmp_path: Path) -> None:
     for _ in range(3):
         three.advance()
     path = tf.train.Checkpoint(stages=three).write(str(tmp_path / "checkpoint"))
-    two = tm.Stages(*(tm.Stage(name, 1) for name in "ab"))
-    tf.train.Checkpoint(stages=two).restore(path)
-    with pytest.raises(ValueError, match="turn 3 of a cycle, but there are 2 stages"):
-        next(iter(two))
+    for others in ("ab", "cba"):
+        stages = tm.Stages(*(tm.Stage(name, 1) for name in others))
+        tf.train.Checkpoint(stages=stages).restore(path)
+        with pytest.raises(ValueError, match=f"turn 3 of .* stages {', '.join(others)}"):
+            next(iter(stages))
+
+
+def test_an_iterator_that_is_dropped_does_not_disturb_a_later_one() -> None:
+    stages = tm.Stages(*(tm.Stage(name, 1, step=lambda: None) for name in "dg"), cycles=2)
+    peeking = iter(stages)
+    seen = [next(peeking).name]
+    for stage in stages:
+        peeking.close()  # type: ignore[attr-defined]
+        stage()
+        seen.append(stage.name)
+    assert "".join(seen) == "d" + "dgdg"
 
 
 # A WGAN-GP of two towers, stopped in the middle of the critic's turn.

@@ -394,3 +394,18 @@ def test_the_chief_saves_a_mean_over_workers(tmp_path: Path) -> None:
     for prefix in ("worker0", "worker0-saver"):
         assert tf.train.load_variable(str(tmp_path / prefix), "bn/moving_mean").item() == 2.0
     assert not list(tmp_path.glob("worker1*"))
+
+
+def test_a_partitioned_variable_is_explained(tmp_path: Path) -> None:
+    variables = tm.TowerVariables()
+    halves = v1.fixed_size_partitioner(2)
+
+    @variables.tower
+    def tower() -> Any:
+        with v1.variable_scope("net", partitioner=halves):
+            return tf.convert_to_tensor(v1.get_variable("w", [4]))
+
+    tf.function(tower, autograph=False)()
+    path = write(tmp_path / "model.ckpt", {"net/w": np.zeros(4, np.float32)})
+    with pytest.raises(ValueError, match=r"net/w/part_0 is a part .* saved as one, net/w: build"):
+        variables.restore_tf1(path)

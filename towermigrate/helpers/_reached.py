@@ -4,16 +4,18 @@ import threading
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import distribute_utils as _distribute_utils
 
 from towermigrate.helpers import _slices
-from towermigrate.helpers._policies import NonePolicy
+from towermigrate.helpers._policies import GradsAndVars, NonePolicy
 
 
 class _Kinds:
     """What one replica's loss reaches; a plain object passes `merge_call` untouched."""
 
-    def __init__(self, kinds: list[str]) -> None:
+    def __init__(self, kinds: list[str], variables: list[Any]) -> None:
         self.kinds = kinds
+        self.variables = variables
 
 
 class _Gathered:
@@ -21,16 +23,19 @@ class _Gathered:
         self.towers = towers
 
 
-def kinds_of_towers(grads: list[Any]) -> list[tuple[str, ...]]:
-    """For each variable what every tower has: "" for no gradient, else "dense" or "sparse".
+def kinds_of_towers(pairs: GradsAndVars) -> list[tuple[str, ...]]:
+    """For each variable what every tower has of `[(gradient, variable)]`.
+
+    "" for no gradient, "dense", or of a sparse one the dtype of its indices.
 
     Where towers cannot be compared (a TPU's one trace, a nested function, the replicas of other
     workers) this tower, or this worker's towers, stand for all.
 
     Raises:
-      ValueError: the towers bring lists of different lengths.
+      ValueError: the towers bring lists of different lengths, of other variables or in another
+        order.
     """
-    mine = _Kinds([_kind(grad) for grad in grads])
+    mine = _Kinds([_kind(grad) for grad, _ in pairs], [container(v) for _, v in pairs])
     context = tf.distribute.get_replica_context()
     towers = [mine]
     if context is not None and tf.distribute.has_strategy() and can_merge():
@@ -45,7 +50,32 @@ def kinds_of_towers(grads: list[Any]) -> list[tuple[str, ...]]:
             f"The towers bring gradients of {lengths} variables. Every tower must list the same "
             "variables in the same order, with None where its loss does not reach one."
         )
+    check_order([tower.variables for tower in towers])
     return list(zip(*(tower.kinds for tower in towers), strict=True))
+
+
+def check_order(towers: list[list[Any]]) -> None:
+    """Refuse towers whose gradients would be added up by their places, and not by variable.
+
+    Programs that keep a copy of each variable for each tower may: theirs are other variables.
+
+    Args:
+      towers: for each tower the variables of its list.
+    """
+    first = {id(container(v)): place for place, v in enumerate(towers[0])}
+    for index, variables in enumerate(towers[1:], 1):
+        for place, variable in enumerate(variables):
+            if first.get(id(container(variable)), place) != place:
+                raise ValueError(
+                    f"The towers list their variables in different orders: at place {place} tower "
+                    f"0 has {towers[0][place].name}, and tower {index} {variable.name}. Gradients "
+                    "are paired by their places: give every tower the same list."
+                )
+
+
+def container(variable: Any) -> Any:
+    """The mirrored variable that `variable` is a copy of, or `variable` itself."""
+    return _distribute_utils.value_container(variable)
 
 
 def can_merge() -> bool:
@@ -62,8 +92,9 @@ def with_none(grad: Any, variable: Any, per_tower: tuple[str, ...], none: NonePo
         return grad
     if none != "zeros" and not any(per_tower):
         return None
-    if "sparse" in per_tower and "dense" not in per_tower:
-        return _slices.no_rows(variable)
+    if "dense" not in per_tower and any(per_tower):
+        # Replicas can only join indices of one dtype.
+        return _slices.no_rows(variable, next(filter(None, per_tower)))
     return tf.zeros_like(variable)
 
 
@@ -82,4 +113,6 @@ def names(var_list: list[Any]) -> str:
 
 
 def _kind(grad: Any) -> str:
-    return "" if grad is None else "sparse" if isinstance(grad, tf.IndexedSlices) else "dense"
+    if grad is None:
+        return ""
+    return str(grad.indices.dtype.name) if isinstance(grad, tf.IndexedSlices) else "dense"

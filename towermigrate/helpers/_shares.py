@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,8 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
 _MARK = "_towermigrate_share"
+# On a gradient, as an attribute of the tensor: how many towers it is one's share of.
+_TOWERS = "_towermigrate_towers"
 
 # TensorFlow's own functions that return shares; their frame stands in the traceback of what they
 # made.
@@ -41,6 +43,7 @@ _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 _hidden: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def mark(value: Any, name: str) -> Any:
     """`value`, bit for bit, known from now on as a share that the function `name` returned."""
 
@@ -91,6 +94,7 @@ def watch() -> Iterator[list[_Seen]]:
         _watcher.seen = outer
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -> bool:
     """Whether `loss` is a share of the global loss, so that its gradient is not to be divided.
 
@@ -146,6 +150,29 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
     return True
 
 
+def mark_gradient(grad: Any, replicas: int) -> Any:
+    """`grad`, known from now on as one tower's share of a gradient that has yet to be summed."""
+    if replicas > 1:
+        setattr(grad, _TOWERS, replicas)
+    return grad
+
+
+def refuse_gradients(grads_and_vars: Iterable[tuple[Any, Any]], what: str, instead: str) -> None:
+    """Raise where `tower_gradients` made one of the gradients; a ValueError.
+
+    Args:
+      grads_and_vars: `[(gradient, variable)]`.
+      what: what would become of them, beginning with the function that got them.
+      instead: what to write.
+    """
+    for grad, variable in grads_and_vars:
+        if getattr(grad, _TOWERS, None) is not None:
+            raise ValueError(
+                f"{what}: the gradient of {variable.name} comes from tower_gradients, and is one "
+                f"tower's share of a sum over {getattr(grad, _TOWERS)}. {instead}"
+            )
+
+
 @dataclass(frozen=True)
 class Parts:
     """What a loss is a weighted sum of.
@@ -161,6 +188,7 @@ class Parts:
     divided: tuple[str, ...] = ()
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def parts_of(loss: Any) -> Parts:
     """What a tensor is made of; in eager mode only its own mark is seen."""
     replicas = tf.distribute.get_strategy().num_replicas_in_sync

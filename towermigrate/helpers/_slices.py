@@ -35,11 +35,15 @@ def divided(grad: Any, count: int) -> Any:
     return grad / tf.cast(count, grad.dtype)
 
 
-def no_rows(variable: Any) -> Any:
-    """The sparse gradient of zeros: `tf.IndexedSlices` of `variable`'s shape with no row in it."""
-    wide = bool(variable.shape[0] and variable.shape[0] > 2**31 - 1)
+def no_rows(variable: Any, index: str) -> Any:
+    """The sparse gradient of zeros: `tf.IndexedSlices` of `variable`'s shape with no row in it.
+
+    Args:
+      variable: what it is the gradient of.
+      index: the dtype of its indices, that of the other towers'.
+    """
     return tf.IndexedSlices(
         values=tf.zeros([0, *variable.shape[1:]], variable.dtype),
-        indices=tf.zeros([0], tf.int64 if wide else tf.int32),
+        indices=tf.zeros([0], index),
         dense_shape=tf.constant(variable.shape.as_list(), tf.int32),
     )

@@ -7,7 +7,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
-from towermigrate.helpers import _hooks, _policies, _reached, _slices
+from towermigrate.helpers import _hooks, _policies, _reached, _shares, _slices
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import is_multi_worker, static_tower_index, strategy_of
 
@@ -37,7 +37,8 @@ def average_gradients(
       (`apply_gradients` in a replica would sum it over the replicas).
 
     Raises:
-      ValueError: lists of different lengths; no gradient at all; an unknown policy.
+      ValueError: lists of different lengths or in different orders; no gradient at all; gradients
+        of `tower_gradients`, which are divided already; an unknown policy.
 
     Example:
       >>> w = tf.Variable(0.0)
@@ -55,6 +56,10 @@ def average_gradients(
         return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce)
     if not towers:
         raise ValueError("average_gradients got no tower's gradients.")
+    if reduce == "mean":
+        for pairs in towers:
+            _refuse_shares(pairs)
+    _reached.check_order([[variable for _, variable in pairs] for pairs in towers])
     if _hooks.active is not None:
         for index, pairs in enumerate(towers):
             _hooks.active.gradients(index, None, pairs)
@@ -92,7 +97,8 @@ def apply_averaged(
       `tf.function`'s call.
 
     Raises:
-      ValueError: no gradient is left; a Keras optimizer outside of a replica or with a global step.
+      ValueError: no gradient is left; gradients of `tower_gradients`; an optimizer whose own
+        `apply_gradients` must be called in a replica; a Keras optimizer outside of a replica or with a global step.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -114,6 +120,12 @@ def apply_averaged(
     pairs = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
     if not pairs:
         raise ValueError("apply_averaged got no gradient for any variable.")
+    _shares.refuse_gradients(
+        pairs,
+        "apply_averaged sums nothing, so that the copies of a variable would drift apart",
+        "Give these to optimizer.apply_gradients, or give apply_averaged what average_gradients "
+        "returns.",
+    )
     if _hooks.active is not None:
         _hooks.active.applied(optimizer, pairs, True)
     if _is_keras(optimizer):
@@ -122,7 +134,9 @@ def apply_averaged(
     def apply(strategy: Any, pairs: Any, global_step: Any) -> Any:
         if type(optimizer).apply_gradients is not _optimizer.Optimizer.apply_gradients:
             # It does more than TensorFlow's own, and knows nothing of _distributed_apply.
-            return optimizer.apply_gradients(pairs, global_step=global_step)
+            # It computes with them, so it gets the first replica's, which are the same on all.
+            first = [(strategy.experimental_local_results(grad)[0], v) for grad, v in pairs]
+            return _apply_own(optimizer, first, global_step)
         return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
 
     context = tf.distribute.get_replica_context()
@@ -177,9 +191,11 @@ def _all_reduced(
             "Call it in the "
             "function that strategy.run gets, or give it a list with one such list for each tower."
         )
+    if reduce == "mean":
+        _refuse_shares(pairs)
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
-    reached = _reached.kinds_of_towers([grad for grad, _ in pairs])
+    reached = _reached.kinds_of_towers(pairs)
     _reached.check_any(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
@@ -196,10 +212,25 @@ def _all_reduced(
             _over_present(grad, per_tower, replicas)
             for grad, per_tower in zip(grads, towers, strict=True)
         ]
+    # Each replica gets a tensor of its own: one that all share, as CPUs' is, apply_gradients would
+    # not sum, and a program that wrongly calls it would be right on CPUs and wrong on GPUs.
     return [
-        (_slices.sum_duplicates(grad), variable)
+        (_slices.sum_duplicates(grad) if _is_sparse(grad) else tf.identity(grad), variable)
         for grad, (_, variable) in zip(grads, kept, strict=True)
     ]
+
+
+def _is_sparse(grad: Any) -> bool:
+    return isinstance(grad, tf.IndexedSlices)
+
+
+def _refuse_shares(pairs: GradsAndVars) -> None:
+    _shares.refuse_gradients(
+        pairs,
+        "average_gradients would divide a second time by the number of towers",
+        "Give it what optimizer.compute_gradients or tape.gradient returns, or give these to "
+        "optimizer.apply_gradients, which sums them. reduce='sum' makes the average of them.",
+    )
 
 
 def _reduced_over_replicas(
@@ -267,6 +298,19 @@ def _over_present(grad: Any, per_tower: tuple[str, ...], replicas: int) -> Any:
 
 def _is_keras(optimizer: Any) -> bool:
     return hasattr(optimizer, "iterations") and not isinstance(optimizer, _optimizer.Optimizer)
+
+
+def _apply_own(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
+    try:
+        return optimizer.apply_gradients(pairs, global_step=global_step)
+    except (RuntimeError, ValueError) as error:
+        if "replica context" not in str(error):
+            raise
+        raise ValueError(
+            f"{type(optimizer).__name__} has an apply_gradients of its own, which calls "
+            "TensorFlow's: that sums over the replicas, and works in a replica only. Call it there "
+            "yourself with each average divided by the number of replicas, which the sum undoes."
+        ) from error
 
 
 def _apply_keras(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:

@@ -141,7 +141,7 @@ def per_tower_batches(
     `strategy.experimental_distribute_dataset` cuts into N: the head of this module compares them.
 
     Each tower's batch has its own shape: padded sequences `[b, t]` may differ in both between
-    towers and steps. A `tf.function` step then traces anew for every new pair of shapes;
+    towers and steps, and elements may be `tf.RaggedTensor` or `tf.SparseTensor`. A `tf.function` step then traces anew for every new pair of shapes;
     `tf.function(step, reduce_retracing=True)` traces twice and then serves all of them.
 
     Args:
@@ -163,7 +163,7 @@ def per_tower_batches(
 
     Raises:
       ValueError: `source` is a distributed dataset; at `next`, an element that the spec does not
-        allow, or a rest with `"error"`.
+        allow, a rest with `"error"`, or a sparse one with `"empty"`.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -182,6 +182,11 @@ def same_batches(source: Iterable[Any], strategy: Any = None) -> TowerBatches:
 
 
 def _no_rows(array: Any) -> Any:
+    if isinstance(array, tf.SparseTensor):
+        raise ValueError(
+            'rest="empty" cannot make a SparseTensor of no rows. Say another rest=, or give the '
+            "source's batches as dense or ragged tensors."
+        )
     if not len(array.shape):
         raise ValueError(
             'rest="empty" needs elements with rows: a scalar cannot be left empty. Batch the '
@@ -191,6 +196,8 @@ def _no_rows(array: Any) -> Any:
 
 
 def _of_any_size(spec: Any) -> Any:
+    if not isinstance(spec, tf.TensorSpec):
+        return spec
     return tf.TensorSpec([None] * spec.shape.rank, spec.dtype)
 
 
@@ -199,5 +206,7 @@ def _as_tuple(element: Any) -> tuple[Any, ...]:
 
 
 def _spec_of_value(value: Any) -> Any:
+    if isinstance(value, (tf.RaggedTensor, tf.SparseTensor)):
+        return tf.type_spec_from_value(value)
     shape = list(value.shape)
     return tf.TensorSpec([None, *shape[1:]] if shape else shape, value.dtype)

@@ -10,7 +10,7 @@ TF1's tower programs clip in one of two places, and the two train differently:
   norm is at most `clip_norm`. It does depend on how the batch is split.
 
 What `tower_gradients` gives is a share, divided by the number of towers: its norm is neither of the
-two. Clip the others.
+two, and it is refused.
 
 Tower gradients of 30 and -10, clipped at 4: as they average to 10, the average gives 4; clipped one
 by one they are 4 and -4, and average to 0.
@@ -34,7 +34,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _slices
+from towermigrate.helpers import _shares, _slices
 from towermigrate.helpers._policies import GradsAndVars
 
 
@@ -52,6 +52,9 @@ def clip_by_global_norm(
       `(grads_and_vars, global_norm)`: the clipped pairs in the same order, and the norm before
       clipping, a scalar tensor (0 where every gradient is None). A norm that is not finite makes
       every gradient NaN.
+
+    Raises:
+      ValueError: gradients of `tower_gradients`; a list of towers' lists.
 
     Example:
       >>> a, b = tf.Variable([0.0]), tf.Variable([0.0])
@@ -124,7 +127,18 @@ def clip_by_value(grads_and_vars: Sequence[tuple[Any, Any]], low: Any, high: Any
 
 
 def _summed(grads_and_vars: Sequence[tuple[Any, Any]]) -> GradsAndVars:
-    return [(_slices.sum_duplicates(grad), variable) for grad, variable in grads_and_vars]
+    pairs = list(grads_and_vars)
+    if any(isinstance(pair[0], (list, tuple)) for pair in pairs):
+        raise ValueError(
+            "Clipping got a list of towers' lists; give it one tower's list of (gradient, "
+            "variable), in the loop that collects them, or the average."
+        )
+    _shares.refuse_gradients(
+        pairs,
+        "Clipping would limit neither a tower's gradient nor the average",
+        "Clip what optimizer.compute_gradients or average_gradients returns.",
+    )
+    return [(_slices.sum_duplicates(grad), variable) for grad, variable in pairs]
 
 
 def _paired(grads: Sequence[Any], pairs: GradsAndVars) -> GradsAndVars:

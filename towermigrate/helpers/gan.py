@@ -58,8 +58,8 @@ def gradient_penalty(
     Example:
       >>> real, fake = tf.constant([[0.0, 0.0]]), tf.constant([[6.0, 8.0]])
       >>> critic = lambda x: tf.reduce_sum(x**2, axis=1)  # its gradient is 2x
-      >>> gradient_penalty(critic, real, fake, weight=10.0, alpha=[0.5]).numpy()  # slope 10
-      np.float32(810.0)
+      >>> float(gradient_penalty(critic, real, fake, weight=10.0, alpha=[0.5]))  # slope 10
+      810.0
 
     Source: Gulrajani et al., "Improved Training of Wasserstein GANs", algorithm 1.
     """
@@ -192,7 +192,10 @@ def _check_scores(scores: Any, batch: Any) -> None:
         )
     rank, size = scores.shape.rank, batch.shape[0]
     expected = [[size], [size, 1]]
-    if rank is not None and not any(scores.shape.is_compatible_with(shape) for shape in expected):
+    one_for_all = size is None and bool(rank) and scores.shape[0] == 1
+    if one_for_all or (
+        rank is not None and not any(scores.shape.is_compatible_with(one) for one in expected)
+    ):
         size = "b" if size is None else size
         raise ValueError(
             f"The critic returned scores of shape {scores.shape}; expected one an example, "

@@ -38,7 +38,6 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
-from tensorflow.python.distribute import distribute_utils as _distribute_utils
 
 from towermigrate.helpers import _hooks, _policies, _reached, _shares, _slices
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
@@ -85,7 +84,9 @@ def tower_gradients(
       `[(gradient, variable)]` in the order of `var_list`, ready for `apply_gradients`.
 
     Raises:
-      ValueError: no tower's loss reaches any of the variables; an unknown policy; a share that is
+      TypeError: `source` is something else, a Keras optimizer for instance.
+      ValueError: called outside of a replica, in a strategy's scope; no tower's loss reaches any of
+        the variables; the towers' lists have another order; an unknown policy; a share that is
         divided by the number of replicas once more (in eager mode that looks like any product with
         its reciprocal), added to a tower's own mean, or used so that the loss cannot be proved to
         be one.
@@ -114,6 +115,19 @@ def tower_gradients(
         values[0] = loss()
         return values[0]
 
+    if not isinstance(source, tf.GradientTape) and (
+        hasattr(source, "iterations") or not hasattr(source, "compute_gradients")
+    ):
+        raise TypeError(
+            f"source is a {type(source).__module__}.{type(source).__name__}; expected a "
+            "tf.GradientTape that recorded the loss (for Keras optimizers too), or a "
+            "tf.compat.v1.train.Optimizer."
+        )
+    if tf.distribute.in_cross_replica_context():
+        raise ValueError(
+            "tower_gradients was called outside of a replica; call it in the function that "
+            "strategy.run gets."
+        )
     with _shares.watch() as seen:
         if isinstance(source, tf.GradientTape):
             grads = source.gradient(loss, var_list)
@@ -124,7 +138,7 @@ def tower_gradients(
     pairs = list(zip(grads, var_list, strict=True))
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), loss, pairs)
-    reached = _reached.kinds_of_towers(grads)
+    reached = _reached.kinds_of_towers(pairs)
     _check_reached(loss, var_list, reached)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
@@ -136,7 +150,10 @@ def tower_gradients(
                 sum(map(bool, per_tower)) if none == "present" and len(per_tower) > 1 else replicas
             )
             grad = _policies.with_sparse(grad, sparse)
-            shares.append((grad if is_sum else _slices.divided(grad, count), variable))
+            grad = grad if is_sum else _slices.divided(grad, count)
+            if reduce == "mean":
+                _shares.mark_gradient(grad, replicas)
+            shares.append((grad, variable))
     return shares
 
 
@@ -186,15 +203,15 @@ def filter_gradients(
             "(gradient, variable), in the loop that collects them."
         )
     if var_list is not None:
-        wanted = {id(_container(variable)) for variable in tf.nest.flatten(var_list)}
-        kept = [pair for pair in pairs if id(_container(pair[1])) in wanted]
+        wanted = {id(_reached.container(variable)) for variable in tf.nest.flatten(var_list)}
+        kept = [pair for pair in pairs if id(_reached.container(pair[1])) in wanted]
         if not kept:
             raise ValueError(
                 f"None of var_list ({_reached.names(list(tf.nest.flatten(var_list)))}) is among "
                 f"the variables of the gradients: {_reached.names([v for _, v in pairs])}."
             )
         pairs = kept
-    reached = _reached.kinds_of_towers([grad for grad, _ in pairs])
+    reached = _reached.kinds_of_towers(pairs)
     _reached.check_any(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
@@ -203,11 +220,6 @@ def filter_gradients(
         for (grad, variable), per_tower in zip(pairs, reached, strict=True)
     ]
     return [(grad, variable) for grad, variable in filled if grad is not None]
-
-
-def _container(variable: Any) -> Any:
-    """The mirrored variable that `variable` is a copy of, or `variable` itself."""
-    return _distribute_utils.value_container(variable)
 
 
 def _check_reached(loss: Any, var_list: list[Any], reached: list[tuple[str, ...]]) -> None:

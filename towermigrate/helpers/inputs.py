@@ -9,6 +9,8 @@ import tensorflow as tf
 from towermigrate.helpers.strategy import current_strategy
 
 _UNEVEN = ("error", "drop", "spread", "pad")
+# No arrays, but one tower's batch may be one of them.
+_COMPOSITE = (tf.RaggedTensor, tf.SparseTensor)
 
 
 def shard_batch(
@@ -44,7 +46,7 @@ def shard_batch(
 
     Raises:
       ValueError: equal parts are not possible and `uneven` does not say what then; a shape that
-        the spec does not allow; an array that is per-tower already.
+        the spec does not allow; an array that is ragged, sparse or per-tower already.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -68,6 +70,11 @@ def shard_batch(
         )
 
     def parts(array: Any) -> Any:
+        if isinstance(array, _COMPOSITE):
+            raise ValueError(
+                f"shard_batch cannot split a {type(array).__name__}. Feed its to_tensor() or its "
+                "parts as arrays, or let per_tower_batches give each tower a batch of its own."
+            )
         if batch_size is None:
             sizes = _sizes(array, towers, uneven)
         else:
@@ -128,7 +135,9 @@ def unfed(spec: Any) -> Any:
 
 def per_tower(parts: list[Any], strategy: Any) -> Any:
     """One value for each replica; with several workers the parts are cut the same on each."""
-    tensors = [tf.convert_to_tensor(part) for part in parts]
+    tensors = [
+        part if isinstance(part, _COMPOSITE) else tf.convert_to_tensor(part) for part in parts
+    ]
     return strategy.experimental_distribute_values_from_function(
         lambda context: tensors[context.replica_id_in_sync_group]
     )

@@ -186,6 +186,8 @@ class _Pipeline:
         try:
             return self._session.run(self._fetches)
         except Exception as error:
+            if self._closed:  # the session ended while it waited
+                raise EndOfInput() from None
             raise self._reason(error) from None
 
     def _reason(self, error: Exception) -> Exception:

@@ -1,6 +1,7 @@
 """Training in turns: so many iterations of one stage, so many of the next, then again."""
 
 import dataclasses
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -94,8 +95,11 @@ class Stages(tf.Module):  # type: ignore[misc]
         self._stages = stages
         self._cycles = cycles
         self._running: Stage | None = None
-        # One variable, so that a position is never half written: cycle, turn, iterations done in it.
-        self._position = tf.Variable([0, 0, 0], trainable=False, dtype=tf.int64, name="position")
+        self._loop: object = None
+        # One variable, so that a position is never half written: cycle, turn, iterations done in
+        # it, and the name of its stage, by which a checkpoint of other stages is known.
+        position = [0, 0, 0, _number(stages[0])]
+        self._position = tf.Variable(position, trainable=False, dtype=tf.int64, name="position")
         self._optimizers = {
             stage.name: stage.optimizer for stage in stages if stage.optimizer is not None
         }
@@ -104,14 +108,16 @@ class Stages(tf.Module):  # type: ignore[misc]
 
     def __iter__(self) -> Iterator[Stage]:
         """The stage of each iteration that is left."""
+        loop = object()
         while (stage := self.current) is not None:
-            self._running = stage
+            self._running, self._loop = stage, loop
             try:
                 yield stage
                 if self._running is not None:
                     self.advance()
             finally:
-                self._running = None
+                if self._loop is loop:  # and not a later one
+                    self._running = None
 
     @property
     def current(self) -> Stage | None:
@@ -137,7 +143,7 @@ class Stages(tf.Module):  # type: ignore[misc]
         again.
         """
         cycle, turn, iteration = self._next()
-        self._position.assign([cycle, turn, iteration + 1])
+        self._position.assign([cycle, turn, iteration + 1, _number(self._stages[turn])])
         self._running = None
 
     def _step_returned(self, stage: Stage) -> None:
@@ -151,11 +157,12 @@ class Stages(tf.Module):  # type: ignore[misc]
                 "The position of Stages was asked for while a graph was being built. Loop over the "
                 "stages in Python, and decorate each stage's step with tf.function instead."
             )
-        cycle, turn, iteration = map(int, self._position.numpy())
-        if turn >= len(self._stages):
+        cycle, turn, iteration, name = map(int, self._position.numpy())
+        if turn >= len(self._stages) or _number(self._stages[turn]) != name:
             raise ValueError(
-                f"The restored position is in turn {turn + 1} of a cycle, but there are "
-                f"{len(self._stages)} stages. Was the checkpoint written with other stages?"
+                f"The restored position is in turn {turn + 1} of a cycle, and not of one of the "
+                f"stages {', '.join(stage.name for stage in self._stages)}. Was the checkpoint "
+                "written with other stages, other names or another order?"
             )
         passed = 0
         while iteration >= self._iterations(turn, cycle):
@@ -172,6 +179,11 @@ class Stages(tf.Module):  # type: ignore[misc]
     def _iterations(self, turn: int, cycle: int) -> int:
         iterations = self._stages[turn].iterations
         return iterations(cycle) if callable(iterations) else iterations
+
+
+def _number(stage: Stage) -> int:
+    """A number that stands for the stage's name."""
+    return zlib.crc32(stage.name.encode())
 
 
 def _check(stages: tuple[Stage, ...], cycles: int | None) -> None:

@@ -223,6 +223,13 @@ def _does_not_match(report: TF1RestoreReport, named: Mapping[str, Any]) -> str:
     if "global_step" in report.not_in_program:
         lines.append("Pass the step's variable as global_step=.")
     for name in report.not_in_checkpoint:
+        whole, _, number = name.rpartition("/part_")
+        if number.isdigit() and whole in report.not_in_program:
+            lines.append(
+                f"{name} is a part of a partitioned variable, which TF1 saved as one, {whole}: "
+                "build the program without the partitioner. Its values do not change."
+            )
+            break
         longer = [n for n in report.not_in_program if n.endswith(f"/{name}")]
         if len(longer) == 1:
             lines.append(

@@ -110,8 +110,8 @@ class TowerVariables(Trackable):  # type: ignore[misc]
             if tf.executing_eagerly():
                 raise RuntimeError(
                     f"The tower {function.__name__!r} was called eagerly. It is TF1 graph code: "
-                    f"call it in a "
-                    "step function decorated with @tf.function(autograph=False)."
+                    "call it in a step function decorated with @tf.function(autograph=False), "
+                    "without tf.config.run_functions_eagerly."
                 )
             if tf.distribute.in_cross_replica_context():
                 raise RuntimeError(
