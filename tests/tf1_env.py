@@ -1,8 +1,9 @@
-"""A Python that has TensorFlow 1.15, for the tests that run originals under the real thing.
+"""A Python that has TensorFlow 1, for the tests that run programs under the real thing.
 
-TensorFlow 1.15 has wheels for CPython 3.6 and 3.7 only. Where there is such an interpreter (named by
-TOWERMIGRATE_TF1_PYTHON, from pyenv, or on the path), an environment with TensorFlow 1.15.5 is built once and
-kept in the user's cache. Without one the tests are skipped, or fail under TOWERMIGRATE_REQUIRE_TF1=1.
+TensorFlow 1.15 has wheels for CPython 3.6 and 3.7 only, 1.3 (the oldest that `helpers/tf1.py` promises) for
+3.6. Where there is such an interpreter (named by TOWERMIGRATE_TF1_PYTHON or TOWERMIGRATE_TF1_OLDEST_PYTHON,
+from pyenv, or on the path), an environment is built once and kept in the user's cache. Without one the tests
+are skipped, or fail under TOWERMIGRATE_REQUIRE_TF1=1.
 """
 
 from __future__ import annotations
@@ -12,18 +13,41 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-_PACKAGES = ("tensorflow==1.15.5", "protobuf<3.21")
+
+@dataclass(frozen=True)
+class Release:
+    """A TensorFlow 1 release: what it is installed with, and on which Pythons, the best first."""
+
+    version: str
+    pythons: tuple[str, ...]
+    packages: tuple[str, ...]
+    variable: str
 
 
-def required_python() -> str:
+NEWEST = Release(
+    "1.15", ("3.7", "3.6"), ("tensorflow==1.15.5", "protobuf<3.21"), "TOWERMIGRATE_TF1_PYTHON"
+)
+OLDEST = Release(
+    "1.3",
+    ("3.6",),
+    ("tensorflow==1.3.0", "protobuf<3.20", "numpy<1.17"),
+    "TOWERMIGRATE_TF1_OLDEST_PYTHON",
+)
+
+
+def required_python(release: Release = NEWEST) -> str:
     """The interpreter; skips the test (or fails it, where TensorFlow 1 is required) when there is none."""
-    found = tf1_python()
+    found = tf1_python(release)
     if found is None:
-        reason = "no CPython 3.6 or 3.7 found for TensorFlow 1.15 (see tests/tf1_env.py)"
+        pythons = " or ".join(sorted(release.pythons))
+        reason = (
+            f"no CPython {pythons} found for TensorFlow {release.version} (see tests/tf1_env.py)"
+        )
         if os.environ.get("TOWERMIGRATE_REQUIRE_TF1") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
@@ -31,62 +55,63 @@ def required_python() -> str:
 
 
 @functools.cache
-def tf1_python() -> str | None:
-    """The path of a Python with TensorFlow 1.15.5, None when it cannot be had."""
-    for candidate in _candidates():
-        if _version_of_tensorflow(candidate).startswith("1."):
+def tf1_python(release: Release = NEWEST) -> str | None:
+    """The path of a Python with that TensorFlow, None when it cannot be had."""
+    for candidate in _candidates(release):
+        if _has(candidate, release):
             return candidate
-        if _version(candidate) in ("3.6", "3.7"):
-            built = _built(candidate)
+        if _version(candidate) in release.pythons:
+            built = _built(candidate, release)
             if built is not None:
                 return built
     return None
 
 
-def _candidates() -> Iterator[str]:
-    named = os.environ.get("TOWERMIGRATE_TF1_PYTHON")
+def _candidates(release: Release) -> Iterator[str]:
+    named = os.environ.get(release.variable)
     if named:
         yield named
         return
-    cached = _environment("3.7") / "bin" / "python"
-    if cached.exists():
-        yield str(cached)
+    for minor in release.pythons:
+        cached = _environment(release, minor) / "bin" / "python"
+        if cached.exists():
+            yield str(cached)
     root = os.environ.get("PYENV_ROOT") or _output(["pyenv", "root"])
     if root:
-        for minor in ("3.7", "3.6"):
+        for minor in release.pythons:
             for path in sorted(Path(root, "versions").glob(f"{minor}.*/bin/python"), reverse=True):
                 yield str(path)
-    for name in ("python3.7", "python3.6"):
-        on_path = shutil.which(name)
+    for minor in release.pythons:
+        on_path = shutil.which(f"python{minor}")
         if on_path:
             yield on_path
 
 
-def _built(python: str) -> str | None:
-    folder = _environment(_version(python))
+def _built(python: str, release: Release) -> str | None:
+    folder = _environment(release, _version(python))
     result = folder / "bin" / "python"
     try:
         subprocess.run([python, "-m", "venv", "--clear", folder], check=True, capture_output=True)
-        for packages in (("pip<24.1",), _PACKAGES):
+        for packages in (("pip<24.1",), release.packages):
             install = [result, "-m", "pip", "install", "--quiet", "--upgrade", *packages]
             subprocess.run(install, check=True, capture_output=True, timeout=1200)
     except (OSError, subprocess.SubprocessError):
         return None
-    return str(result) if _version_of_tensorflow(str(result)).startswith("1.") else None
+    return str(result) if _has(str(result), release) else None
 
 
-def _environment(version: str) -> Path:
+def _environment(release: Release, minor: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return cache / "towermigrate" / f"tf1.15-py{version}"
+    return cache / "towermigrate" / f"tf{release.version}-py{minor}"
 
 
 def _version(python: str) -> str:
     return _output([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"])
 
 
-def _version_of_tensorflow(python: str) -> str:
+def _has(python: str, release: Release) -> bool:
     code = "import pkg_resources as p; print(p.get_distribution('tensorflow').version)"
-    return _output([python, "-c", code])
+    return _output([python, "-c", code]).startswith(release.version + ".")
 
 
 def _output(command: list[str]) -> str:

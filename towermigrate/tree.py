@@ -3,62 +3,137 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import posixpath
+import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+
+# What `towermigrate vendor` writes into a tree. These files are ours: no command reads programs from them.
+HELPERS_COPY = "towermigrate_helpers"
+TF1_COPY = "towermigrate_tf1.py"
+COPY_HEADER = re.compile(r"# Copied from towermigrate .*\n#.*\n#.* sha256 .*: ([0-9a-f]{64})\n")
+
+Module = tuple[int, str]
+"""A module as an import names it: how many dots stand before it, and its dotted name."""
+
+
+def digest(text: str) -> str:
+    """The checksum in a copy's header, of what follows the header."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def is_unedited_copy(text: str) -> bool:
+    """Whether a text is what `towermigrate vendor` wrote, of any version: its own checksum tells."""
+    text = text.replace("\r\n", "\n")  # version control may have given it other line ends
+    header = COPY_HEADER.match(text)
+    return header is not None and header[1] == digest(text[header.end() :])
 
 
 def parse_python(text: str) -> ast.Module:
-    """`ast.parse` without its warnings: `'E:\\Models'` in a user's file is not ours to complain about."""
+    """`ast.parse` without its warnings: `'E:\\Models'` in a user's file is not ours to complain about.
+
+    Raises SyntaxError or ValueError, the latter also where the text exhausts the parser.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(text)
+        try:
+            return ast.parse(text)
+        except (RecursionError, MemoryError) as error:
+            raise ValueError("it is nested too deeply") from error
 
 
-def imported_files(sources: Mapping[str, str], path: str) -> set[str]:
-    """Files of the tree that `path` imports, by looking for modules beside it and in the folders above."""
-    try:
-        tree = parse_python(sources[path])
-    except (SyntaxError, ValueError, RecursionError):
-        return set()
-    found: set[str] = set()
-    for node in ast.walk(tree):
+def exhausted_stack(error: BaseException | None) -> bool:
+    """Whether an error comes from code that nests too deeply: libcst turns RecursionError into a KeyError."""
+    while error is not None:
+        if isinstance(error, RecursionError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def deepest_files(sources: Mapping[str, str]) -> set[str]:
+    """The files that nest deepest, to more than half of the deepest one: those that exhaust Python's stack."""
+    depths = {path: _depth(text) for path, text in sources.items()}
+    limit = max(depths.values(), default=0) / 2
+    return {path for path, depth in depths.items() if depth > limit}
+
+
+def _depth(text: str) -> int:
+    depth = 0
+    level: list[ast.AST] = [parse_python(text)]
+    while level:
+        depth += 1
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return depth
+
+
+def modules_in(nodes: Iterable[ast.AST]) -> frozenset[Module]:
+    """What the imports among some nodes may mean: `from a import b` the module `a` or `a.b`."""
+    found: set[Module] = set()
+    for node in nodes:
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                found.update(_candidates(sources, path, 0, alias.name))
+            found |= {(0, alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.update(_candidates(sources, path, node.level, node.module or ""))
+            found.add((node.level, node.module or ""))
             for alias in node.names:
                 dotted = f"{node.module}.{alias.name}" if node.module else alias.name
-                found.update(_candidates(sources, path, node.level, dotted))
-    return found - {path}
+                found.add((node.level, dotted))
+    return frozenset(found)
 
 
-def _candidates(sources: Mapping[str, str], path: str, level: int, dotted: str) -> Iterator[str]:
+def modules_of(text: str) -> frozenset[Module]:
+    """The modules that a file may import; none where it cannot be parsed."""
+    try:
+        return modules_in(ast.walk(parse_python(text)))
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+
+
+def imported_files(
+    sources: Mapping[str, str], path: str, modules: Iterable[Module] | None = None
+) -> set[str]:
+    """Files of the tree that `path` imports, by looking for modules beside it and in the folders above.
+
+    `modules` saves parsing the file where it is known already what it may import.
+    """
+    named = modules_of(sources[path]) if modules is None else modules
+    found = {module_file(sources, path, level, dotted) for level, dotted in named}
+    return {file for file in found if file is not None and file != path}
+
+
+def module_file(sources: Mapping[str, str], path: str, level: int, dotted: str) -> str | None:
+    """The file of the tree that an import in `path` means; `level` counts the dots before `dotted`."""
     folder = posixpath.dirname(path)
     for _ in range(level - 1):
         folder = posixpath.dirname(folder)
-    parts = [part for part in dotted.split(".") if part]
+    module = "/".join(part for part in dotted.split(".") if part)
     while True:
-        stem = posixpath.join(folder, *parts)
-        for candidate in (f"{stem}.py", posixpath.join(stem, "__init__.py")):
+        stem = f"{folder}/{module}" if folder and module else folder or module
+        for candidate in (f"{stem}.py", f"{stem}/__init__.py" if stem else "__init__.py"):
             if candidate in sources:
-                yield candidate
-                return
+                return candidate
         if level or not folder:
-            return
+            return None
         folder = posixpath.dirname(folder)
 
 
-def import_closure(sources: Mapping[str, str], paths: Iterable[str]) -> set[str]:
-    """`paths` and every file of the tree that they import, directly or through others."""
+def import_closure(
+    sources: Mapping[str, str],
+    paths: Iterable[str],
+    graph: Mapping[str, Iterable[str]] | None = None,
+) -> set[str]:
+    """`paths` and every file of the tree that they import, directly or through others.
+
+    `graph` are the `imported_files` of every file, where these are known already.
+    """
     todo = list(paths)
     seen: set[str] = set()
     while todo:
         path = todo.pop()
         if path not in seen:
             seen.add(path)
-            todo.extend(imported_files(sources, path))
+            todo.extend(imported_files(sources, path) if graph is None else graph[path])
     return seen
 
 

@@ -442,7 +442,8 @@ class StepBuilder:
             variables = code(replace(stage.compute.var_list, new))
         none = ', none="skip"' if stage.none_policy in ("skip", "pass") else ""
         # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
-        none += ', sparse="dense"' if self.a.sparse else ""
+        # Only helpers/tf1.py, the one averaging that gives zeros, leaves them sparse.
+        none += ', sparse="dense"' if self.a.sparse and stage.none_policy != "zeros" else ""
         if share:
             return f"tm.tower_gradients({optimizer}, {loss}, {variables}{none})"
         return f"tm.average_gradients({optimizer}.compute_gradients({loss}, {variables}){none})"

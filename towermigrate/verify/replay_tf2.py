@@ -10,6 +10,7 @@ slots are loaded. The trace has the format of `probe_tf1.py`.
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import os
 import re
@@ -22,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify import probe_tf1
 
 _REPLICA = re.compile(r"/replica_\d+(?=$|:)")
@@ -539,6 +541,10 @@ def main(config_path: str) -> None:
     replay = Replay(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay
+    if config["helpers"]:  # a copy that `towermigrate vendor` put into the tree
+        sys.path.insert(0, config["helpers"])
+        importlib.import_module(f"{HELPERS_COPY}._hooks").active = replay  # type: ignore[attr-defined]
+        sys.path.pop(0)
     _wrap_functions(replay, os.path.realpath(config["tree"]))
     _wrap_optimizers(replay)
     probe_tf1.make_random_ops_stateless(replay.next_seed)
