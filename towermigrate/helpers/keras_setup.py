@@ -3,7 +3,8 @@
 TensorFlow 2.16 and later hand out Keras 3, which has neither `tf.compat.v1.layers` nor
 `tf.compat.v1.keras`. Both are there when `TF_USE_LEGACY_KERAS=1` is set before TensorFlow first
 loads Keras and the `tf_keras` package is installed. `tf_slim` 1.1.0 moreover imports
-`tf_keras.legacy_tf_layers`, which moved to `tf_keras.src.legacy_tf_layers`.
+`tf_keras.legacy_tf_layers`, which moved to `tf_keras.src.legacy_tf_layers`, and looks for public
+functions in private modules of TensorFlow that no longer have them.
 """
 
 import importlib
@@ -34,6 +35,32 @@ class _MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """The module ran when `create_module` imported it from its new place."""
+
+
+# What tf_slim 1.1.0 calls there: its decoders, `learning.train`, streaming metrics and more.
+_LEFT_MODULES = {
+    "tensorflow.python.framework.ops": ("IndexedSlices", "Tensor"),
+    "tensorflow.python.ops.array_ops": ("stack", "unstack"),
+    "tensorflow.python.ops.control_flow_ops": ("Assert", "case", "cond", "while_loop"),
+    "tensorflow.python.ops.variable_scope": ("variable",),
+}
+
+
+class _NamesForSlim(importlib.abc.MetaPathFinder):
+    """Finds nothing: when `tf_slim` is asked for, it first puts back the names that it looks for."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        if fullname == "tf_slim":
+            v1 = importlib.import_module("tensorflow").compat.v1
+            for module_name, names in _LEFT_MODULES.items():
+                module = importlib.import_module(module_name)
+                for name in names:
+                    if not hasattr(module, name):
+                        setattr(
+                            module, name, getattr(v1, "Variable" if name == "variable" else name)
+                        )
 
 
 def _keras_3_is_in_use() -> bool:
@@ -69,3 +96,4 @@ def use_legacy_keras() -> None:
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         # Behind the regular finders: a tf_keras that still has the modules in the old place wins.
         sys.meta_path.append(_MovedModules())
+        sys.meta_path.insert(0, _NamesForSlim())

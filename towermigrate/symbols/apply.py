@@ -4,36 +4,42 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 
 from towermigrate.findings import Finding
-from towermigrate.symbols import contrib
+from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.edits import Edit, Text, splice
 from towermigrate.symbols.placement import added_imports
-from towermigrate.symbols.scopes import FileNames, Use, chain_of, file_names
-from towermigrate.symbols.tables import load_names, prefix_in
+from towermigrate.symbols.scopes import FileNames, Use, file_names
+from towermigrate.symbols.sessions import (
+    Mode,
+    Script,
+    in_order,
+    mode,
+    script_of,
+    settled,
+    switch_edit,
+)
+from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
 from towermigrate.tree import parse_python
 
-# What needs legacy Keras (FACTS: `tf.compat.v1.layers` is missing under Keras 3).
-LEGACY_KERAS = frozenset(
-    "layers nn.rnn_cell nn.dynamic_rnn nn.bidirectional_dynamic_rnn nn.static_rnn nn.raw_rnn keras "
-    "nn.static_bidirectional_rnn nn.static_state_saving_rnn".split()
-)
 _TF2_ONLY = frozenset(
     "function TensorSpec distribute compat.v2 keras.optimizers random.set_seed summary.create_file_writer "
     "config GradientTape".split()
 )
-_SESSIONS = frozenset(
-    "Session InteractiveSession train.MonitoredTrainingSession train.Supervisor".split()
-)
-_SWITCHES = frozenset("disable_v2_behavior disable_eager_execution".split())
 
 
 @dataclass(frozen=True)
 class SymbolResult:
-    """The new text of one file (the old one when nothing changed) and what could not be changed."""
+    """The new text of one file (the old one when nothing changed) and what could not be changed.
+
+    `mode` is how the file runs, and `script` is there where the file is run; `sessions.settled` uses both.
+    """
 
     text: str
     findings: tuple[Finding, ...]
+    mode: Mode = Mode()
+    script: Script | None = None
 
 
 @dataclass
@@ -53,11 +59,28 @@ class Pass:
     uses_slim: bool = False
     adds_slim: bool = False
     legacy_keras: bool = False
+    is_tf0: bool = False
+    """Whether something in the file is certainly of TensorFlow 0.x."""
+    doubtful: list[tuple[ast.Call, str]] = field(default_factory=list)
+    """What is wrong if the file is of TensorFlow 0.x, and right if it is not."""
+
+    @cached_property
+    def calls(self) -> dict[int, ast.Call]:
+        """The calls of the file by the identity of what they call."""
+        return {id(node.func): node for node in self.names.of(ast.Call)}
+
+    def uses_keras(self, name: str) -> None:
+        """Note that `tf.<name>` is used: some names need legacy Keras."""
+        if prefix_in(name, LEGACY_KERAS):
+            self.legacy_keras = True
 
     def find(self, rule: str, node: ast.expr | ast.stmt | ast.alias, message: str) -> None:
+        self.findings.append(self.finding(rule, node, message))
+
+    def finding(self, rule: str, node: ast.expr | ast.stmt | ast.alias, message: str) -> Finding:
         start = self.text.starts[node.lineno - 1]
         column = self.text.offset(node.lineno, node.col_offset) - start
-        self.findings.append(Finding(rule, self.path, node.lineno, column, message))
+        return Finding(rule, self.path, node.lineno, column, message)
 
     def replace(self, start: int, end: int, new: str, node: ast.expr | ast.stmt) -> bool:
         """Replace unless a comment would be lost; then a finding says so."""
@@ -80,16 +103,7 @@ class Pass:
         return None
 
 
-def normal(dotted: str) -> tuple[str, bool] | None:
-    """A TensorFlow name without `tensorflow.` and `compat.v1.`, and whether `compat.v1` stood in it."""
-    if dotted != "tensorflow" and not dotted.startswith("tensorflow."):
-        return None
-    rest = dotted[len("tensorflow.") :]
-    if rest == "compat.v1" or rest.startswith("compat.v1."):
-        return rest[len("compat.v1.") :], True
-    return rest, False
-
-
+@cache
 def is_module(name: str) -> bool:
     """Whether `tf.contrib.<name>` is a module that the tables know."""
     return any(name == old for old, _ in contrib.TREES) or any(
@@ -114,10 +128,6 @@ def rewrite_symbols(source: str, path: str, *, tf1: bool | None = None) -> Symbo
         >>> rewrite_symbols("import tensorflow as tf\\ntf.placeholder(tf.float32)\\n", "m.py").text
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    from towermigrate.symbols.imports import rewrite_alias, rewrite_imports
-
-    if "tensorflow" not in source:
-        return SymbolResult(source, ())
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -125,9 +135,21 @@ def rewrite_symbols(source: str, path: str, *, tf1: bool | None = None) -> Symbo
         column = max((getattr(error, "offset", None) or 1) - 1, 0)
         message = f"Python 3 cannot parse this file: {error}"
         return SymbolResult(source, (Finding("TM101", path, line, column, message),))
-    names = file_names(tree)
-    if not (is_tf1(names) if tf1 is None else tf1):
+    return settled(file_symbols(source, path, tree, file_names(tree), tf1=tf1), None)
+
+
+def file_symbols(
+    source: str, path: str, tree: ast.Module, names: FileNames, *, tf1: bool | None = None
+) -> SymbolResult:
+    """`rewrite_symbols` of a file that is parsed already; a script still has to be settled."""
+    from towermigrate.symbols.imports import rewrite_alias, rewrite_imports
+    from towermigrate.symbols.members import rewrite_dimensions
+
+    if "tensorflow" not in source:
         return SymbolResult(source, ())
+    runs = mode(names)
+    if not (is_tf1(names) if tf1 is None else tf1):
+        return SymbolResult(source, (), runs)
     work = Pass(path, Text(source), tree, names)
     handled = {id(root) for root in rewrite_alias(work)}
     for use in names.uses:
@@ -137,18 +159,22 @@ def rewrite_symbols(source: str, path: str, *, tf1: bool | None = None) -> Symbo
         meanings = _meanings(work, root)
         if not all(meaning.startswith("tensorflow") for meaning in meanings):
             work.find("TM116", root, f"`{root.id}` is TensorFlow and something else in this scope")
+    for call, message in work.doubtful if work.is_tf0 else ():
+        work.find("TM118", call, message)
     rewrite_imports(work)
-    _rewrite_dimensions(work)
-    _report_sessions(work)
+    rewrite_dimensions(work)
+    _report_versions(work)
+    switch = switch_edit(work)
     work.edits += added_imports(
         work.text, tree, names, work.adds_slim, work.legacy_keras, work.uses_slim
     )
-    findings = tuple(sorted(set(work.findings), key=lambda f: (f.line, f.column, f.rule)))
+    findings = in_order(work.findings)
     try:
-        return SymbolResult(splice(source, work.edits), findings)
+        text = splice(source, work.edits)
+        return SymbolResult(text, findings, runs, script_of(work, switch))
     except ValueError as error:
         stuck = Finding("TM104", path, 1, 0, f"its names were not changed: {error}")
-        return SymbolResult(source, (*findings, stuck))
+        return SymbolResult(source, (*findings, stuck), runs)
 
 
 def is_tf1(names: FileNames) -> bool:
@@ -160,7 +186,8 @@ def is_tf1(names: FileNames) -> bool:
             continue
         if found is None or found[1]:
             continue
-        if prefix_in(found[0], load_names().missing) or found[0].startswith("contrib"):
+        old = prefix_in(found[0], load_names().missing) or prefix_in(found[0], tf0.NAMES)
+        if old or found[0].startswith("contrib"):
             return True
         modern = modern or prefix_in(found[0], _TF2_ONLY) is not None
     return not modern
@@ -178,20 +205,22 @@ def _rewrite_use(work: Pass, use: Use) -> None:
     if found is None:
         return
     name, compat = found
+    if tf0.rename(work, use, name):
+        return
     if name == "contrib" or name.startswith("contrib."):
         _rewrite_contrib(work, use, name[len("contrib.") :])
         return
     if name.startswith(("python.", "core.", "compat.")) or use.meaning.startswith(
-        "tensorflow.python"
+        ("tensorflow.python", "tensorflow.examples")
     ):
-        return
+        return  # their imports are looked at
     table = load_names()
-    if prefix_in(name, LEGACY_KERAS):
-        work.legacy_keras = True
-    if prefix_in(name, table.gone):
+    work.uses_keras(name)
+    missing = prefix_in(name, table.gone) or table.unknown(name)
+    if missing:
         work.find("TM112", use.chain, f"`tf.{name}` is not in TensorFlow {table.tensorflow}")
-    elif prefix_in(name, contrib.RENAMED_0X):
-        work.find("TM118", use.chain, f"`tf.{name}` was renamed in TensorFlow 1.0")
+    elif not compat and id(use.chain) in work.calls:
+        tf0.order_arguments(work, name, work.calls[id(use.chain)])
     if prefix_in(name, table.renamed) and not compat:
         if use.meaning == "tensorflow":
             end = work.text.span(use.root)[1]
@@ -221,9 +250,7 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
     if target is None:
         if imported:
             work.kept.add(use.root.id)
-        work.find(
-            "TM111", use.chain, f"`tf.contrib.{name}` has no successor in tf_slim or tf.compat.v1"
-        )
+        work.find("TM111", use.chain, contrib.no_successor(name))
         return
     new = target
     if target.startswith("tf."):
@@ -244,80 +271,17 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
         work.adds_slim = work.uses_slim = work.legacy_keras = True
 
 
-def _shape_names(scope: ast.AST) -> set[str]:
-    """Names that are only ever bound to a shape (`shape = x.get_shape()`) in one function or module."""
-    bound: dict[str, set[bool]] = {}
-    for node in ast.walk(scope):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            bound.setdefault(node.targets[0].id, set()).add(_is_shape(node.value, frozenset()))
-    return {name for name, kinds in bound.items() if kinds == {True}}
-
-
-def _is_shape(node: ast.expr, names: frozenset[str]) -> bool:
-    if isinstance(node, ast.Call):
-        return (
-            isinstance(node.func, ast.Attribute) and node.func.attr == "get_shape" and not node.args
-        )
-    if isinstance(node, ast.Name):
-        return node.id in names
-    return isinstance(node, ast.Attribute) and node.attr == "shape"
-
-
-def _rewrite_dimensions(work: Pass) -> None:
-    """`x.get_shape()[1].value` -> `tf.compat.dimension_value(x.get_shape()[1])`."""
-    names = frozenset(_shape_names(work.tree))
-    for node in ast.walk(work.tree):
-        if not (isinstance(node, ast.Attribute) and node.attr == "value"):
-            continue
-        item = node.value
-        if not isinstance(item, ast.Subscript) or isinstance(item.slice, ast.Slice):
-            continue
-        if not _is_shape(item.value, names) or not isinstance(node.ctx, ast.Load):
-            continue
-        alias = work.tensorflow_alias()
-        if alias is None:
-            compat = [
-                n for n, m in work.names.module.bound.items() if m == {"tensorflow.compat.v1"}
-            ]
-            alias = compat[0] if compat else None
-        if alias is None:
-            work.find(
-                "TM117", node, "needs `import tensorflow as tf`: use tf.compat.dimension_value here"
-            )
-            continue
-        (start, middle), (_, end) = work.text.span(item), work.text.span(node)
-        if work.replace(middle, end, ")", node):
-            work.edits.append(Edit(start, start, f"{alias}.compat.dimension_value("))
-
-
-def _report_sessions(work: Pass) -> None:
-    """Findings about how a file runs: sessions without a switch, version tests, 0.x argument orders."""
-    rests = {id(use.root): found for use in work.names.uses if (found := normal(use.dotted))}
-    plain = {name for name, _ in rests.values()}
-    script = any(isinstance(node, ast.If) and _is_main_guard(node) for node in work.tree.body)
-    if script and plain & _SESSIONS and not plain & _SWITCHES:
-        first = next(u for u in work.names.uses if (n := normal(u.dotted)) and n[0] in _SESSIONS)
-        work.find("TM119", first.chain, "this script runs a graph in a session")
-    for node in ast.walk(work.tree):
-        if isinstance(node, ast.Call):
-            chain = chain_of(node.func)
-            name = rests.get(id(chain[0]), ("", False))[0] if chain else ""
-            first_argument = node.args[0] if len(node.args) > 1 else None
-            number = isinstance(first_argument, ast.Constant) and isinstance(
-                first_argument.value, int
-            )
-            if name in ("concat", "split") and number:
-                work.find("TM118", node, f"`tf.{name}` with the axis first is the order of 0.x")
-        elif isinstance(node, ast.If | ast.IfExp):
-            for inner in ast.walk(node.test):
-                name = rests.get(id(inner), ("", False))[0]
-                if name.startswith(("__version__", "VERSION")) and isinstance(inner, ast.Name):
-                    work.find("TM115", inner, "what runs here depends on TensorFlow's version")
-
-
-def _is_main_guard(node: ast.If) -> bool:
-    test = node.test
-    return isinstance(test, ast.Compare) and any(
-        isinstance(part, ast.Name) and part.id == "__name__"
-        for part in [test.left, *test.comparators]
-    )
+def _report_versions(work: Pass) -> None:
+    """A finding where a test of TensorFlow's version decides what runs."""
+    versions = [
+        use.root
+        for use in work.names.uses
+        if (found := normal(use.dotted)) and found[0].startswith(("__version__", "VERSION"))
+    ]
+    if not versions:
+        return
+    tests: list[ast.If | ast.IfExp] = [*work.names.of(ast.If), *work.names.of(ast.IfExp)]
+    inside = {id(inner) for node in tests for inner in ast.walk(node.test)}
+    for root in versions:
+        if id(root) in inside:
+            work.find("TM115", root, "what runs here depends on TensorFlow's version")

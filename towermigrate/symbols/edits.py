@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Edit:
-    """Replace `text[start:end]` by `new`; `start == end` inserts."""
+    """Replace `text[start:end]` by `new`; `start == end` inserts.
+
+    Of two insertions at one place the one of lower `depth` comes first.
+    """
 
     start: int
     end: int
     new: str
+    depth: int = 0
 
 
 class Text:
@@ -24,7 +30,11 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        if "\r" in text:
+            self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
+        else:
+            lengths = map(len, text.split("\n")[:-1])
+            self.starts = list(accumulate(lengths, lambda at, length: at + length + 1, initial=0))
         found = _NEWLINE.search(text)
         self.newline = found.group() if found else "\n"
 
@@ -57,7 +67,7 @@ class Text:
 
     def indentation(self, offset: int) -> str | None:
         """The white space before `offset` on its line; None when something else stands there."""
-        start = max(start for start in self.starts if start <= offset)
+        start = self.starts[bisect_right(self.starts, offset) - 1]
         before = self.text[start:offset]
         return before if not before.strip() else None
 
@@ -66,7 +76,7 @@ def splice(text: str, edits: Iterable[Edit]) -> str:
     """Apply the edits; raises ValueError where two of them overlap."""
     pieces: list[str] = []
     done = 0
-    for edit in sorted(set(edits)):
+    for edit in sorted(set(edits), key=lambda e: (e.start, e.end, e.depth, e.new)):
         if edit.start < done:
             raise ValueError(f"edits overlap at offset {edit.start}")
         pieces += [text[done : edit.start], edit.new]

@@ -3,9 +3,9 @@
     python -m towermigrate.symbols.generate [--tf1-python PYTHON]
 
 Needs the extra `tf`. `tf.X` changes where `tf.compat.v1.X` exists and `tf.X` is missing (`missing`) or is
-another object (`differs`). A name is `gone` where TensorFlow 1.15 had it and neither place has it now (only with
+another object (`differs`); every other name that one of them has is `known`. A name is `gone` where TensorFlow 1.15 had it and neither place has it now (only with
 `--tf1-python`, an interpreter that has TensorFlow 1.15; without it the committed list is kept), and what
-`tf_slim` offers stands under `tf_slim`. A whole module that moved is listed once, without its members.
+`tf_slim` offers stands under `tf_slim`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ SKIPPED = (
     "core",
     "tools",
 )
+# What the table does not know from the inside: Keras differs between legacy Keras and Keras 3.
+UNLISTED = ("rnn_cell", "compat", "raw_ops", "contrib", "python", "core", "tools", "keras")
 
 TF1_WALK = """
 import inspect, sys
@@ -90,6 +92,21 @@ def renamed_names(
             yield dotted, new_value is MISSING
 
 
+def known_names(module: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
+    """Dotted names that `module` (tf or tf.compat.v1) has, whether they changed or not."""
+    for name in _members(module):
+        dotted = prefix + name
+        value = _get(module, name)
+        if value is MISSING or dotted in UNLISTED:
+            continue
+        yield dotted
+        public = inspect.ismodule(value) and (
+            "_api" in value.__name__ or ".compat." in value.__name__
+        )
+        if public and depth < DEEPEST:
+            yield from known_names(value, dotted + ".", depth + 1)
+
+
 def slim_names(module: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
     """Dotted names that `tf_slim` offers, submodules of its own included."""
     for name in _members(module):
@@ -121,11 +138,8 @@ def gone_names(tf1_python: str, tensorflow: Any) -> tuple[str, list[str]]:
     return version, gone
 
 
-def main() -> int:
-    """Write the table and return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--tf1-python", help="an interpreter that has TensorFlow 1.15")
-    arguments = parser.parse_args()
+def table_text(tf1_python: str | None = None) -> str:
+    """The whole table, made from the TensorFlow that is installed; loads it with legacy Keras."""
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     helpers = importlib.import_module("towermigrate.helpers")  # makes tf_slim importable as a whole
     del helpers
@@ -133,15 +147,17 @@ def main() -> int:
     tf_slim = importlib.import_module("tf_slim")
     from towermigrate.symbols.tables import load_names
 
-    if arguments.tf1_python:
-        version, gone = gone_names(arguments.tf1_python, tensorflow)
+    if tf1_python:
+        version, gone = gone_names(tf1_python, tensorflow)
     else:
         table = load_names()
         version, gone = table.tensorflow1, sorted(table.gone)
-    renamed = sorted(set(renamed_names(tensorflow, tensorflow.compat.v1)))
+    renamed = dict(renamed_names(tensorflow, tensorflow.compat.v1))
+    known = {*known_names(tensorflow), *known_names(tensorflow.compat.v1)}
     sections = {
-        "missing": [name for name, missing in renamed if missing],
-        "differs": [name for name, missing in renamed if not missing],
+        "missing": sorted(name for name, missing in renamed.items() if missing),
+        "differs": sorted(name for name, missing in renamed.items() if not missing),
+        "known": sorted(known - renamed.keys()),
         "gone": sorted(gone),
         "tf_slim": sorted(set(slim_names(tf_slim))),
     }
@@ -151,8 +167,16 @@ def main() -> int:
     ]
     for title, names in sections.items():
         lines += [f"[{title}]", *names]
-    TABLE.write_text("\n".join(lines) + "\n", encoding="ascii")
-    print(f"{TABLE}: " + ", ".join(f"{len(names)} {title}" for title, names in sections.items()))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the table and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--tf1-python", help="an interpreter that has TensorFlow 1.15")
+    text = table_text(parser.parse_args().tf1_python)
+    TABLE.write_text(text, encoding="ascii")
+    print(f"{TABLE}: {len(text.splitlines())} lines")
     return 0
 
 

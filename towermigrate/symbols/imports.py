@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from towermigrate.symbols import contrib
-from towermigrate.symbols.apply import LEGACY_KERAS, Pass, is_module, normal
+from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols.apply import Pass, is_module
 from towermigrate.symbols.edits import Edit
 from towermigrate.symbols.scopes import chain_of
-from towermigrate.symbols.tables import load_names, prefix_in
+from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
 
 MNIST = "tensorflow.examples.tutorials.mnist"
 MNIST_HELPER = "towermigrate.helpers.mnist_input"
@@ -24,7 +24,7 @@ def rewrite_alias(work: Pass) -> Iterator[ast.Name]:
         name = found[0][len("contrib.") :]
         if not is_module(name):
             continue
-        statement = _assignment_of(work.tree, use.chain)
+        statement = _assignment_of(work, use.chain)
         if statement is None:
             continue
         target = statement.targets[0]
@@ -38,9 +38,9 @@ def rewrite_alias(work: Pass) -> Iterator[ast.Name]:
         yield use.root
 
 
-def _assignment_of(tree: ast.Module, value: ast.expr) -> ast.Assign | None:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and node.value is value:
+def _assignment_of(work: Pass, value: ast.expr) -> ast.Assign | None:
+    for node in work.names.of(ast.Assign):
+        if node.value is value:
             single = len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
             return node if single and chain_of(value) is not None else None
     return None
@@ -48,7 +48,7 @@ def _assignment_of(tree: ast.Module, value: ast.expr) -> ast.Assign | None:
 
 def rewrite_imports(work: Pass) -> None:
     """Every import of TensorFlow in the file; call it after the uses were looked at."""
-    for node in ast.walk(work.tree):
+    for _, node in work.names.imports:
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             if node.module.split(".")[0] == "tensorflow":
                 _from_import(work, node)
@@ -62,8 +62,51 @@ def rewrite_imports(work: Pass) -> None:
                     work.uses_slim = work.legacy_keras = True
 
 
+# Where the public names of a private module are; the longest key that fits decides.
+PUBLIC = {
+    "tensorflow.core": "tf.compat.v1",
+    "tensorflow.python": "tf.compat.v1",
+    "tensorflow.python.client.device_lib": "tf.config.list_physical_devices",
+    "tensorflow.python.data": "tf.data",
+    "tensorflow.python.estimator": "",
+    "tensorflow.python.framework.dtypes": "tf.dtypes",
+    "tensorflow.python.framework.errors": "tf.errors",
+    "tensorflow.python.keras": "tf.keras",
+    "tensorflow.python.layers": "tf.compat.v1.layers",
+    "tensorflow.python.lib.io": "tf.io",
+    "tensorflow.python.ops.init_ops": "tf.compat.v1.initializers",
+    "tensorflow.python.ops.math_ops": "tf.math",
+    "tensorflow.python.ops.nn": "tf.nn",
+    "tensorflow.python.ops.nn_ops": "tf.nn",
+    "tensorflow.python.ops.rnn": "tf.compat.v1.nn",
+    "tensorflow.python.ops.rnn_cell": "tf.compat.v1.nn.rnn_cell",
+    "tensorflow.python.ops.rnn_cell_impl": "tf.compat.v1.nn.rnn_cell",
+    "tensorflow.python.platform.app": "tf.compat.v1.app",
+    "tensorflow.python.platform.flags": "tf.compat.v1.flags",
+    "tensorflow.python.platform.gfile": "tf.io.gfile",
+    "tensorflow.python.platform.googletest": "tf.test",
+    "tensorflow.python.platform.test": "tf.test",
+    "tensorflow.python.platform.tf_logging": "tf.compat.v1.logging",
+    "tensorflow.python.saved_model": "tf.compat.v1.saved_model",
+    "tensorflow.python.summary": "tf.compat.v1.summary",
+    "tensorflow.python.training": "tf.compat.v1.train",
+    "tensorflow.python.training.moving_averages": "",
+    "tensorflow.python.util.nest": "tf.nest",
+}
+
+
 def _private(work: Pass, node: ast.stmt, module: str) -> None:
-    work.find("TM114", node, f"`{module}` is private to TensorFlow")
+    names = [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else [""]
+    public = {_public(f"{module}.{name}".rstrip(".")) for name in names} - {""}
+    advice = f": look for it in {' or '.join(sorted(public))}" if public else ""
+    work.find("TM114", node, f"`{module}` is private to TensorFlow{advice}")
+
+
+def _public(dotted: str) -> str:
+    """The public module to look in for what a private one holds; empty where none is known."""
+    parts = dotted.split(".")
+    heads = (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((PUBLIC[head] for head in heads if head in PUBLIC), "")
 
 
 def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
@@ -91,6 +134,8 @@ def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
             work.find("TM111", node, f"`{alias.name}` does not exist in TensorFlow 2")
     elif local and local in work.to_v1 and not compat:
         work.edits.append(Edit(start, end, f"tensorflow.compat.v1.{name}"))
+    elif load_names().unknown(name):
+        work.find("TM112", node, f"`{alias.name}` is not in TensorFlow {load_names().tensorflow}")
     if prefix_in(name, LEGACY_KERAS):
         work.legacy_keras = True
 
@@ -114,7 +159,9 @@ def _from_import(work: Pass, node: ast.ImportFrom) -> None:
     else:
         table = load_names()
         for alias, each in zip(node.names, dotted, strict=True):
-            if prefix_in(each, table.gone):
+            if prefix_in(each, tf0.NAMES):
+                work.find("TM118", alias, f"`tf.{each}` is imported under a name of its own")
+            elif prefix_in(each, table.gone) or table.unknown(each):
                 work.find("TM112", alias, f"`tf.{each}` is not in TensorFlow {table.tensorflow}")
         locals_ = {alias.asname or alias.name for alias in node.names}
         moved = any(prefix_in(each, table.renamed) for each in dotted) or locals_ & work.to_v1
@@ -159,7 +206,7 @@ def _contrib_import(work: Pass, node: ast.ImportFrom, dotted: list[str]) -> None
         if target is None and (not name or is_module(name)) and local not in work.kept:
             continue  # every use was written out in full, nobody needs the module's own name
         if target is None:
-            work.find("TM111", alias, f"`tf.{each}` has no successor in tf_slim or tf.compat.v1")
+            work.find("TM111", alias, contrib.no_successor(name))
             kept.append(alias.name + (suffix if alias.asname else ""))
             continue
         if target.startswith("tf_slim"):

@@ -6,6 +6,8 @@ import ast
 
 from towermigrate.symbols.edits import Edit, Text
 from towermigrate.symbols.scopes import FileNames
+from towermigrate.symbols.tables import LEGACY_KERAS, prefix_in
+from towermigrate.tree import HELPERS_COPY
 
 HELPERS = "import towermigrate.helpers"
 
@@ -23,8 +25,8 @@ def added_imports(
     They go right after the import of TensorFlow. The helpers choose legacy Keras, so they come before anything
     that touches it: where an import of `tf_slim` or `tf.contrib` stands earlier, they go before that.
     """
-    touching = [node for node in _imports(tree) if _touches_keras(node)]
-    helpers = [node for node in _imports(tree) if _imports_helpers(node)]
+    touching = [node for _, node in names.imports if _touches_keras(node)]
+    helpers = [node for _, node in names.imports if _imports_helpers(node)]
     first_touch = min((node.lineno for node in touching), default=None)
     late = first_touch is not None and all(node.lineno > first_touch for node in helpers)
     lines: list[str] = []
@@ -34,7 +36,7 @@ def added_imports(
         lines.append("import tf_slim")
     if not lines:
         return []
-    anchor = _anchor(tree, names)
+    anchor = _anchor(names)
     if helpers and HELPERS not in lines and (anchor is None or anchor.lineno < helpers[0].lineno):
         anchor = helpers[0]
     before = [node for node in touching if anchor is None or node.lineno <= anchor.lineno]
@@ -56,17 +58,15 @@ def _may_move(anchor: ast.stmt) -> bool:
     )
 
 
-def _imports(tree: ast.Module) -> list[ast.Import | ast.ImportFrom]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-    return sorted(found, key=lambda node: (node.lineno, node.col_offset))
-
-
 def _touches_keras(node: ast.Import | ast.ImportFrom) -> bool:
     if isinstance(node, ast.ImportFrom):
         module = node.module or ""
-        return node.level == 0 and module.startswith(
-            ("tf_slim", "tensorflow.contrib", "tensorflow.keras", "tensorflow.compat.v1.")
-        )
+        if node.level or not module.startswith(("tf_slim", "tensorflow.")):
+            return False
+        if module.startswith(("tf_slim", "tensorflow.contrib", "tensorflow.keras")):
+            return True
+        inside = module.removeprefix("tensorflow.").removeprefix("compat.v1.")
+        return any(prefix_in(f"{inside}.{alias.name}", LEGACY_KERAS) for alias in node.names)
     return any(
         alias.name.startswith(("tf_slim", "tensorflow.contrib", "tensorflow.keras"))
         for alias in node.names
@@ -74,19 +74,18 @@ def _touches_keras(node: ast.Import | ast.ImportFrom) -> bool:
 
 
 def _imports_helpers(node: ast.Import | ast.ImportFrom) -> bool:
+    helpers = ("towermigrate.helpers", HELPERS_COPY)
     if isinstance(node, ast.ImportFrom):
         module = node.module or ""
-        return module.startswith("towermigrate.helpers") or (
+        return module.startswith(helpers) or (
             module == "towermigrate" and any(alias.name == "helpers" for alias in node.names)
         )
-    return any(alias.name.startswith("towermigrate.helpers") for alias in node.names)
+    return any(alias.name.startswith(helpers) for alias in node.names)
 
 
-def _anchor(tree: ast.Module, names: FileNames) -> ast.stmt | None:
+def _anchor(names: FileNames) -> ast.stmt | None:
     """The first import at module level (in a `try` or `if` too) of TensorFlow itself, else any part of it."""
-    functions: list[ast.AST] = [node for node in names.scopes if not isinstance(node, ast.Module)]
-    inner = {id(child) for scope in functions for child in ast.walk(scope)}
-    imports = [node for node in _imports(tree) if id(node) not in inner]
+    imports = [node for scope, node in names.imports if scope is names.module]
     whole = [
         node
         for node in imports

@@ -6,10 +6,10 @@ from towermigrate.findings import Rule
 
 SYMBOL_RULES: tuple[Rule, ...] = (
     Rule(
-        "TM101", "The file is not Python 3", "error",
-        "A file that Python 3 cannot parse cannot be read safely, so it is never written.",
-        "Port it to Python 3 first (`2to3`, then look at every `/` between integers), or exclude it.",
-        "print \"loss\", loss",
+        "TM101", "The file is neither Python 3 nor Python 2", "error",
+        "A file that cannot be parsed cannot be read safely, so it is never written.",
+        "Mend the line that is named, or exclude the file. With `--py2 never`, Python 2 files are not ported.",
+        "for i in range(:",
     ),
     Rule(
         "TM102", "The file cannot be decoded", "error",
@@ -32,9 +32,31 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "a rewritten file in which a TF1 name still stands",
     ),
     Rule(
-        "TM105", "The file cannot be read or is not followed", "error",
-        "A file that cannot be opened, or a link that leads out of the tree, is neither read nor written.",
-        "Mend the permissions, or run towermigrate on the tree that the link leads to.",
+        "TM105", "The file cannot be read", "error",
+        "A file or folder that cannot be opened, or a file of more than 1 MiB, which nobody wrote by hand, is "
+        "neither read nor written.",
+        "Mend the permissions, or exclude it.",
+        "-rw------- root model.py",
+    ),
+    Rule(
+        "TM106", "Left alone, as asked", "info",
+        "The file says `# towermigrate: skip-file`, it is excluded, or one program of it was asked for by name. What "
+        "stays as it is needs TensorFlow 1 where it did before.",
+        "Nothing, or take the comment away, or give the file without a function's name.",
+        "# towermigrate: skip-file",
+    ),
+    Rule(
+        "TM107", "A change would reach what must stay as it is", "error",
+        "The program cannot be converted without a change in a file that is excluded or says "
+        "`# towermigrate: skip-file`, or in another program of its file.",
+        "Let that file be changed as well, or give the file without a function's name.",
+        "# towermigrate: skip-file\ndef variable_on_cpu(name):\n    with tf.device('/cpu:0'):\n        ...",
+    ),
+    Rule(
+        "TM108", "A link or special file is not followed", "info",
+        "A link that leads out of the tree leads to what is not yours to rewrite here; one that leads nowhere, a "
+        "pipe or a device is no file. (A link inside the tree leads to a file that is found anyway.)",
+        "Run towermigrate on the tree that the link leads to as well.",
         "model.py -> /elsewhere/model.py",
     ),
     Rule(
@@ -45,9 +67,9 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "tf.contrib.crf.crf_log_likelihood(scores, tags, lengths)",
     ),
     Rule(
-        "TM112", "TensorFlow 2 no longer has this name", "warning",
-        "TensorFlow 1.15 had it; it is neither in `tf` nor in `tf.compat.v1` of the release the table was made "
-        "from.",
+        "TM112", "TensorFlow 2 does not have this name", "warning",
+        "It is neither in `tf` nor in `tf.compat.v1` of the release the table was made from: TensorFlow removed "
+        "it, or never had it.",
         "Replace it by hand; for `tf.estimator` write the training loop out.",
         "tf.estimator.Estimator(model_fn)",
     ),
@@ -83,16 +105,59 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "from tensorflow.contrib.rnn import (\n    BasicLSTMCell,  # kept\n    AttentionCellWrapper)",
     ),
     Rule(
-        "TM118", "A name of TensorFlow 0.x", "warning",
-        "TensorFlow 1.0 renamed it, and changed the order of arguments of `tf.concat`, `tf.split` and others "
-        "without an error, so the program is older than what is understood here.",
-        "Port the program to TensorFlow 1.x first.",
-        "tf.concat(1, [a, b])",
+        "TM118", "A form of TensorFlow 0.x that was not changed", "warning",
+        "TensorFlow 1.0 renamed functions and changed the order of arguments, of some without an error. What is "
+        "certain is changed; here the old meaning is not certain, or the new function takes other arguments.",
+        "Look at the call and name its arguments as TensorFlow 1.x does.",
+        "tf.mul(a, b)\ntf.concat(axis, values)",
     ),
     Rule(
         "TM119", "The script runs a graph in a session", "info",
-        "Under TensorFlow 2 a script that builds a graph must say so first. Its names were changed, nothing else.",
-        "Call `tf.compat.v1.disable_v2_behavior()` at its start, and run it.",
-        "with tf.Session() as sess:\n    sess.run(train_op)",
+        "Under TensorFlow 2 such a script must turn the behaviour of TensorFlow 2 off before anything else. That "
+        "is done where nothing that it imports runs eagerly, as rewritten tower programs do.",
+        "Separate what runs eagerly from this script, or call `tf.compat.v1.disable_v2_behavior()` at its start.",
+        "import train_towers  # rewritten: it runs eagerly\n\nwith tf.Session() as sess:\n    sess.run(train_op)",
+    ),
+    Rule(
+        "TM121", "The file was brought from Python 2", "info",
+        "Only Python 2 could parse it. Its syntax, and what Python 3 calls or counts otherwise, was changed first; "
+        "`towermigrate undo` gives the Python 2 file back.",
+        "Read the findings beside this one, then run the program. `--py2 never` leaves such files alone.",
+        "print \"loss\", loss_value",
+    ),
+    Rule(
+        "TM122", "A `/` that may divide integers", "warning",
+        "Python 2 rounds `/` of two integers down, Python 3 does not. Where both are known to be integers (literals, "
+        "`len`, shapes, `range`, integer flags) `//` was written. Here one is not known, and `//` of a tensor has "
+        "no gradient, so `/` stays.",
+        "Write `//` where both sides are integers; leave it where one is a float.",
+        "def half(count):\n    return count / 2",
+    ),
+    Rule(
+        "TM123", "Bytes that were text in Python 2", "warning",
+        "Python 2's `str` held bytes. What a binary file, a pickle or a socket gives is `bytes` in Python 3, which "
+        "does not mix with text.",
+        "Read old pickles with `pickle.load(file, encoding=\"latin1\")`; use `io.BytesIO` for bytes; encode and "
+        "decode at the border.",
+        "data = pickle.load(open(\"data_batch_1\", \"rb\"))",
+    ),
+    Rule(
+        "TM124", "Python 3 does this otherwise", "warning",
+        "It parses, but it is gone or means something else, and what was meant cannot be told from the file.",
+        "See the words at each line; rewrite it by hand.",
+        "step = int(round(total * 0.5))",
+    ),
+    Rule(
+        "TM125", "The notebook cannot be read", "error",
+        "It is no JSON, or has no cells, so nothing in it can be found.",
+        "Open it in Jupyter and save it anew.",
+        "{\"cells\": [",
+    ),
+    Rule(
+        "TM126", "A cell of a notebook stays as it was", "warning",
+        "The code cells are rewritten as one program and put back cell by cell, magics in their places. This one "
+        "is no Python, or its part of the result cannot be told from that of its neighbours.",
+        "Mend the cell; keep the towers, their averaging and the session in one cell.",
+        "for i in range(",
     ),
 )  # fmt: skip

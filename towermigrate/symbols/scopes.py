@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+Import = ast.Import | ast.ImportFrom
+Node = TypeVar("Node", bound=ast.AST)
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 OTHER = "?"
 """What a name is bound to when it is not a TensorFlow name."""
@@ -72,133 +76,6 @@ def _import_bindings(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, s
         yield local, origin if is_tensorflow(origin) else OTHER
 
 
-class _Binder(ast.NodeVisitor):
-    """First walk: every binding of every scope."""
-
-    def __init__(self, tree: ast.Module) -> None:
-        self.scopes: dict[ast.AST, Scope] = {}
-        self.current = self.scopes[tree] = Scope(tree, None)
-        self.aliases: list[tuple[Scope, str, ast.expr]] = []
-        self.generic_visit(tree)
-
-    def _inside(self, node: ast.AST, parts: list[ast.AST]) -> None:
-        outer = self.current
-        self.current = self.scopes[node] = Scope(node, outer)
-        for part in parts:
-            self.visit(part)
-        self.current = outer
-
-    def visit_Import(self, node: ast.Import) -> None:
-        for name, meaning in _import_bindings(node):
-            self.current.bind(name, meaning)
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        for name, meaning in _import_bindings(node):
-            self.current.bind(name, meaning)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self.visit(node.value)
-        target = node.targets[0]
-        if len(node.targets) == 1 and isinstance(target, ast.Name):
-            self.aliases.append((self.current, target.id, node.value))
-        else:
-            for each in node.targets:
-                self.visit(each)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            self.current.bind(node.id, OTHER)
-
-    def visit_NamedExpr(self, node: ast.NamedExpr) -> None:
-        scope = self.current
-        while isinstance(scope.node, Comprehension) and scope.parent is not None:
-            scope = scope.parent
-        scope.bind(node.target.id, OTHER)
-        self.visit(node.value)
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.current.bind(node.name, OTHER)
-        self.generic_visit(node)
-
-    def visit_MatchAs(self, node: ast.MatchAs) -> None:
-        if node.name:
-            self.current.bind(node.name, OTHER)
-        self.generic_visit(node)
-
-    def visit_MatchStar(self, node: ast.MatchStar) -> None:
-        if node.name:
-            self.current.bind(node.name, OTHER)
-
-    def visit_MatchMapping(self, node: ast.MatchMapping) -> None:
-        if node.rest:
-            self.current.bind(node.rest, OTHER)
-        self.generic_visit(node)
-
-    def visit_Global(self, node: ast.Global) -> None:
-        self.current.outer.update(node.names)
-        module = self.current
-        while module.parent is not None:
-            module = module.parent
-        for name in node.names:
-            if name in self.current.bound:
-                module.bind(name, OTHER)
-
-    def visit_Nonlocal(self, node: ast.Nonlocal) -> None:
-        self.current.outer.update(node.names)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.current.bind(node.name, OTHER)
-        for part in [*node.decorator_list, *node.bases, *node.keywords]:
-            self.visit(part)
-        self._inside(node, list(node.body))
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self._function(node)
-
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:
-        self._function(node)
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        self._function(node)
-
-    def _function(self, node: Function) -> None:
-        outside: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
-        if not isinstance(node, ast.Lambda):
-            self.current.bind(node.name, OTHER)
-            outside += node.decorator_list
-            if node.returns:
-                outside.append(node.returns)
-        arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        arguments += [a for a in (node.args.vararg, node.args.kwarg) if a]
-        outside += [a.annotation for a in arguments if a.annotation]
-        for part in outside:
-            self.visit(part)
-        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
-        outer = self.current
-        self.current = self.scopes[node] = Scope(node, outer)
-        for argument in arguments:
-            self.current.bind(argument.arg, OTHER)
-        for part in body:
-            self.visit(part)
-        self.current = outer
-
-    def visit_ListComp(self, node: ast.ListComp) -> None:
-        self._comprehension(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> None:
-        self._comprehension(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> None:
-        self._comprehension(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> None:
-        self._comprehension(node)
-
-    def _comprehension(self, node: Comprehension) -> None:
-        self._inside(node, list(ast.iter_child_nodes(node)))
-
-
 def chain_of(node: ast.expr) -> tuple[ast.Name, tuple[ast.Attribute, ...]] | None:
     """The root name and the attribute nodes, inside out, of `a.b.c`; None for any other expression."""
     links: list[ast.Attribute] = []
@@ -208,110 +85,252 @@ def chain_of(node: ast.expr) -> tuple[ast.Name, tuple[ast.Attribute, ...]] | Non
     return (node, tuple(reversed(links))) if isinstance(node, ast.Name) else None
 
 
-class _Uses(ast.NodeVisitor):
-    """Second walk: every chain that starts at a TensorFlow name."""
+class _Walk:
+    """The one walk over a file: its scopes, what is bound in them, and every node that something is asked of.
 
-    def __init__(self, tree: ast.Module, scopes: dict[ast.AST, Scope]) -> None:
-        self.scopes = scopes
-        self.current = scopes[tree]
-        self.found: list[Use] = []
-        self.ambiguous: list[ast.Name] = []
-        self.generic_visit(tree)
+    No recursion, so that no depth of nesting is too much for it, and no order: what depends on one is sorted
+    afterwards.
+    """
 
-    def visit(self, node: ast.AST) -> None:
-        inner = self.scopes.get(node)
-        if inner is None:
-            super().visit(node)
-            return
-        outer = self.current
-        # Defaults, decorators and annotations belong to the scope around; a name that the function itself
-        # rebinds is the only case where that matters, so only they are visited outside.
-        outside = _outside_parts(node)
-        for part in outside:
-            self.visit(part)
-        self.current = inner
-        for part in ast.iter_child_nodes(node):
-            if part not in outside:
-                self.visit(part)
-        self.current = outer
+    def __init__(self, tree: ast.Module) -> None:
+        self.module = Scope(tree, None)
+        self.scopes: dict[ast.AST, Scope] = {tree: self.module}
+        self.nodes: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
+        self.aliases: list[tuple[Scope, str, ast.expr]] = []
+        self.imports: list[tuple[Scope, Import]] = []
+        self.roots: defaultdict[str, list[tuple[ast.Name | ast.Attribute, Scope]]]
+        self.roots = defaultdict(list)
+        """The outermost node of every chain that is read, and its scope, by the chain's first name."""
+        self._waiting: list[tuple[Scope, list[ast.AST]]] = [(self.module, list(tree.body))]
+        while self._waiting:
+            self._scope(*self._waiting.pop())
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
-        chain = chain_of(node)
-        if chain is None:
-            self.generic_visit(node)
+    def _scope(self, scope: Scope, stack: list[ast.AST]) -> None:
+        """All of one scope; the scopes in it are put on the waiting list."""
+        nodes, roots = self.nodes, self.roots
+        while stack:
+            node: Any = stack.pop()
+            kind = node.__class__
+            if kind is ast.Name:
+                if node.ctx.__class__ is ast.Load:
+                    roots[node.id].append((node, scope))
+                else:
+                    scope.bind(node.id, OTHER)
+                continue
+            if kind is ast.Attribute:
+                root: Any = node
+                while root.__class__ is ast.Attribute:
+                    nodes[ast.Attribute].append(root)
+                    root = root.value
+                if root.__class__ is ast.Name:
+                    roots[root.id].append((node, scope))
+                else:
+                    stack.append(root)
+                continue
+            names = _CHILDREN.get(kind)
+            if names is None:
+                continue
+            nodes[kind].append(node)
+            special = _SPECIAL.get(kind)
+            if special is not None and special(self, scope, stack, node):
+                continue
+            for name in names:
+                child = getattr(node, name)
+                if child.__class__ is list:
+                    stack.extend(child)
+                else:
+                    stack.append(child)
+
+    def _import(self, scope: Scope, stack: list[ast.AST], node: Import) -> bool:
+        self.imports.append((scope, node))
+        for name, meaning in _import_bindings(node):
+            scope.bind(name, meaning)
+        return True
+
+    def _assign(self, scope: Scope, stack: list[ast.AST], node: ast.Assign) -> bool:
+        target = node.targets[0]
+        if len(node.targets) > 1 or not isinstance(target, ast.Name):
+            return False
+        self.aliases.append((scope, target.id, node.value))
+        stack.append(node.value)
+        return True
+
+    def _named_expression(self, scope: Scope, stack: list[ast.AST], node: ast.NamedExpr) -> bool:
+        while isinstance(scope.node, Comprehension) and scope.parent is not None:
+            scope = scope.parent
+        scope.bind(node.target.id, OTHER)
+        stack.append(node.value)
+        return True
+
+    def _handler_or_pattern(
+        self,
+        scope: Scope,
+        stack: list[ast.AST],
+        node: ast.ExceptHandler | ast.MatchAs | ast.MatchStar,
+    ) -> bool:
+        if node.name:
+            scope.bind(node.name, OTHER)
+        return False
+
+    def _mapping_pattern(self, scope: Scope, stack: list[ast.AST], node: ast.MatchMapping) -> bool:
+        if node.rest:
+            scope.bind(node.rest, OTHER)
+        return False
+
+    def _outer(self, scope: Scope, stack: list[ast.AST], node: ast.Global | ast.Nonlocal) -> bool:
+        scope.outer.update(node.names)
+        return True
+
+    def _class(self, scope: Scope, stack: list[ast.AST], node: ast.ClassDef) -> bool:
+        scope.bind(node.name, OTHER)
+        stack += [*node.decorator_list, *node.bases, *node.keywords]
+        self._inside(scope, node, list(node.body))
+        return True
+
+    def _function(self, scope: Scope, stack: list[ast.AST], node: Function) -> bool:
+        """Defaults, decorators and annotations belong to the scope around the function."""
+        of = node.args
+        stack += [*of.defaults, *(d for d in of.kw_defaults if d)]
+        body: list[ast.AST]
+        if isinstance(node, ast.Lambda):
+            body = [node.body]
         else:
-            self._use(*chain)
+            body = list(node.body)
+            scope.bind(node.name, OTHER)
+            stack += node.decorator_list
+            if node.returns:
+                stack.append(node.returns)
+        inner = self._inside(scope, node, body)
+        for argument in (*of.posonlyargs, *of.args, *of.kwonlyargs, of.vararg, of.kwarg):
+            if argument is not None:
+                inner.bind(argument.arg, OTHER)
+                if argument.annotation:
+                    stack.append(argument.annotation)
+        return True
 
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self._use(node, ())
+    def _comprehension(self, scope: Scope, stack: list[ast.AST], node: Comprehension) -> bool:
+        self._inside(scope, node, list(ast.iter_child_nodes(node)))
+        return True
 
-    def _use(self, root: ast.Name, links: tuple[ast.Attribute, ...]) -> None:
-        meanings = self.current.lookup(root.id)
-        known = {m for m in meanings if m != OTHER}
-        if not known:
-            return
-        if len(meanings) > 1:
-            self.ambiguous.append(root)
-            return
-        meaning = next(iter(known))
-        dotted = ".".join([meaning, *(link.attr for link in links)])
-        self.found.append(Use(root, links, meaning, dotted, self.current))
+    def _inside(self, scope: Scope, node: ast.AST, parts: list[ast.AST]) -> Scope:
+        inner = self.scopes[node] = Scope(node, scope)
+        self._waiting.append((inner, parts))
+        return inner
 
 
-def _outside_parts(node: ast.AST) -> list[ast.AST]:
-    if isinstance(node, ast.ClassDef):
-        return [*node.decorator_list, *node.bases, *node.keywords]
-    if isinstance(node, Function):
-        parts: list[ast.AST] = [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
-        if not isinstance(node, ast.Lambda):
-            parts += node.decorator_list
-        return parts
-    return []
+_LEAVES = (ast.expr_context, ast.boolop, ast.operator, ast.unaryop, ast.cmpop)
+_NO_NODES = frozenset(
+    {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment", "module", "level"}
+)
+_CHILDREN: dict[type[ast.AST], tuple[str, ...]] = {
+    kind: tuple(name for name in kind._fields if name not in _NO_NODES)
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and kind is not ast.Constant
+    if not issubclass(kind, _LEAVES)
+}
+"""The fields of each class of nodes that can hold nodes; constants, operators and the like have none."""
+
+_SPECIAL: dict[type[ast.AST], Callable[[_Walk, Scope, list[ast.AST], Any], bool]] = {
+    ast.Import: _Walk._import,
+    ast.ImportFrom: _Walk._import,
+    ast.Assign: _Walk._assign,
+    ast.NamedExpr: _Walk._named_expression,
+    ast.ExceptHandler: _Walk._handler_or_pattern,
+    ast.MatchAs: _Walk._handler_or_pattern,
+    ast.MatchStar: _Walk._handler_or_pattern,
+    ast.MatchMapping: _Walk._mapping_pattern,
+    ast.Global: _Walk._outer,
+    ast.Nonlocal: _Walk._outer,
+    ast.ClassDef: _Walk._class,
+    ast.FunctionDef: _Walk._function,
+    ast.AsyncFunctionDef: _Walk._function,
+    ast.Lambda: _Walk._function,
+    ast.ListComp: _Walk._comprehension,
+    ast.SetComp: _Walk._comprehension,
+    ast.DictComp: _Walk._comprehension,
+    ast.GeneratorExp: _Walk._comprehension,
+}
+"""What binds a name or opens a scope; each says whether it dealt with the nodes below as well."""
+
+
+def _place(node: Any) -> tuple[int, int]:
+    return node.lineno, node.col_offset
 
 
 @dataclass(frozen=True)
 class FileNames:
-    """All TensorFlow names of one file. `ambiguous` are roots that mean two things at once."""
+    """All TensorFlow names of one file, in source order. `ambiguous` are roots that mean two things at once.
+
+    `nodes` holds the nodes of the file by class (names, constants and operators aside), `imports` its imports
+    with the scope that each binds names in: who asks something of them need not walk the tree again.
+    """
 
     module: Scope
     scopes: dict[ast.AST, Scope]
     uses: tuple[Use, ...]
     ambiguous: tuple[ast.Name, ...]
+    nodes: Mapping[type[ast.AST], Sequence[Any]]
+    imports: tuple[tuple[Scope, Import], ...]
+
+    def of(self, kind: type[Node]) -> Sequence[Node]:
+        """Every node of one class, in no order."""
+        return self.nodes.get(kind, ())
 
 
 def file_names(tree: ast.Module) -> FileNames:
     """Resolve every name chain of `tree` that starts at TensorFlow, through imports and plain aliases."""
-    binder = _Binder(tree)
-    aliased: set[tuple[int, str]] = set()
+    walk = _Walk(tree)
     imported = {
         (id(scope), name)
-        for scope in binder.scopes.values()
+        for scope in walk.scopes.values()
         for name, meanings in scope.bound.items()
         if meanings != {OTHER}
     }
-    for scope, name, value in binder.aliases:
-        chain = chain_of(value)
+    aliased = _bind_aliases(walk)
+    for scope in walk.scopes.values():
+        for name, meanings in scope.bound.items():
+            # `x = tf.nn.relu` beside other values of `x` says nothing about `x`.
+            key = (id(scope), name)
+            if len(meanings) > 1 and OTHER in meanings and key in aliased and key not in imported:
+                scope.bound[name] = {OTHER}
+    uses: list[Use] = []
+    ambiguous: list[ast.Name] = []
+    for name in {n for s in walk.scopes.values() for n, m in s.bound.items() if m != {OTHER}}:
+        for node, scope in walk.roots.get(name, ()):
+            meanings = scope.lookup(name)
+            chain = chain_of(node)
+            assert chain is not None
+            if len(meanings) > 1:
+                ambiguous.append(chain[0])
+            elif meanings and meanings != {OTHER}:
+                meaning = next(iter(meanings))
+                dotted = ".".join([meaning, *(link.attr for link in chain[1])])
+                uses.append(Use(*chain, meaning, dotted, scope))
+    return FileNames(
+        walk.module,
+        walk.scopes,
+        tuple(sorted(uses, key=lambda use: _place(use.root))),
+        tuple(sorted(ambiguous, key=_place)),
+        walk.nodes,
+        tuple(sorted(walk.imports, key=lambda found: _place(found[1]))),
+    )
+
+
+def _bind_aliases(walk: _Walk) -> set[tuple[int, str]]:
+    """Bind every `name = value`, in source order; gives the scopes (by id) and names that were bound."""
+    aliased: set[tuple[int, str]] = set()
+    for scope, name, value in sorted(walk.aliases, key=lambda alias: _place(alias[2])):
         meaning = OTHER
-        if chain is not None:
-            meanings = scope.lookup(chain[0].id)
-            whole = (
-                ".".join([next(iter(meanings)), *(x.attr for x in chain[1])]) if meanings else OTHER
-            )
+        chain = chain_of(value)
+        meanings = scope.lookup(chain[0].id) if chain is not None else set()
+        if chain is not None and len(meanings) == 1 and meanings != {OTHER}:
+            whole = ".".join([next(iter(meanings)), *(link.attr for link in chain[1])])
             # Only an alias of a module matters: it stands before further names. A lower-case end is one.
-            if len(meanings) == 1 and is_tensorflow(whole) and whole.rpartition(".")[2].islower():
+            if whole.rpartition(".")[2].islower():
                 meaning = whole
         target = scope
         if name in scope.outer:
-            while target.parent is not None:
-                target = target.parent
+            target = walk.module
         target.bind(name, meaning)
         aliased.add((id(target), name))
-    for each in binder.scopes.values():
-        for name, meanings in each.bound.items():
-            # `x = tf.nn.relu` beside other values of `x` says nothing about `x`.
-            key = (id(each), name)
-            if key in aliased - imported and len(meanings) > 1 and OTHER in meanings:
-                each.bound[name] = {OTHER}
-    uses = _Uses(tree, binder.scopes)
-    return FileNames(binder.scopes[tree], binder.scopes, tuple(uses.found), tuple(uses.ambiguous))
+    return aliased

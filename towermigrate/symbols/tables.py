@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 
+# What needs legacy Keras (FACTS: `tf.compat.v1.layers` is missing under Keras 3).
+LEGACY_KERAS = frozenset(
+    "layers nn.rnn_cell nn.dynamic_rnn nn.bidirectional_dynamic_rnn nn.static_rnn nn.raw_rnn keras "
+    "nn.static_bidirectional_rnn nn.static_state_saving_rnn".split()
+)
+_UNLISTED = frozenset(["keras", "compat", "raw_ops", "contrib", "python", "core", "tools"])
+
 
 @dataclass(frozen=True)
 class Names:
@@ -18,20 +25,41 @@ class Names:
     differs: frozenset[str]
     gone: frozenset[str]
     tf_slim: frozenset[str]
+    known: frozenset[str]
 
     @cached_property
     def renamed(self) -> frozenset[str]:
         return self.missing | self.differs
+
+    @cached_property
+    def _modules(self) -> frozenset[str]:
+        return frozenset(name.rpartition(".")[0] for name in self.renamed | self.known)
+
+    @cached_property
+    def tf_slim_modules(self) -> frozenset[str]:
+        return frozenset(name.rpartition(".")[0] for name in self.tf_slim)
+
+    def unknown(self, dotted: str) -> str | None:
+        """The part of `dotted` that neither `tf` nor `tf.compat.v1` has: `gfile.OpenFast`; None if it is there.
+
+        Only modules are looked into: what stands behind a class or a function is its own business, and so is
+        Keras.
+        """
+        parts = dotted.split(".")
+        for count, part in enumerate(parts):
+            parent, name = ".".join(parts[:count]), ".".join(parts[: count + 1])
+            if parent not in self._modules or name in _UNLISTED or part.startswith("_"):
+                return None
+            if name not in self.renamed and name not in self.known and name not in self._modules:
+                return name
+        return None
 
 
 @cache
 def load_names() -> Names:
     """Read the committed table; empty parts where it does not exist yet."""
     sections: dict[str, set[str]] = {
-        "missing": set(),
-        "differs": set(),
-        "gone": set(),
-        "tf_slim": set(),
+        title: set() for title in ("missing", "differs", "known", "gone", "tf_slim")
     }
     versions: dict[str, str] = {}
     table = files("towermigrate.symbols").joinpath("names.txt")
@@ -50,9 +78,21 @@ def load_names() -> Names:
         differs=frozenset(sections["differs"]),
         gone=frozenset(sections["gone"]),
         tf_slim=frozenset(sections["tf_slim"]),
+        known=frozenset(sections["known"]),
     )
 
 
+def normal(dotted: str) -> tuple[str, bool] | None:
+    """A TensorFlow name without `tensorflow.` and `compat.v1.`, and whether `compat.v1` stood in it."""
+    if dotted != "tensorflow" and not dotted.startswith("tensorflow."):
+        return None
+    rest = dotted[len("tensorflow.") :]
+    if rest == "compat.v1" or rest.startswith("compat.v1."):
+        return rest[len("compat.v1.") :], True
+    return rest, False
+
+
+@cache
 def prefix_in(dotted: str, names: frozenset[str]) -> str | None:
     """The shortest prefix of `dotted` that is in `names`: `layers.dense` gives `layers`."""
     parts = dotted.split(".")
