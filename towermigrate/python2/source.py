@@ -1,0 +1,105 @@
+"""One file on its way from Python 2: its tree, who uses what in it, and edits by position."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from towermigrate.symbols.edits import Text
+from towermigrate.tree import parse_python
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+@dataclass
+class Source:
+    """The syntax tree of a text, its parents, and the edits collected so far, outer ones first."""
+
+    text: Text
+    tree: ast.Module
+    parents: dict[ast.AST, ast.AST]
+    bound: frozenset[str]
+    """Every name that the file binds anywhere: what is not in it and a builtin's name is the builtin."""
+    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    imports: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, text: str) -> Source:
+        tree = parse_python(text)
+        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+        return cls(Text(text), tree, parents, frozenset(_bound_names(tree)))
+
+    def is_builtin(self, node: ast.AST, *names: str) -> bool:
+        """Whether a node is one of these names, and they mean Python 2's builtins."""
+        return isinstance(node, ast.Name) and node.id in names and node.id not in self.bound
+
+    def replace(self, node: ast.expr | ast.stmt | ast.alias, new: str) -> None:
+        self.edits.append((*self.text.span(node), new))
+
+    def wrap(self, node: ast.expr, before: str, after: str = ")") -> None:
+        start, end = self.text.span(node)
+        self.edits += [(start, start, before), (end, end, after)]
+
+    def replace_attribute(self, node: ast.Attribute, new: str) -> None:
+        """Replace the name after the last dot."""
+        end = self.text.span(node)[1]
+        self.edits.append((end - len(node.attr), end, new))
+
+    def result(self) -> str:
+        """The text with all edits and imports; raises ValueError where edits overlap."""
+        pieces: list[str] = []
+        done = 0
+        text = self.text.text
+        for start, end, new in sorted([*self.edits, *self._added_imports()], key=lambda e: e[:2]):
+            if start < done:
+                raise ValueError(f"two changes meet at offset {start}")
+            pieces += [text[done:start], new]
+            done = end
+        return "".join([*pieces, text[done:]])
+
+    def _added_imports(self) -> list[tuple[int, int, str]]:
+        there = {
+            alias.name
+            for node in self.tree.body
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.asname is None
+        }
+        lines = [f"import {name}" for name in sorted(self.imports - there)]
+        if not lines:
+            return []
+        for node in self.tree.body:
+            docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if docstring or (isinstance(node, ast.ImportFrom) and node.module == "__future__"):
+                continue
+            first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+            start = self.text.starts[first - 1]
+            if self.text.text[start : self.text.offset(first, 0)].strip():
+                break
+            return [(start, start, "".join(line + self.text.newline for line in lines))]
+        raise ValueError("there is no line for an import")
+
+
+def _bound_names(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                found.add(name)
+            case ast.ExceptHandler(name=str(name)):
+                found.add(name)
+            case ast.alias(name=name, asname=asname):
+                found.add(asname or name.split(".")[0])
+    return found
+
+
+def dotted(node: ast.AST) -> str | None:
+    """`a.b.c` as a text, None for any other expression."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        before = dotted(node.value)
+        return None if before is None else f"{before}.{node.attr}"
+    return None
