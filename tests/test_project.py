@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from towermigrate import project
+from towermigrate import keeping
+from towermigrate.cli import main
+from towermigrate.keeping import originals, save, undo
+from towermigrate.listing import list_tree, python_files
+from towermigrate.migrate import _encodable
 from towermigrate.project import (
     ProjectError,
+    SourceFile,
     decode,
-    originals,
-    python_files,
     read_tree,
-    save,
-    undo,
 )
+from towermigrate.rewrite import FileReport, ProgramReport, TreeReport
 
 TF = "import tensorflow as tf\n"
+
+
+def run(*arguments: str | Path) -> int:
+    return (
+        CliRunner()
+        .invoke(main, [str(part) for part in arguments], catch_exceptions=False)
+        .exit_code
+    )
+
 
 BYTES = [
     pytest.param(TF.encode(), "utf-8", id="plain"),
@@ -48,22 +61,234 @@ def test_what_cannot_be_decoded_is_a_finding(raw: bytes) -> None:
     assert file.problem is not None and file.problem.rule == "TM102"
 
 
-def test_only_the_trees_own_python_files_are_found(tmp_path: Path) -> None:
-    outside = tmp_path / "outside.py"
-    outside.write_text(TF)
+OLD, NEW = b"tf.placeholder(tf.float32)", b"tf.compat.v1.placeholder(tf.float32)"
+IMPORT = b"import tensorflow as tf\n"
+LATIN = "# \u00e9t\u00e9\n".encode("latin-1")
+CYRILLIC = "# \u043c\u043e\u0434\u0435\u043b\u044c\n".encode("koi8-r")
+JAPANESE = "# \u5b66\u7fd2\u7387\n".encode("euc-jp")
+PROGRAM = (Path(__file__).parent.parent / "towermigrate/demo_program/complete.py").read_bytes()
+
+# What stands in a file around a TensorFlow 1 name; all but the name must survive to the byte.
+WRITTEN = [
+    pytest.param(IMPORT + b"x = " + OLD + b"\n", id="plain"),
+    pytest.param(b"\xef\xbb\xbf" + IMPORT + b"x = " + OLD + b"\n", id="a byte order mark"),
+    pytest.param(b"\xef\xbb\xbf# coding: utf-8\n" + IMPORT + b"x = " + OLD + b"\n", id="a byte order mark and a cookie"),
+    pytest.param(b"# -*- coding: latin-1 -*-\n" + LATIN + IMPORT + b"x = " + OLD + LATIN, id="latin-1 by a cookie"),
+    pytest.param(b"#!/usr/bin/env python\n# vim: set fileencoding=koi8-r :\n" + CYRILLIC + IMPORT + b"s = '" + CYRILLIC[2:-1] + b"'; x = " + OLD + b"\n", id="a cookie in the second line, letters before the name"),
+    pytest.param(b"# coding: euc_jp\n" + IMPORT + b"s = '" + JAPANESE[2:-1] + b"', " + OLD + JAPANESE, id="two bytes a letter"),
+    pytest.param((IMPORT + b"x = " + OLD + b"\n").replace(b"\n", b"\r\n"), id="CRLF"),
+    pytest.param((IMPORT + b"x = " + OLD + b"\n").replace(b"\n", b"\r"), id="CR alone"),
+    pytest.param(b'import tensorflow as tf\r\na = 1\rb = """1\r\n2\n"""\n' + OLD + b"\r\n" + OLD + b"\r", id="mixed line ends"),
+    pytest.param(IMPORT + b"x = " + OLD, id="no last line end"),
+    pytest.param(IMPORT + b"x = " + OLD + b"\n\n \n\t", id="blanks at the end"),
+    pytest.param(IMPORT + b"\x0c\n\x0cdef f():\n    \x0c\n    return " + OLD + b"\x0c\n", id="form feeds"),
+    pytest.param(IMPORT + b"s = 'a\x0bb\x1c\xc2\x85\xe2\x80\xa8'; x = " + OLD + b"\n", id="what other line ends there are, in a string"),
+    pytest.param("import tensorflow as tf\n\u00b5 = '\U0001f600'; x = ".encode() + OLD + "  # \U0001f600\n".encode(), id="letters of four bytes before the name"),
+    pytest.param(IMPORT + b"if True:\n\tx = " + OLD + b"\t# tab \n\ty = 1\n", id="tabs"),
+    pytest.param(IMPORT + b"x = (1 + \\\n     2); y = " + OLD + b" \n", id="a continued line, blanks at its end"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("before", WRITTEN)
+def test_all_but_the_names_survives_a_rewrite_and_undo_gives_every_byte_back(
+    tmp_path: Path, before: bytes
+) -> None:
+    path = tmp_path / "m.py"
+    path.write_bytes(before)
+    path.chmod(mode := 0o751)
+    assert run("rewrite", tmp_path) == 0
+    assert path.read_bytes() == before.replace(OLD, NEW)
+    assert path.stat().st_mode & 0o7777 == mode
+    assert run("rewrite", "--check", tmp_path) == 0
+    assert run("undo", tmp_path) == 0
+    assert path.read_bytes() == before
+    assert path.stat().st_mode & 0o7777 == mode
+    assert os.listdir(tmp_path) == ["m.py"]
+
+
+@pytest.mark.parametrize(
+    ("before", "ends"),
+    [
+        pytest.param(PROGRAM.replace(b"\n", b"\r\n"), b"\r\n", id="CRLF"),
+        pytest.param(b"\xef\xbb\xbf" + PROGRAM, b"\n", id="a byte order mark"),
+        pytest.param(b"# coding: latin-1\n" + LATIN + PROGRAM, b"\n", id="latin-1"),
+        pytest.param(PROGRAM.rstrip(), b"\n", id="no last line end"),
+    ],
+)
+def test_a_rewritten_tower_program_keeps_encoding_and_line_ends(
+    tmp_path: Path, before: bytes, ends: bytes
+) -> None:
+    path = tmp_path / "m.py"
+    path.write_bytes(before)
+    assert run("rewrite", tmp_path) == 0
+    after = path.read_bytes()
+    assert b"@variables.tower" in after
+    assert after.count(ends) == after.count(b"\n")
+    assert after.startswith(before[:3]) and after.endswith(b"\n") == before.endswith(b"\n")
+    assert (LATIN in after) == (LATIN in before)
+    compile(after, "m.py", "exec")
+    assert run("undo", tmp_path) == 0
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("encoding", "result"),
+    [
+        pytest.param("ascii", "\u00e9", id="the encoding lacks a letter"),
+        pytest.param(
+            "iso-8859-1", "\n\n# coding: latin-1\n\u00e9", id="the coding line slipped down"
+        ),
+        pytest.param("utf-8", "# coding: latin-1\n\u00e9", id="another coding line came in"),
+    ],
+)
+def test_bytes_that_would_be_read_as_another_text_are_not_written(
+    encoding: str, result: str
+) -> None:
+    files = {"m.py": SourceFile("m.py", b"", "x", encoding)}
+    program = ProgramReport(1, "f", "loop", "converted", (), ())
+    report = TreeReport((FileReport("m.py", "rewritten", (program,)),), {"m.py": result})
+    found = _encodable(files, report)
+    assert found.texts == {}
+    assert (found.files[0].status, found.programs[0].status) == ("refused", "refused")
+    assert [finding.rule for finding in found.files[0].findings] == ["TM102"]
+
+
+# --- which files ---------------------------------------------------------------------------------------------
+
+
+def grow(root: Path, *paths: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if not path.endswith("/"):
+            (root / path).write_text(TF)
+
+
+LEFT_OUT = [
+    pytest.param(".git/m.py", [], None, id="a hidden folder"),
+    pytest.param("p/__pycache__/m.py", [], None, id="a cache"),
+    pytest.param("node_modules/m.py", [], None, id="packages of node"),
+    pytest.param("lib/site-packages/m.py", [], None, id="installed packages"),
+    pytest.param("env/m.py", ["env/pyvenv.cfg"], "a virtual environment", id="a virtual environment"),
+    pytest.param("env/m.py", ["env/conda-meta/history"], "a virtual environment", id="a conda environment"),
+    pytest.param("build/lib/m.py", ["setup.py"], "built by setuptools", id="what setuptools built"),
+    pytest.param("towermigrate_helpers/m.py", [], None, id="the copied helpers"),
+    pytest.param("out/m.py", ["out/.towermigrate/copy"], "a copy that --out wrote", id="a rewritten copy"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "beside", "reason"), LEFT_OUT)
+def test_what_is_not_the_trees_own_is_left_out(
+    tmp_path: Path, path: str, beside: list[str], reason: str | None
+) -> None:
+    grow(tmp_path, path, "own.py", *beside)
+    found = list_tree(tmp_path)
+    assert path not in found.files and "own.py" in found.files
+    assert [one.reason for one in found.left_out] == ([] if reason is None else [reason])
+
+
+@pytest.mark.parametrize(
+    "path", ["build/m.py", "third_party/slim/m.py", "vendor/m.py", "dist/m.py", "x.py/m.py"]
+)
+def test_a_folder_that_may_hold_sources_is_read(tmp_path: Path, path: str) -> None:
+    grow(tmp_path, path)
+    assert python_files(tmp_path) == (path,)
+
+
+def test_links_inside_are_passed_over_and_links_that_lead_out_are_named(tmp_path: Path) -> None:
     root = tmp_path / "tree"
-    for name in ("a.py", "p/b.py", ".git/c.py", ".towermigrate/d.py", "v/e.py", "node_modules/f.py", "__pycache__/g.py", "h.txt"):  # fmt: skip
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(TF)
-    (root / "v/pyvenv.cfg").write_text("")
-    (root / "link.py").symlink_to(outside)
-    (root / "folder").symlink_to(tmp_path)
-    assert list(python_files(root)) == ["a.py", "p/b.py"]
+    grow(tmp_path, "outside.py", "elsewhere/m.py", "tree/p/m.py")
+    for link, target in {
+        "twin.py": "p/m.py", "q": "p", "out.py": "../outside.py", "far": "../elsewhere", "gone.py": "nowhere"
+    }.items():  # fmt: skip
+        (root / link).symlink_to(target)
+    (tmp_path / "way").symlink_to(root)
+    for way in (root, tmp_path / "way"):
+        found = list_tree(way)
+        assert found.files == ("p/m.py",)
+        assert [one.path for one in found.left_out] == ["far", "gone.py", "out.py"]
+
+
+PATTERNS = [
+    pytest.param({".gitignore": "*_pb2.py\n"}, id="a name anywhere"),
+    pytest.param({".gitignore": "/a.py\n"}, id="a path from here"),
+    pytest.param({".gitignore": "p/\n"}, id="a folder"),
+    pytest.param({".gitignore": "p/*\n!p/b.py\n"}, id="all of a folder but one"),
+    pytest.param({".gitignore": "p/\n!p/b.py\n"}, id="a folder is gone for good"),
+    pytest.param({".gitignore": "b.py\n", "p/.gitignore": "!b.py\n"}, id="a deeper file has the last word"),
+    pytest.param({"p/.gitignore": "/b.py\n"}, id="a deeper file counts from its folder"),
+    pytest.param({".gitignore": "**/q/*.py\n"}, id="folders in between"),
+    pytest.param({".gitignore": "# b.py\n\n   \n[ab].py\r\n"}, id="comments, blanks and CRLF"),
+    pytest.param({".gitignore": "\\!x.py\n!\na[.py\n"}, id="lines that mean nothing"),
+    pytest.param({".git/info/exclude": "a.py\n"}, id="the repository's own list"),
+    pytest.param({".git/info/exclude": "a.py\n", ".gitignore": "!a.py\n"}, id="the repository's own list comes first"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("patterns", PATTERNS)
+@pytest.mark.parametrize("start", [".", "p"])
+def test_gitignore_is_read_as_git_reads_it(
+    tmp_path: Path, patterns: dict[str, str], start: str
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    grow(tmp_path, "a.py", "x_pb2.py", "p/a.py", "p/b.py", "p/q/b.py", "p/q/r/c.py", "q/c.py")
+    for path, text in patterns.items():
+        (tmp_path / path).write_text(text)
+    listed = subprocess.run(
+        ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"],
+        cwd=tmp_path / start, capture_output=True, check=True, text=True,
+    ).stdout.split("\0")  # fmt: skip
+    expected = sorted(name for name in listed if name.endswith(".py"))
+    ignored = subprocess.run(["git", "check-ignore", "-q", "p"], cwd=tmp_path).returncode == 0
+    if start == "p" and ignored:
+        expected = ["a.py", "b.py", "q/b.py", "q/r/c.py"]  # asked for by name, so it is read
+    assert list(python_files(tmp_path / start)) == expected
+    assert len(python_files(tmp_path / start, gitignore=False)) == (7 if start == "." else 4)
+
+
+def test_an_ignored_file_or_folder_that_is_asked_for_is_read(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    grow(tmp_path, "p/a.py", "b.py")
+    (tmp_path / "b.py").write_bytes(IMPORT + OLD)
+    (tmp_path / ".gitignore").write_text("p/\nb.py\n")
+    assert python_files(tmp_path) == ()
+    assert python_files(tmp_path / "p") == ("a.py",)
+    assert run("rewrite", "--check", tmp_path) == 0
+    assert run("rewrite", "--check", "--no-gitignore", tmp_path) == 1
+    assert run("rewrite", "--check", tmp_path / "b.py") == 1
+
+
+def test_a_link_that_is_asked_for_is_not_followed(tmp_path: Path) -> None:
+    grow(tmp_path, "a.py")
+    (tmp_path / "link.py").symlink_to("a.py")
+    assert run("rewrite", tmp_path / "link.py") == 3
+    assert (tmp_path / "a.py").read_text() == TF
+
+
+def test_the_report_names_what_was_left_out(tmp_path: Path) -> None:
+    root = tmp_path / "tree"
+    grow(root, "a.py", "gen/b.py", "env/c.py", "env/pyvenv.cfg")
+    (root / ".gitignore").write_text("gen/\n")
+    assert run("scan", root, "--json", tmp_path / "r.json") == 0
+    assert json.loads((tmp_path / "r.json").read_text())["left_out"] == [
+        {"path": "env/", "reason": "a virtual environment"},
+        {"path": "gen/", "reason": "named by .gitignore"},
+    ]
+
+
+def test_a_copy_inside_the_tree_is_not_taken_for_a_part_of_it(tmp_path: Path) -> None:
+    grow(tmp_path, "a.py", "p/b.py")
+    (tmp_path / "a.py").write_bytes(IMPORT + OLD)
+    for _ in range(2):
+        assert run("rewrite", tmp_path, "--out", tmp_path / "new") == 0
+    assert python_files(tmp_path) == ("a.py", "p/b.py")
+    assert python_files(tmp_path / "new") == ("a.py", "p/b.py")
+    assert (tmp_path / "new/a.py").read_bytes() == IMPORT + NEW
+    assert run("rewrite", tmp_path, "--out", tmp_path) == 3
 
 
 def test_a_file_without_tensorflow_is_not_read_further(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_bytes(b"\xff not python")
-    assert read_tree(tmp_path) == {}
+    assert read_tree(tmp_path, list_tree(tmp_path)) == {}
 
 
 def test_save_keeps_mode_and_originals(tmp_path: Path) -> None:
@@ -129,7 +354,7 @@ def test_a_killed_rewrite_leaves_whole_files_and_undo_works(
             raise KeyboardInterrupt
         real(source, target)
 
-    monkeypatch.setattr(project.os, "replace", killed)
+    monkeypatch.setattr(keeping.os, "replace", killed)
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path, new, old)
     monkeypatch.undo()
