@@ -1,0 +1,119 @@
+"""Findings as SARIF 2.1.0, the format in which code hosts and editors read what checkers find.
+
+Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from towermigrate import __version__
+from towermigrate.findings import RULES, Finding, Rule, Severity
+from towermigrate.migrate import Migration
+from towermigrate.reports.sides import lines_of
+from towermigrate.reports.terminal import all_findings
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_LEVELS: Mapping[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def tree_sarif(migrations: Mapping[str, Migration], error: str | None) -> dict[str, Any]:
+    """The SARIF log of a run.
+
+    Args:
+        migrations: by the PATH that the user wrote. Places in the log are relative to the working folder,
+            as code hosts want them, and absolute for a tree outside it.
+        error: what could not be read or written, None when everything could.
+    """
+    results: list[dict[str, Any]] = []
+    found = [(migration, all_findings(migration.report)) for migration in migrations.values()]
+    used = sorted({finding.rule for _, findings in found for finding in findings})
+    seen: Counter[str] = Counter()
+    for migration, findings in found:
+        lines = {
+            path: lines_of(migration.files[path].text or "")
+            for path in {finding.path for finding in findings} & migration.files.keys()
+        }
+        for finding in findings:
+            results.append(
+                _result(
+                    finding,
+                    used.index(finding.rule),
+                    _uri(migration.root, finding.path),
+                    _fingerprint(finding, lines.get(finding.path, []), seen),
+                )
+            )
+    invocation: dict[str, Any] = {"executionSuccessful": error is None}
+    if error is not None:
+        invocation["toolExecutionNotifications"] = [{"level": "error", "message": {"text": error}}]
+    driver = {
+        "name": "towermigrate",
+        "semanticVersion": __version__,
+        "rules": [_rule(RULES[rule]) for rule in used],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [invocation],
+        "results": results,
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    example = "\n".join(f"    {line}" for line in rule.example.splitlines())
+    return {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.why},
+        "help": {
+            "text": f"{rule.why}\n\nWhat to do: {rule.advice}\n\nExample:\n{rule.example}",
+            "markdown": f"{rule.why}\n\n**What to do:** {rule.advice}\n\nExample:\n\n{example}\n",
+        },
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+
+
+def _result(finding: Finding, rule_index: int, uri: str, fingerprint: str) -> dict[str, Any]:
+    return {
+        "ruleId": finding.rule,
+        "ruleIndex": rule_index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": finding.message},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": {"uri": uri},
+                    "region": {
+                        "startLine": max(finding.line, 1),
+                        "startColumn": finding.column + 1,
+                    },
+                }
+            }
+        ],
+        "partialFingerprints": {"lineText/v1": fingerprint},
+    }
+
+
+def _fingerprint(finding: Finding, lines: Sequence[str], seen: Counter[str]) -> str:
+    """The same after lines were added above: rule, file, the line's text, and the how-manieth of these."""
+    line = lines[finding.line - 1].strip() if 0 < finding.line <= len(lines) else ""
+    text = f"{finding.rule}\0{finding.path}\0{line}"
+    seen[text] += 1
+    return hashlib.sha256(f"{text}\0{seen[text]}".encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def _uri(root: Path, path: str) -> str:
+    folder = root.resolve()
+    relative = os.path.relpath(folder)
+    if relative.split(os.sep)[0] == os.pardir:
+        return (folder / path).as_uri()
+    return quote((Path(relative) / path).as_posix())
