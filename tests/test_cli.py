@@ -151,11 +151,11 @@ def test_refused_symbols_changes_its_names_all_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        b"import tensorflow as tf\nprint 'x'\n",
+        b"import tensorflow as tf\nprint 'x' = 1\n",
         b"import tensorflow\n# \xff\n",
         b"import tensorflow\0",
     ],
-    ids=["Python 2", "not UTF-8", "a null byte"],
+    ids=["no Python", "not UTF-8", "a null byte"],
 )
 def test_what_cannot_be_read_is_never_written(tmp_path: Path, raw: bytes) -> None:
     root = tree(tmp_path, model=MODEL)
@@ -234,16 +234,18 @@ def test_the_session_style_says_that_it_is_not_there_yet(tmp_path: Path) -> None
     assert contents(root)["complete.py"] == PROGRAM.read_bytes()
 
 
-@pytest.mark.parametrize("command", ["", "scan", "rewrite", "verify", "undo", "explain", "demo"])
+@pytest.mark.parametrize(
+    "command", ["", "scan", "rewrite", "verify", "undo", "vendor", "explain", "demo"]
+)
 def test_help_fits_and_names_every_exit_code_it_has(command: str) -> None:
     output = run(*command.split(), "--help").output
     assert max(map(len, output.splitlines())) <= 80
     assert "..." not in output.replace("[PATH]...", "").replace("[ARGS]...", "")
-    if command in ("scan", "rewrite", "verify", "undo"):
+    if command in ("scan", "rewrite", "verify", "undo", "vendor"):
         assert "Exit code" in output and "3:" in output
 
 
-REWRITE_KEYS = {"tool", "error", "summary", "files"}
+REWRITE_KEYS = {"tool", "error", "summary", "files", "left_out"}
 SUMMARY_KEYS = {"files", "changed", "unparsable", "programs", "converted", "refused"}
 FILE_KEYS = {"path", "status", "programs", "findings"}
 PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings"}
@@ -253,7 +255,7 @@ VERIFY_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference"
 CONTRACT = [
     pytest.param({"complete": PROGRAM.read_text()}, 0, id="a converted program"),
     pytest.param({"train": REFUSED, "model": MODEL}, 1, id="a refused program"),
-    pytest.param({"bad": "import tensorflow as tf\nprint 'x'\n"}, 3, id="an unparsable file"),
+    pytest.param({"bad": "import tensorflow as tf\nprint 'x' = 1\n"}, 3, id="an unparsable file"),
     pytest.param({"plain": "x = 1\n"}, 0, id="nothing to do"),
     pytest.param({}, 0, id="an empty tree"),
 ]
@@ -282,7 +284,7 @@ def test_the_report_of_rewrite_has_all_its_keys(
 NOT_VERIFIED = [
     pytest.param({"train": REFUSED, "model": MODEL}, [], "TM208", id="a refused program"),
     pytest.param({"model": MODEL}, [], "no tower program", id="no program"),
-    pytest.param({"bad": "import tensorflow\nprint 'x'\n"}, [], "bad.py", id="an unparsable file"),
+    pytest.param({"bad": "import tensorflow\nprint 'x' = 1\n"}, [], "bad.py", id="an unparsable file"),
     pytest.param({}, [], "nothing was compared", id="an empty tree"),
     pytest.param({"complete": PROGRAM.read_text()}, ["--entry", "odd.py"], "odd.py", id="no such entry"),
     pytest.param({"complete": PROGRAM.read_text()}, ["--entry", "/etc/passwd"], "passwd", id="an entry elsewhere"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 # What each exit code means; the highest that applies wins.
 WELL, DIFFERENT, BAD_USAGE, FAILED = 0, 1, 2, 3
 
+_STDIN = Path("-")
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
 _PATHS = click.argument(
@@ -36,27 +38,114 @@ _JSON = click.option(
 )
 
 
+_Targets = tuple[tuple[Path, str | None], ...]
+
+
+def _targets(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> _Targets:
+    """Each PATH as a path and the function that it names: a folder, a file, or `train.py:main`."""
+    from towermigrate.choice import ChoiceError, parse_target
+
+    found: list[tuple[Path, str | None]] = []
+    if "-" in given:
+        if len(given) > 1:
+            raise click.BadParameter("- takes no other PATH beside it", ctx, param)
+        return ((_STDIN, None),)
+    for text in given or (".",):
+        try:
+            path, function = parse_target(text)
+        except ChoiceError as error:
+            raise click.BadParameter(str(error), ctx, param) from error
+        if not path.exists():
+            raise click.BadParameter(f"{path} does not exist", ctx, param)
+        found.append((path, function))
+    return tuple(found)
+
+
+def _tree_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What `scan` and `rewrite` have in common: the trees, what is told of them, and where to."""
+    file = click.Path(dir_okay=False, path_type=Path)
+    options = (
+        click.argument("targets", nargs=-1, callback=_targets, metavar="[PATH]..."),
+        click.option(
+            "--exclude",
+            multiple=True,
+            metavar="GLOB",
+            help="Leave these files and folders as they are: a name at any depth, or a path in PATH. Repeatable.",
+        ),
+        click.option(
+            "--gitignore/--no-gitignore",
+            default=None,
+            help="Whether to leave out what .gitignore files name.  [default: --gitignore]",
+        ),
+        click.option(
+            "--py2",
+            type=click.Choice(["auto", "never"]),
+            help="What to do with files that only Python 2 parses: bring them to Python 3 first, or leave them as "
+            "they are (exit code 3).  [default: auto]",
+        ),
+        click.option(
+            "--select",
+            multiple=True,
+            metavar="RULES",
+            help="Report only these findings: ids or beginnings of ids, TM118,TM4. Refusals are always reported.",
+        ),
+        click.option(
+            "--ignore",
+            multiple=True,
+            metavar="RULES",
+            help="Do not report these findings. The longer of two beginnings that fit wins.",
+        ),
+        _JSON,
+        click.option(
+            "--sarif",
+            "sarif_file",
+            type=file,
+            help="Write the findings there as SARIF 2.1.0, for code hosts and editors.",
+        ),
+        click.option(
+            "--html",
+            "html_file",
+            type=file,
+            help="Write one page there with programs, findings and changes side by side.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
     """Take TensorFlow 1 tower programs to tf.distribute, and prove that the training did not change."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # the names of files can be any bytes
+            stream.reconfigure(errors="backslashreplace")
 
 
 @main.command()
-@_PATHS
-@_JSON
-def scan(paths: tuple[Path, ...], json_file: Path | None) -> None:
+@_tree_options
+def scan(targets: _Targets, **options: Any) -> None:
     """Say what tower programs are in PATH and what would become of each.
 
+    PATH is a folder, a Python file or notebook, one program of a file (`train.py:main`), or - for a file from
+    standard input.
+    In code that uses tf.distribute already, it looks for the classic mistakes (rules TM401 to TM410).
     Writes nothing. Exit code 1: a program would be refused; 3: a file could not be read.
     """
-    sys.exit(
-        _over_trees(paths, json_file, "keep", "would change", lambda migrations, console: WELL)
+    code = _over_trees(
+        "would change",
+        lambda migrations, console: WELL,
+        targets=targets,
+        standard_input=_standard_input(targets),
+        distribution=True,
+        **options,
     )
+    sys.exit(code)
 
 
 @main.command()
-@_PATHS
+@_tree_options
 @click.option("--diff", "show_diff", is_flag=True, help="Print the changes, write nothing.")
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if something would change.")
 @click.option(
@@ -67,40 +156,38 @@ def scan(paths: tuple[Path, ...], json_file: Path | None) -> None:
 @click.option(
     "--refused",
     type=click.Choice(["keep", "symbols"]),
-    default="keep",
-    help="What to do with the file of a refused program: keep it as it is, or change its TF1 names.",
+    help="What to do with the file of a refused program: keep it as it is, or change its TF1 names.  "
+    "[default: keep]",
 )
 @click.option(
     "--style",
     type=click.Choice(["auto", "loop", "session"]),
-    default="auto",
     help="The form of rewritten programs: loop (plain Python loops around tf.functions) is what auto takes; "
-    "session (a graph in a session) is not there yet.",
+    "session (a graph in a session) is not there yet.  [default: auto]",
 )
-@_JSON
 def rewrite(
-    paths: tuple[Path, ...],
-    show_diff: bool,
-    check: bool,
-    out: Path | None,
-    refused: str,
-    style: str,
-    json_file: Path | None,
+    targets: _Targets, show_diff: bool, check: bool, out: Path | None, **options: Any
 ) -> None:
     """Rewrite the tower programs in PATH, and TF1 names in all its files.
 
-    The originals are kept in PATH/.towermigrate; `towermigrate undo` puts them back. A program whose form is
-    not understood stays as it was, with a finding that says why. Exit code 1: a program was refused, or
-    --check found something to change; 3: a file could not be read or written.
+    PATH is a folder, a Python file or notebook, one program of a file (`train.py:main`), or - for a file from
+    standard input, whose rewritten form then goes to standard output and all else to standard error. The originals are kept in
+    PATH/.towermigrate; `towermigrate undo` puts them back. A program whose form is not understood stays as it
+    was, with a finding that says why. Exit code 1: a program was refused, or --check found something to
+    change; 3: a file could not be read or written.
     """
-    if style == "session":
-        raise click.BadParameter(
-            "the session style is not there yet; take loop, or auto (which takes loop)",
-            param_hint="--style",
+
+    given = _standard_input(targets)
+    if given is not None and out is not None:
+        raise click.UsageError(
+            "what comes from standard input goes to standard output, not to --out"
         )
+    result = given
 
     def finish(migrations: dict[str, Migration], console: Console) -> int:
-        from towermigrate.report import diff
+        nonlocal result
+        from towermigrate.git import uncommitted
+        from towermigrate.reports.document import diff
 
         if show_diff:
             for migration in migrations.values():
@@ -108,33 +195,77 @@ def rewrite(
                     before = migration.files[path].text or ""
                     click.echo(diff(path, before, text), nl=False)
         if show_diff or check:
-            pending = any(migration.report.texts for migration in migrations.values())
+            pending = [
+                migration.root / path
+                for migration in migrations.values()
+                for path in migration.report.texts
+            ]
+            if check and not show_diff:
+                for file in pending:
+                    click.echo(f"would change {file.as_posix()}")
             return DIFFERENT if check and pending else WELL
+        if given is not None:
+            for migration in migrations.values():
+                result = next(iter(migration.changes.values()), given)
+            return WELL
         for prefix, migration in migrations.items():
             target = (
-                None if out is None else out if len(migrations) == 1 else out / Path(prefix).name
+                None
+                if out is None
+                else out
+                if len(migrations) == 1
+                else out / Path(prefix.split(":")[0]).name
             )
+            left = uncommitted(migration.root) if target is None and migration.report.texts else 0
+            if left:
+                click.echo(
+                    f"towermigrate: {migration.root}: git does not hold {left} changed or new "
+                    "file(s); the originals are kept in .towermigrate",
+                    err=True,
+                )
             migration.apply(target)
             for command in migration.commands(target):
                 console.print(f"Run it: {command}", highlight=False, soft_wrap=True, markup=False)
         return WELL
 
     verb = "would change" if show_diff or check else "rewritten"
-    sys.exit(_over_trees(paths, json_file, refused, verb, finish, quiet_tables=show_diff))
+    code = _over_trees(
+        verb,
+        finish,
+        targets=targets,
+        standard_input=given,
+        quiet_tables=show_diff or given is not None,
+        **options,
+    )
+    # Whatever went wrong: what came in goes out, so that a pipe loses nothing.
+    if result is not None and not (show_diff or check):
+        sys.stdout.buffer.write(result)
+    sys.exit(code)
+
+
+def _standard_input(targets: _Targets) -> bytes | None:
+    return sys.stdin.buffer.read() if (_STDIN, None) in targets else None
 
 
 def _over_trees(
-    paths: tuple[Path, ...],
-    json_file: Path | None,
-    refused: Any,
     verb: str,
     finish: Callable[[dict[str, Migration], Console], int],
+    *,
+    targets: _Targets,
+    standard_input: bytes | None,
+    json_file: Path | None,
+    sarif_file: Path | None,
+    html_file: Path | None,
     quiet_tables: bool = False,
+    distribution: bool = False,
+    **options: Any,
 ) -> int:
-    """Plan every tree, show it, let `finish` write, write the JSON report, and give the exit code."""
-    from towermigrate.migrate import plan
+    """Plan every tree, show it, let `finish` write, write the reports, and give the exit code."""
+    from towermigrate.choice import ChoiceError
+    from towermigrate.config import ConfigError
     from towermigrate.project import ProjectError
-    from towermigrate.report import show_tree, tree_json
+    from towermigrate.reports.document import tree_json
+    from towermigrate.reports.terminal import show_tree
 
     console = _console(stderr=quiet_tables)
     migrations: dict[str, Migration] = {}
@@ -142,39 +273,107 @@ def _over_trees(
     code = WELL
     try:
         with _progress() as progress:
-            for path in paths or (Path("."),):
-                migrations[str(path)] = plan(path, refused=refused, progress=progress)
+            migrations = _plan_all(targets, standard_input, distribution, options, progress)
         for migration in migrations.values():
             show_tree(console, migration.root, migration.report, verb)
         code = finish(migrations, console)
+    except (ConfigError, ChoiceError) as failure:
+        raise click.UsageError(str(failure)) from failure
     except (ProjectError, OSError) as failure:
         error = str(failure)
         code = FAILED
+    except click.UsageError:
+        raise
     except Exception as failure:  # exit code 1 would claim a result, and the report must be written
         error = _unexpected(failure)
         code = FAILED
-    reports = {prefix: migration.report for prefix, migration in migrations.items()}
-    if any(report.refused for report in reports.values()):
+    reports = [(migration.root, migration.report) for migration in migrations.values()]
+    if any(report.refused for _, report in reports):
         code = max(code, DIFFERENT)
-    unread = [f"{file.path}: {file.findings[0].message}" for r in reports.values() for file in r.files
+    unread = [f"{file.path}: {file.findings[0].message}" for _, report in reports for file in report.files
               if file.status == "unparsable"]  # fmt: skip
     if unread:
         code = FAILED
         error = error or "; ".join(unread)
+    if sarif_file is not None:
+        from towermigrate.reports.sarif import tree_sarif
+
+        code = max(code, _write(sarif_file, json.dumps(tree_sarif(migrations, error), indent=1)))
+    if html_file is not None:
+        from towermigrate.reports.page import tree_page
+
+        code = max(code, _write(html_file, tree_page(migrations, verb, error)))
     return _finish(json_file, tree_json(reports, error), error, code)
+
+
+def _plan_all(
+    targets: _Targets,
+    standard_input: bytes | None,
+    distribution: bool,
+    given: dict[str, Any],
+    progress: Callable[[str], None],
+) -> dict[str, Migration]:
+    """The plan for every target, by the text that names it, with only the findings to be reported."""
+    from dataclasses import replace
+
+    from towermigrate.config import excluded, read_config, settings
+    from towermigrate.migrate import plan, plan_text
+    from towermigrate.reports import reported
+
+    files = [path.resolve() for path, function in targets if function is not None]
+    for file in files:
+        if files.count(file) > 1:
+            raise click.UsageError(f"{file}: give one program of a file at a time")
+    migrations: dict[str, Migration] = {}
+    for path, function in targets:
+        config, base = read_config(Path() if path == _STDIN else path)
+        wanted = settings(config, given)
+        if wanted.style == "session":
+            raise click.BadParameter(
+                "the session style is not there yet; take loop, or auto (which takes loop)",
+                param_hint="--style",
+            )
+        if standard_input is not None:
+            migration = plan_text(
+                standard_input,
+                refused=wanted.refused,
+                distribution=distribution,
+                py2=wanted.py2,
+                progress=progress,
+            )
+            report = reported(migration.report, wanted.select, wanted.ignore)
+            return {"-": replace(migration, report=report)}
+        migration = plan(
+            path,
+            refused=wanted.refused,
+            distribution=distribution,
+            function=function,
+            exclude=excluded(path, config, base, given["exclude"]),
+            gitignore=wanted.gitignore,
+            py2=wanted.py2,
+            progress=progress,
+        )
+        report = reported(migration.report, wanted.select, wanted.ignore)
+        name = str(path) if function is None else f"{path}:{function}"
+        migrations[name] = replace(migration, report=report)
+    return migrations
+
+
+def _write(file: Path, text: str) -> int:
+    """Write a report; the exit code, with a message where it cannot be written."""
+    try:
+        file.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as failure:
+        click.echo(f"towermigrate: {file}: cannot be written: {failure.strerror}", err=True)
+        return FAILED
+    return WELL
 
 
 def _finish(json_file: Path | None, document: dict[str, Any], error: str | None, code: int) -> int:
     if error is not None:
         click.echo(f"towermigrate: {error}", err=True)
     if json_file is not None:
-        try:
-            json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        except OSError as failure:
-            click.echo(
-                f"towermigrate: {json_file}: cannot be written: {failure.strerror}", err=True
-            )
-            return FAILED
+        code = max(code, _write(json_file, json.dumps(document, indent=1) + "\n"))
     return code
 
 
@@ -360,29 +559,34 @@ def no_verdict(error: str) -> dict[str, Any]:
 @click.option(
     "--force", is_flag=True, help="Also put back files that were edited after the rewrite."
 )
+@click.option("--dry-run", is_flag=True, help="Say what would be put back, write nothing.")
 @_JSON
-def undo(paths: tuple[Path, ...], force: bool, json_file: Path | None) -> None:
+def undo(paths: tuple[Path, ...], force: bool, dry_run: bool, json_file: Path | None) -> None:
     """Put the originals back, byte for byte.
 
-    Exit code 3: a file was edited after the rewrite and left alone, or could not be written.
+    PATH is a tree as it was given to `rewrite`, or one file of it. Exit code 3: a file was edited after the rewrite and left alone, or could not be written.
     """
+    from towermigrate.keeping import rewritten_in
+    from towermigrate.keeping import undo as put_back
     from towermigrate.project import ProjectError
-    from towermigrate.project import undo as put_back
 
     restored: list[str] = []
     edited: list[str] = []
     error: str | None = None
     for path in paths or (Path("."),):
-        root = path.parent if path.is_file() else path
         try:
-            done = put_back(root, force=force)
+            root, only = path, None
+            if path.is_file():
+                root = rewritten_in(path.parent, path.name)
+                only = path.resolve().relative_to(root.resolve()).as_posix()
+            done = put_back(root, only=only, force=force, dry_run=dry_run)
         except (ProjectError, OSError) as failure:
             error = str(failure)
             continue
         restored += [(root / name).as_posix() for name in done.restored]
         edited += [(root / name).as_posix() for name in done.edited]
     for name in restored:
-        click.echo(f"put back {name}")
+        click.echo(f"{'would put back' if dry_run else 'put back'} {name}")
     if not restored and not edited and error is None:
         click.echo("nothing to undo")
     if edited and error is None:
@@ -394,27 +598,79 @@ def undo(paths: tuple[Path, ...], force: bool, json_file: Path | None) -> None:
 
 
 @main.command()
+@click.argument(
+    "folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option(
+    "--tf1",
+    is_flag=True,
+    help="Copy one file for TensorFlow 1.3 to 1.15 and Python 3.5 or later, DIR/towermigrate_tf1.py, with "
+    "average_gradients, filter_gradients and trainable_variables. Nothing else changes.",
+)
+@click.option(
+    "--force", is_flag=True, help="Overwrite copies that were edited; the edited form is kept."
+)
+@_JSON
+def vendor(folder: Path, tf1: bool, force: bool, json_file: Path | None) -> None:
+    """Let the programs in DIR run without towermigrate.
+
+    The helpers go to DIR/towermigrate_helpers, and imports of `towermigrate.helpers` in DIR's files then name the copy.
+    Run it again after an update of towermigrate, or after another rewrite. `towermigrate undo` still puts the
+    originals back; it leaves the copy.
+
+    Exit code 1: an import could not be changed; 3: a copy was edited, or a file could not be read or written.
+    """
+    from towermigrate.project import ProjectError
+    from towermigrate.tree import HELPERS_COPY, TF1_COPY
+    from towermigrate.vendor import vendor_helpers, vendor_tf1
+
+    document: dict[str, Any] = {"error": None, "copied": [], "removed": [], "imports": []}
+    document.update(left=[], notes=[])
+    try:
+        plan = vendor_tf1(folder) if tf1 else vendor_helpers(folder)
+        plan.write(force=force)
+    except (ProjectError, OSError) as failure:
+        document["error"] = str(failure)
+        sys.exit(_finish(json_file, document, document["error"], FAILED))
+    removed = [path for path, raw in plan.copies.items() if raw is None]
+    copied = [path for path in plan.copies if path not in removed]
+    document.update(copied=copied, removed=removed, imports=list(plan.imports))
+    document.update(left=list(plan.left), notes=list(plan.notes))
+    copy = folder / (TF1_COPY if tf1 else HELPERS_COPY)
+    if copied or removed:
+        gone = f", removed {len(removed)}" if removed else ""
+        click.echo(f"{copy.as_posix()}: copied {len(copied)} of towermigrate's files{gone}")
+    for path in plan.imports:
+        click.echo(f"imports changed in {(folder / path).as_posix()}")
+    for line in plan.left:
+        click.echo(f"not changed: {folder / line}")
+    for line in plan.notes:
+        click.echo(f"note: {line}")
+    if not plan.copies and not plan.imports:
+        click.echo("nothing to do")
+    sys.exit(_finish(json_file, document, None, DIFFERENT if plan.left else WELL))
+
+
+@main.command()
 @click.argument("rule", required=False)
 def explain(rule: str | None) -> None:
     """Say why a finding was raised.
 
-    And what to do about it, with an example. Without RULE, list all rules.
+    And what to do about it, with an example. RULE is an id, TM203, or the beginning of some: TM2. Without it,
+    all rules are listed.
     """
     from towermigrate.findings import RULES
+    from towermigrate.reports.catalogue import explanation, listing
 
     if rule is None:
-        for known in sorted(RULES.values(), key=lambda r: r.id):
-            click.echo(f"{known.id}  {known.severity:8}{known.title}")
+        click.echo(listing())
         return
-    found = RULES.get(rule.upper())
-    if found is None:
+    found = [known for id, known in sorted(RULES.items()) if id.startswith(rule.upper())]
+    if not found or not rule:
         raise click.BadParameter(
             f"there is no rule {rule}; `towermigrate explain` lists them", param_hint="RULE"
         )
-    click.echo(
-        f"{found.id} ({found.severity}): {found.title}\n\nWhy: {found.why}\n\nWhat to do: {found.advice}\n"
-    )
-    click.echo("Example:\n" + "\n".join(f"    {line}" for line in found.example.splitlines()))
+    click.echo("\n\n\n".join(map(explanation, found)))
 
 
 @main.command()

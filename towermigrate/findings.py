@@ -228,6 +228,134 @@ _rule(
     "Nothing, or fetch the updates in two runs if you mean one after the other.",
     "sess.run([d_train_op, g_train_op])",
 )  # fmt: skip
+_rule(
+    "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
+    "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
+    "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "
+    "clipping, SGD and weight decay do not.",
+    "Give `tf.nn.compute_average_loss(per_example)` or `tm.global_batch_loss(per_example)` to the gradient, or "
+    "divide the loss by `strategy.num_replicas_in_sync`. A learning rate that was tuned with the factor N in it "
+    "must be multiplied by N.",
+    "loss = tf.reduce_mean(per_example)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "# right:\n"
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))",
+)  # fmt: skip
+_rule(
+    "TM402", "A loss is divided by one replica's count of tokens", "warning",
+    "Replicas have different numbers of real tokens. Dividing by its own number, each replica weighs its tokens "
+    "differently, so the gradient is not that of the whole batch, also when the loss is divided by the number of "
+    "replicas; when it is not, it is about N times too large as well.",
+    "Use `tm.token_normalized_loss(losses, mask)`, or divide by the sum over all replicas: "
+    "`tf.distribute.get_replica_context().all_reduce('SUM', tf.reduce_sum(mask))`.",
+    "loss = tf.reduce_sum(losses * mask) / tf.reduce_sum(mask)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "# right:\n"
+    "loss = tm.token_normalized_loss(losses, mask)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))",
+)  # fmt: skip
+_rule(
+    "TM403", "Shares of a loss are averaged over the replicas", "warning",
+    "Every replica's loss is its share of the global one: the shares add up to it. Their mean is the loss divided "
+    "by N. The training is right, the reported number is not.",
+    "Use `tf.distribute.ReduceOp.SUM`.",
+    "shares = strategy.run(train_step, args=(batch,))\n"
+    "loss = strategy.reduce(tf.distribute.ReduceOp.MEAN, shares, axis=None)\n"
+    "# right:\n"
+    "shares = strategy.run(train_step, args=(batch,))\n"
+    "loss = strategy.reduce(tf.distribute.ReduceOp.SUM, shares, axis=None)",
+)  # fmt: skip
+_rule(
+    "TM404", "A gradient is taken for variables that are not trained", "warning",
+    "`model.variables` has batch-norm statistics and other variables that a tape does not watch: their gradients "
+    "are None. Keras 3 optimizers refuse them, and lists that are zipped with `trainable_variables` are shifted: "
+    "gradients go to the wrong variables.",
+    "Use `model.trainable_variables`, in both places.",
+    "grads = tape.gradient(loss, model.variables)\n"
+    "# right:\n"
+    "grads = tape.gradient(loss, model.trainable_variables)",
+)  # fmt: skip
+_rule(
+    "TM405", "A Mean metric is given a share of the loss", "warning",
+    "`tf.keras.metrics.Mean` divides by the number of values it was given on all replicas. Shares are already "
+    "divided, so it says the loss divided by N.",
+    "Give it the per-example losses, or use `tm.loss_metric()`, which knows shares; "
+    "`loss * strategy.num_replicas_in_sync` is right too.",
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "train_loss.update_state(loss)\n"
+    "# right:\n"
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "train_loss.update_state(per_example)",
+)  # fmt: skip
+_rule(
+    "TM406", "`Strategy.run` is called by an old name", "warning",
+    "`experimental_run_v2` is `run` since TensorFlow 2.2 and is gone from later releases; `experimental_run`, "
+    "which takes an iterator, is deprecated.",
+    "Call `strategy.run`.",
+    "strategy.experimental_run_v2(train_step, args=(batch,))\n"
+    "# right:\n"
+    "strategy.run(train_step, args=(batch,))",
+)  # fmt: skip
+_rule(
+    "TM407", "Gradients are applied in the cross-replica context", "warning",
+    "Inside `strategy.scope()`, but outside a function given to `strategy.run`, there is no replica whose gradients "
+    "could be summed: optimizers raise an error.",
+    "Compute and apply the gradients in one function, and give it to `strategy.run`.",
+    "with strategy.scope():\n"
+    "    optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "# right:\n"
+    "def apply():\n"
+    "    optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "with strategy.scope():\n"
+    "    strategy.run(apply)",
+)  # fmt: skip
+_rule(
+    "TM408", "A regulariser is added by every replica", "warning",
+    "The losses of the replicas add up. The part over the examples was scaled for that, the regulariser was not: it "
+    "counts N times, and the more replicas there are, the stronger is the decay.",
+    "Add `tf.nn.scale_regularization_loss(tf.add_n(model.losses))` or `tm.regularization_loss(model.losses)`.",
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "loss += tf.add_n(model.losses)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "# right:\n"
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "loss += tf.nn.scale_regularization_loss(tf.add_n(model.losses))\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))",
+)  # fmt: skip
+_rule(
+    "TM409", "A share of the loss is divided by the replicas again", "warning",
+    "`tf.nn.compute_average_loss`, `tf.nn.scale_regularization_loss` and the helpers that return shares have "
+    "divided by the global batch or the number of replicas already. Divided again, training runs at 1/N of the "
+    "gradient, which Adam hides.",
+    "Leave the second division out.",
+    "loss = tf.nn.compute_average_loss(per_example) / strategy.num_replicas_in_sync\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))\n"
+    "# right:\n"
+    "loss = tf.nn.compute_average_loss(per_example)\n"
+    "grads = tape.gradient(loss, model.trainable_variables)\n"
+    "optimizer.apply_gradients(zip(grads, model.trainable_variables))",
+)  # fmt: skip
+_rule(
+    "TM410", "A Keras loss reduces its result by itself in a replica", "warning",
+    "Without `reduction=`, legacy Keras (`tf_keras`, TensorFlow before 2.16) raises an error in a replica. Keras 3 "
+    "divides by this replica's batch and by the number of replicas, which is right only where all replicas "
+    "have equally many examples, and must not be divided again.",
+    "Make it with `reduction='none'` and give its result to `tf.nn.compute_average_loss` or "
+    "`tm.global_batch_loss`.",
+    "cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)\n"
+    "loss = cross_entropy(labels, logits)\n"
+    "# right:\n"
+    "cross_entropy = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction='none')\n"
+    "loss = tf.nn.compute_average_loss(cross_entropy(labels, logits))",
+)  # fmt: skip
 
 
 def _merge_symbol_rules() -> None:

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from towermigrate.choice import Chosen
+from towermigrate.comments import skips_file, without_suppressed
+from towermigrate.distribute_scan import scan_distribution
 from towermigrate.findings import Finding
-from towermigrate.project import ProjectError, SourceFile, read_tree, save, write_copy
-from towermigrate.rewrite import FileReport, Progress, Refused, TreeReport, rewrite_tree
-from towermigrate.tree import entry_script, run_command
+from towermigrate.keeping import save, write_copy
+from towermigrate.listing import NOTEBOOK, Listing, list_tree
+from towermigrate.project import ProjectError, SourceFile, decode, read_tree
+from towermigrate.reading import parse_problem
+from towermigrate.rewrite import (
+    FileReport,
+    Progress,
+    Python2,
+    Refused,
+    TreeReport,
+    rewrite_tree,
+)
+from towermigrate.tree import deepest_files, entry_script, exhausted_stack, run_command
+
+STDIN = "<stdin>"
 
 
 @dataclass(frozen=True)
@@ -45,7 +60,7 @@ class Migration:
         found: list[str] = []
         for file in self.report.files:
             for program in file.programs:
-                if program.status == "converted":
+                if program.status == "converted" and not file.path.endswith(NOTEBOOK):
                     script = entry_script(texts, file.path, program.function is None)
                     if script is not None:
                         found.append(run_command(texts, script, str(out or self.root)))
@@ -53,49 +68,194 @@ class Migration:
 
 
 def plan(
-    path: Path, *, refused: Refused = "keep", progress: Progress = lambda _: None
+    path: Path,
+    *,
+    refused: Refused = "keep",
+    distribution: bool = False,
+    function: str | None = None,
+    exclude: Callable[[str], bool] = lambda _: False,
+    gitignore: bool = True,
+    py2: Python2 = "auto",
+    progress: Progress = lambda _: None,
 ) -> Migration:
     """Read a tree (or one file, in its folder) and work out its rewrite, writing nothing.
 
     Args:
         path: a folder, or a Python file; then only that file's programs and names are rewritten.
         refused: see `rewrite_tree`.
+        distribution: also look for mistakes in code that uses `tf.distribute` already (rules TM4xx).
+        function: convert only the program in this function of the file `path`; see `rewrite_tree`.
+        exclude: says of a path relative to the tree whether the file is left out: not changed, not reported.
+        py2: see `rewrite_tree`.
+        gitignore: leave out what `.gitignore` files name, unless it is `path` itself.
         progress: called with one line of text before each longer part.
     """
     single = path.is_file()
     root = path.parent if single else path
     progress(f"reading {path}")
-    files = read_tree(root)
+    listing = list_tree(root, gitignore=gitignore, suffixes=(".py", NOTEBOOK))
+    if single:
+        listing = _with_file(listing, path)
+    files = read_tree(root, listing, python2=py2 == "auto")
+    fixed = _fixed(files, exclude)
+    hidden = {name for name in fixed if exclude(name) and not (single and name == path.name)}
     problems = [
         FileReport(name, "unparsable", (), (file.problem,))
         for name, file in files.items()
-        if file.problem is not None and (not single or name == path.name)
+        if file.problem is not None and name not in fixed and (not single or name == path.name)
     ]
-    sources = {name: file.text for name, file in files.items() if file.text is not None}
+    texts = {name: file.text for name, file in files.items() if file.text is not None}
+    sources = {name: text for name, text in texts.items() if not name.endswith(NOTEBOOK)}
     report = rewrite_tree(
-        sources, refused=refused, only=[path.name] if single else None, progress=progress
+        sources,
+        refused=refused,
+        only=[path.name] if single else None,
+        fixed=fixed,
+        chosen=None if function is None else Chosen(path.name, function),
+        py2=py2,
+        progress=progress,
     )
+    for name, text in texts.items():
+        if name.endswith(NOTEBOOK) and (not single or name == path.name):
+            report = _with_notebook(report, name, text, fixed.get(name), refused, py2)
     shown = [
-        f for f in report.files if not single or f.path == path.name or f.status == "rewritten"
+        file
+        for file in report.files
+        if file.path not in hidden
+        and (not single or file.path == path.name or file.status == "rewritten")
     ]
-    report = replace(report, files=tuple(sorted([*shown, *problems], key=lambda f: f.path)))
+    not_followed = [
+        FileReport(one.path, "unchanged", (), (Finding("TM108", one.path, 1, 0, one.reason),))
+        for one in listing.left_out
+        if one.problem and not single and not exclude(one.path)
+    ]
+    shown = sorted([*shown, *problems, *not_followed], key=lambda file: file.path)
+    left_out = () if single else tuple(one for one in listing.left_out if one.on_purpose)
+    report = replace(report, files=tuple(shown), left_out=left_out)
+    if distribution:
+        progress("reading code that uses tf.distribute already")
+        readable = {name: text for name, text in sources.items() if name not in fixed}
+        report = _with_distribution(readable, report, path.name if single else None)
     return Migration(root, files, _encodable(files, report))
 
 
-def _encodable(files: dict[str, SourceFile], report: TreeReport) -> TreeReport:
-    """The report without files whose encoding cannot hold their new text."""
-    bad: list[str] = []
-    for path, text in report.texts.items():
+def plan_text(
+    raw: bytes,
+    *,
+    refused: Refused = "keep",
+    distribution: bool = False,
+    py2: Python2 = "auto",
+    progress: Progress = lambda _: None,
+) -> Migration:
+    """Work out the rewrite of one file that is on no disk; its name in the report is `<stdin>`."""
+    file = decode(STDIN, raw)
+    if file.text is None:
+        assert file.problem is not None
+        unread = FileReport(STDIN, "unparsable", (), (file.problem,))
+        return Migration(Path(), {STDIN: file}, TreeReport((unread,), {}))
+    sources = {STDIN: file.text}
+    fixed = _fixed({STDIN: file}, lambda _: False)
+    report = rewrite_tree(
+        sources, refused=refused, only=[STDIN], fixed=fixed, py2=py2, progress=progress
+    )
+    if distribution and not fixed:
+        report = _with_distribution(sources, report, STDIN)
+    return Migration(Path(), {STDIN: file}, _encodable({STDIN: file}, report))
+
+
+def _with_notebook(
+    report: TreeReport,
+    path: str,
+    text: str,
+    fixed: Finding | None,
+    refused: Refused,
+    py2: Python2,
+) -> TreeReport:
+    """The report with that of one notebook, which is a program of its own."""
+    if fixed is not None:
+        return replace(report, files=(*report.files, FileReport(path, "unchanged", (), (fixed,))))
+    from towermigrate.notebooks import rewrite_notebook
+
+    own = rewrite_notebook(text, path, refused=refused, py2=py2)
+    return replace(report, files=(*report.files, *own.files), texts={**report.texts, **own.texts})
+
+
+def _with_file(listing: Listing, path: Path) -> Listing:
+    """A listing that has the file that was asked for, whatever its name and whatever `.gitignore` says."""
+    if path.is_symlink():
+        raise ProjectError(f"{path}: is a link; give the file that it leads to, {path.resolve()}")
+    return replace(listing, files=tuple(sorted({*listing.files, path.name})))
+
+
+def _fixed(files: Mapping[str, SourceFile], exclude: Callable[[str], bool]) -> dict[str, Finding]:
+    """The files that are not to be changed, and what their reports say."""
+    fixed: dict[str, Finding] = {}
+    for name, file in files.items():
+        line = None if file.text is None else skips_file(file.text)
+        if exclude(name):
+            fixed[name] = Finding("TM106", name, 1, 0, "not changed: it is excluded")
+        elif line is not None:
+            message = "not changed: a comment in it says skip-file"
+            fixed[name] = Finding("TM106", name, line, 0, message)
+    return fixed
+
+
+def _with_distribution(sources: dict[str, str], report: TreeReport, only: str | None) -> TreeReport:
+    """The report with what `scan_distribution` found in the files as they are."""
+    broken = {file.path for file in report.files if file.status == "unparsable"}
+    good = {
+        path: text
+        for path, text in sources.items()
+        if path not in broken and parse_problem(path, text) is None
+    }
+    shown = {file.path for file in report.files}
+    wanted = shown & good.keys() if only is None else {only} & good.keys()
+    found: dict[str, list[Finding]] = {}
+    for path, findings in _scanned(good, wanted).items():
+        # A finding in a file that was not asked about, but is called, stands with the one that was.
+        found.setdefault(path if path in shown or only is None else only, []).extend(
+            without_suppressed(findings, good[path])
+        )
+    files = tuple(
+        replace(file, findings=(*file.findings, *found.get(file.path, ()))) for file in report.files
+    )
+    return replace(report, files=files)
+
+
+def _scanned(good: Mapping[str, str], wanted: Collection[str]) -> dict[str, list[Finding]]:
+    """`scan_distribution` without the files that nest too deeply for it."""
+    while True:
         try:
-            files[path].encode(text)
-        except UnicodeEncodeError:
-            bad.append(path)
+            return scan_distribution(good, wanted)
+        except Exception as error:
+            if not (good and exhausted_stack(error)):
+                raise
+            deep = deepest_files(good)
+            good = {path: text for path, text in good.items() if path not in deep}
+            wanted = [path for path in wanted if path in good]
+
+
+def _is_read_back(file: SourceFile, text: str) -> bool:
+    try:
+        raw = file.encode(text)
+    except UnicodeEncodeError:
+        return False
+    return decode(file.path, raw).text == text
+
+
+def _encodable(files: dict[str, SourceFile], report: TreeReport) -> TreeReport:
+    """The report without files whose bytes would not be read as their new text again.
+
+    Their encoding may lack a character, or their coding line would no longer stand in the first two lines.
+    """
+    bad = [path for path, text in report.texts.items() if not _is_read_back(files[path], text)]
     if not bad:
         return report
     marked: Sequence[FileReport] = [
         replace(
             file,
-            status="unchanged",
+            status="refused" if file.programs else "unchanged",
+            programs=tuple(replace(one, status="refused", style=None) for one in file.programs),
             findings=(
                 *file.findings,
                 Finding("TM102", file.path, 1, 0, "its encoding cannot hold the result"),
@@ -106,4 +266,4 @@ def _encodable(files: dict[str, SourceFile], report: TreeReport) -> TreeReport:
         for file in report.files
     ]
     texts = {path: text for path, text in report.texts.items() if path not in bad}
-    return TreeReport(tuple(marked), texts)
+    return replace(report, files=tuple(marked), texts=texts)

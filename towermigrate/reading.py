@@ -99,7 +99,7 @@ class Readings:
 
     def of(self, path: str, text: str) -> Reading:
         """The reading of a text, made now where it is not there yet."""
-        if (path, text) not in self._known:
+        if self._ahead is not None and (path, text) in self._ahead.files:
             self._collect()
         if (path, text) not in self._known:
             self._known[path, text] = read(path, text)
@@ -137,6 +137,7 @@ class _Child:
     """A forked process that reads files."""
 
     def __init__(self, files: Sequence[tuple[str, str]]) -> None:
+        self.files = frozenset(files)
         self._source, sink = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
+from towermigrate.choice import ChoiceError, Chosen, has_function, put_back
+from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
-from towermigrate.program import Stage, TowerProgram
-from towermigrate.symbols import rewrite_symbols
-from towermigrate.symbols.apply import is_tf1
-from towermigrate.symbols.scopes import file_names
-from towermigrate.tree import import_closure, parse_python
+from towermigrate.program import Recognition, Stage, TowerProgram
+from towermigrate.python2 import Ported, port
+from towermigrate.reading import Reading, Readings, read, without_collector
+from towermigrate.recognize.hints import may_hold_towers
+from towermigrate.symbols.sessions import settled
+from towermigrate.tree import (
+    TF1_COPY,
+    deepest_files,
+    exhausted_stack,
+    import_closure,
+    imported_files,
+)
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where a tree is really rewritten
     from towermigrate.emit import ProgramResult
+    from towermigrate.listing import LeftOut
 
 FileStatus = Literal["rewritten", "unchanged", "refused", "unparsable"]
 Refused = Literal["keep", "symbols"]
+Python2 = Literal["auto", "never"]
 Progress = Callable[[str], None]
 
 
@@ -46,10 +58,14 @@ class FileReport:
 
 @dataclass(frozen=True)
 class TreeReport:
-    """What became of a tree: one report per TensorFlow file, and the new text of each rewritten one."""
+    """What became of a tree: one report per TensorFlow file, and the new text of each rewritten one.
+
+    `left_out` are the files and folders that were not read on purpose.
+    """
 
     files: tuple[FileReport, ...]
     texts: Mapping[str, str]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def programs(self) -> list[ProgramReport]:
@@ -64,23 +80,15 @@ class TreeReport:
         return any(file.status == "unparsable" for file in self.files)
 
 
-def parse_problem(path: str, text: str) -> Finding | None:
-    """Why Python 3 cannot parse a file, None when it can."""
-    try:
-        parse_python(text)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        line = getattr(error, "lineno", None) or 1
-        column = max((getattr(error, "offset", None) or 1) - 1, 0)
-        reason = getattr(error, "msg", None) or str(error) or type(error).__name__
-        return Finding("TM101", path, line, column, f"Python 3 cannot parse this file: {reason}")
-    return None
-
-
+@without_collector()
 def rewrite_tree(
     sources: Mapping[str, str],
     *,
     refused: Refused = "keep",
     only: Iterable[str] | None = None,
+    fixed: Mapping[str, Finding] | None = None,
+    chosen: Chosen | None = None,
+    py2: Python2 = "auto",
     progress: Progress = lambda _: None,
 ) -> TreeReport:
     """Rewrite every tower program of a tree and every TensorFlow 1 name around them.
@@ -90,61 +98,217 @@ def rewrite_tree(
         refused: what happens to a file whose program was refused: `keep` leaves it byte for byte, `symbols`
             changes its names all the same.
         only: the files to rewrite (others may still change where a rewritten program needs it); None is all.
+        fixed: files that must not change, each with the finding that says why. They are read all the same,
+            and a program that cannot be converted without a change in one is refused.
+        chosen: convert this program only; the other programs of its file stay byte for byte. Raises
+            ChoiceError where the file has no such function.
+        py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
         progress: called with one line of text before each longer part.
 
     Returns:
         A report of every file. Each text in it parses, and rewriting it again would change nothing.
+        A file that nests too deeply for the passes is reported as one that cannot be parsed.
 
     Example:
         >>> report = rewrite_tree({"a.py": "import tensorflow as tf\\ntf.placeholder(tf.float32)\\n"})
         >>> report.texts["a.py"]
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    problems = {path: parse_problem(path, text) for path, text in sources.items()}
-    good = {path: text for path, text in sources.items() if problems[path] is None}
-    wanted = frozenset(good if only is None else only)
+    with Readings() as readings:
+        return _rewrite_tree(sources, readings, refused, only, fixed, chosen, py2, progress)
+
+
+def _rewrite_tree(
+    sources: Mapping[str, str],
+    readings: Readings,
+    refused: Refused,
+    only: Iterable[str] | None,
+    fixed: Mapping[str, Finding] | None,
+    chosen: Chosen | None,
+    py2: Python2,
+    progress: Progress,
+) -> TreeReport:
+    progress("reading the files")
+    readings.read_ahead(sources)
+    problems = {path: readings.of(path, text).problem for path, text in sources.items()}
+    ported: dict[str, Ported] = {}
+    if py2 == "auto" and any(problems.values()):
+        progress("bringing Python 2 files to Python 3")
+        only = None if only is None else frozenset(only)
+        ported = _port(sources, problems, only, frozenset(fixed or ()))
+    while True:
+        texts = {**sources, **{path: one.text for path, one in ported.items()}}
+        good = {path: texts[path] for path, problem in problems.items() if problem is None}
+        try:
+            return _rewrite_good(
+                good, readings, problems, refused, only, fixed, chosen, ported, progress
+            )
+        except Exception as error:
+            if not (good and exhausted_stack(error)):
+                raise
+            for path in deepest_files(good):
+                problems[path] = Finding("TM101", path, 1, 0, "it is nested too deeply to be read")
+
+
+def _port(
+    sources: Mapping[str, str],
+    problems: dict[str, Finding | None],
+    only: frozenset[str] | None,
+    fixed: frozenset[str],
+) -> dict[str, Ported]:
+    """Bring what only Python 2 parses to Python 3; its problem goes, or says why it could not be done.
+
+    What is neither Python 3 nor Python 2 and does not mention TensorFlow is no concern of ours and goes too.
+    """
+    ported: dict[str, Ported] = {}
+    for path, problem in list(problems.items()):
+        if problem is None or path in fixed:
+            continue
+        tensorflow = "tensorflow" in sources[path]
+        if only is not None and path not in only and not tensorflow:
+            del problems[path]
+            continue
+        result = port(sources[path], path)
+        if isinstance(result, Ported):
+            problems[path] = None
+            findings = without_suppressed(result.findings, sources[path])
+            ported[path] = replace(result, findings=findings)
+        elif tensorflow or result.python2 or path in (only or ()):
+            message = f"{problem.message}; {result.reason}"
+            problems[path] = replace(problem, message=message)
+        else:
+            del problems[path]
+    return ported
+
+
+def _rewrite_good(
+    good: Mapping[str, str],
+    readings: Readings,
+    problems: Mapping[str, Finding | None],
+    refused: Refused,
+    only: Iterable[str] | None,
+    fixed: Mapping[str, Finding] | None,
+    chosen: Chosen | None,
+    ported: Mapping[str, Ported],
+    progress: Progress,
+) -> TreeReport:
+    """`rewrite_tree` of the files that can be parsed; `problems` are those of all."""
+    # Our own file for TensorFlow 1 is read, to know its average, and never written: TensorFlow 2 runs it too.
+    asked = good if only is None else only
+    left = fixed or {}
+    fixed = {path: finding for path, finding in left.items() if path in good}
+    wanted = frozenset(
+        path for path in asked if posixpath.basename(path) != TF1_COPY and path not in fixed
+    )
     held: dict[str, Finding] = {}
     while True:
-        files, texts = _once(good, wanted, refused, held, progress)
+        files, texts, spoiled = _once(
+            good, readings, wanted, refused, held, progress, fixed, chosen, ported.keys()
+        )
+        if chosen is not None and not _holds(files, chosen):
+            return TreeReport((_without_program(good, chosen),), {})
+        if spoiled and not spoiled.keys() <= held.keys():
+            held.update(spoiled)
+            continue
         progress("checking that a second rewrite changes nothing")
-        unstable = _unstable(good, texts, refused) - held.keys()
+        unstable = _unstable(good, readings, files, texts, refused, fixed, chosen) - held.keys()
         if not unstable:
             break
         for path in unstable:
             held[path] = Finding("TM104", path, 1, 0, "the result would be rewritten again")
-    broken = [FileReport(path, "unparsable", (), (p,)) for path, p in problems.items() if p]
-    shown = [file for file in files if file.path in wanted or file.status != "unchanged"]
+    broken = [
+        FileReport(path, "unchanged", (), (left[path],))
+        if path in left
+        else FileReport(path, "unparsable", (), (problem,))
+        for path, problem in problems.items()
+        if problem is not None
+    ]
+    listed = wanted | fixed.keys()
+    shown = [file for file in files if file.path in listed or file.status != "unchanged"]
+    if ported:
+        shown = [_as_of_python2(file, ported, file.path in texts) for file in shown]
     return TreeReport(tuple(sorted([*shown, *broken], key=lambda f: f.path)), texts)
+
+
+def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool) -> FileReport:
+    """A report whose lines are those of the Python 2 files, with what was found while they were ported."""
+
+    def original(finding: Finding) -> Finding:
+        if finding.path not in ported:
+            return finding
+        return replace(finding, line=ported[finding.path].line(finding.line))
+
+    own = ported.get(file.path)
+    return replace(
+        file,
+        programs=tuple(
+            replace(
+                program,
+                line=program.line if own is None else own.line(program.line),
+                findings=tuple(map(original, program.findings)),
+            )
+            for program in file.programs
+        ),
+        findings=(
+            *(own.findings if own is not None and written else ()),
+            *map(original, file.findings),
+        ),
+    )
 
 
 def _once(
     good: Mapping[str, str],
+    readings: Readings,
     wanted: frozenset[str],
     refused: Refused,
     held: Mapping[str, Finding],
     progress: Progress,
-) -> tuple[list[FileReport], dict[str, str]]:
-    """One run of the passes. `held` files must not change; what they say is added to their reports."""
+    fixed: Mapping[str, Finding],
+    chosen: Chosen | None,
+    ported: Collection[str] = (),
+    towers: Collection[str] | None = None,
+) -> tuple[list[FileReport], dict[str, str], dict[str, Finding]]:
+    """One run of the passes. `held` files must not change; what they say is added to their reports.
+
+    `ported` files are not on disk as they are in `good`: they are written even where nothing else changes.
+    `towers` are the files to look for tower programs in; None finds that out.
+
+    Returns the reports, the new texts, and the files whose other programs could not be kept as they were.
+    """
     from towermigrate.emit import emit_tree
     from towermigrate.recognize import recognize_tree
 
     progress("looking for tower programs")
-    recognitions = [r for r in recognize_tree(good) if r.path in wanted]
+    read_before = {path: readings.of(path, text) for path, text in good.items()}
+    if towers is None:
+        towers = may_hold_towers({path: each.hints for path, each in read_before.items()})
+    recognitions = recognize_tree(good, wanted & set(towers))
+    others: list[Recognition] = []
+    if chosen is not None:
+        others = [
+            r for r in recognitions if r.path == chosen.path and r.function != chosen.function
+        ]
+        recognitions = [r for r in recognitions if r not in others]
     recognitions = [
         replace(r, program=None, findings=(*r.findings, held[r.path])) if r.path in held else r
         for r in recognitions
     ]
     progress("rewriting tower programs")
-    emission = emit_tree(good, recognitions)
+    emission = emit_tree(good, recognitions, fixed)
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
-    kept = _kept_files(good, results, held, refused)
+    graph = _graph(good, read_before)
+    kept = {**_kept_files(good, graph, results, held, refused), **fixed}
+    spoiled: dict[str, Finding] = {}
     files: list[FileReport] = []
     texts: dict[str, str] = {}
+    changed = {path: read(path, text, tf1=True) for path, text in emission.sources.items()}
+    whole = {**read_before, **changed}
+    graph.update(_graph(good, changed))
     progress("changing TensorFlow 1 names")
     for path, before in good.items():
-        programs = tuple(_program(result) for result in results.get(path, ()))
+        programs = tuple(_program(result, good) for result in results.get(path, ()))
         findings: list[Finding] = []
         status: FileStatus = "unchanged"
         if any(program.status == "refused" for program in programs):
@@ -153,11 +317,25 @@ def _once(
             findings.append(kept[path])
         elif path in wanted or path in emission.sources:
             emitted = emission.sources.get(path, before)
-            tf1 = emitted != before or is_tf1(file_names(parse_python(before)))
-            named = rewrite_symbols(emitted, path, tf1=tf1)
-            findings.extend(named.findings)
-            if named.text != before:
-                problem = parse_problem(path, named.text)
+            named = whole[path].symbols
+            if named.script is not None and not named.mode.switched:
+                others_in = sorted(import_closure(good, [path], graph) - {path})
+                named = settled(named, [(each, whole[each].symbols.mode) for each in others_in])
+            findings.extend(without_suppressed(named.findings, emitted))
+            if others and chosen is not None and path == chosen.path:
+                try:
+                    if path in ported:
+                        raise ChoiceError("the file is Python 2: all of it would change")
+                    if any(chosen.function.startswith(f"{each.function}.") for each in others):
+                        raise ChoiceError(f"`{chosen.function}` is a part of another program")
+                    text = put_back(before, named.text, {other.function for other in others})
+                except ChoiceError as error:
+                    spoiled[path] = Finding("TM107", path, others[0].line, 0, str(error))
+                    text = before
+                named = replace(named, text=text)
+                findings.extend(_left_alone(others))
+            if named.text != before or path in ported:
+                problem = readings.of(path, named.text).problem
                 if problem is not None:
                     findings.append(replace(problem, rule="TM104"))
                     programs = tuple(_refuse(program) for program in programs)
@@ -166,11 +344,55 @@ def _once(
                     texts[path] = named.text
                     status = "refused" if status == "refused" else "rewritten"
         files.append(FileReport(path, status, programs, tuple(findings)))
-    return files, texts
+    return files, texts, spoiled
+
+
+def _graph(good: Mapping[str, str], found: Mapping[str, Reading]) -> dict[str, set[str]]:
+    """Which files of the tree each file imports."""
+    return {path: imported_files(good, path, each.modules) for path, each in found.items()}
+
+
+def _left_alone(others: Sequence[Recognition]) -> list[Finding]:
+    """What the report says of programs that were not chosen."""
+    return [
+        Finding(
+            "TM106",
+            other.path,
+            other.line,
+            0,
+            f"the program in `{other.function}` was not asked for: it stays as it is",
+        )
+        for other in others
+    ]
+
+
+def _holds(files: Sequence[FileReport], chosen: Chosen) -> bool:
+    return any(
+        program.function == chosen.function
+        for file in files
+        if file.path == chosen.path
+        for program in file.programs
+    )
+
+
+def _without_program(good: Mapping[str, str], chosen: Chosen) -> FileReport:
+    """The report where the chosen function holds no tower program; raises ChoiceError where it is not there."""
+    from towermigrate.recognize import recognize_tree
+
+    path, function = chosen.path, chosen.function
+    programs = [r.function for r in recognize_tree(good) if r.path == path]
+    if path not in good or not has_function(good[path], function):
+        there = ", ".join(f"`{name}`" if name else "one at module level" for name in programs)
+        raise ChoiceError(
+            f"{path} has no function `{function}`; its tower programs: {there or 'none'}"
+        )
+    message = f"`{function}` holds no tower program (any more): nothing was changed"
+    return FileReport(path, "unchanged", (), (Finding("TM106", path, 1, 0, message),))
 
 
 def _kept_files(
     good: Mapping[str, str],
+    graph: Mapping[str, Collection[str]],
     results: Mapping[str, Sequence[ProgramResult]],
     held: Mapping[str, Finding],
     refused: Refused,
@@ -183,12 +405,12 @@ def _kept_files(
     kept: dict[str, Finding] = {}
     bad = [path for path, group in results.items() if any(r.status == "refused" for r in group)]
     converted = [path for path in results if path not in bad]
-    needed = import_closure(good, converted)
+    needed = import_closure(good, converted, graph)
     if refused == "keep":
         for path in bad:
             line = results[path][0].recognition.line
             kept[path] = Finding("TM103", path, line, 0, "a program in it was refused: not changed")
-            for other in import_closure(good, [path]) - needed:
+            for other in import_closure(good, [path], graph) - needed:
                 kept.setdefault(
                     other,
                     Finding(
@@ -200,15 +422,20 @@ def _kept_files(
     return kept
 
 
-def _program(result: ProgramResult) -> ProgramReport:
+def _program(result: ProgramResult, texts: Mapping[str, str]) -> ProgramReport:
     recognition = result.recognition
+    findings = [
+        finding
+        for finding in result.findings
+        if without_suppressed([finding], texts.get(finding.path, ""))
+    ]
     return ProgramReport(
         line=recognition.line,
         function=recognition.function,
         style=result.style if result.status == "converted" else None,
         status=result.status,
         stages=recognition.program.stages if recognition.program else (),
-        findings=result.findings,
+        findings=tuple(findings),
         recognised=recognition.program,
     )
 
@@ -217,8 +444,23 @@ def _refuse(program: ProgramReport) -> ProgramReport:
     return replace(program, status="refused", style=None)
 
 
-def _unstable(good: Mapping[str, str], texts: Mapping[str, str], refused: Refused) -> set[str]:
-    """Files of a finished rewrite that another rewrite would change."""
+def _unstable(
+    good: Mapping[str, str],
+    readings: Readings,
+    files: Sequence[FileReport],
+    texts: Mapping[str, str],
+    refused: Refused,
+    fixed: Mapping[str, Finding],
+    chosen: Chosen | None,
+) -> set[str]:
+    """Files of a finished rewrite that another rewrite would change.
+
+    Towers are looked for only where some were: names change nothing about that.
+    """
     after = {**good, **texts}
-    _, again = _once(after, frozenset(texts), refused, {}, lambda _: None)
-    return {path for path, text in again.items() if path in texts and text != after[path]}
+    towers = {file.path for file in files if file.programs}
+    _, again, spoiled = _once(
+        after, readings, frozenset(texts), refused, {}, lambda _: None, fixed, chosen, (), towers
+    )
+    changed = {path for path, text in again.items() if path in texts and text != after[path]}
+    return changed | spoiled.keys()

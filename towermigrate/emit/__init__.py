@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,12 +39,17 @@ class Emission:
     results: tuple[ProgramResult, ...]
 
 
-def emit_tree(sources: Mapping[str, str], recognitions: Sequence[Recognition]) -> Emission:
+def emit_tree(
+    sources: Mapping[str, str],
+    recognitions: Sequence[Recognition],
+    fixed: Collection[str] = (),
+) -> Emission:
     """Write every recognised program of a tree.
 
     Args:
         sources: the texts that `recognize_tree` read.
         recognitions: what it found.
+        fixed: files that must not change; a program that needs a change in one is refused.
 
     Returns:
         The changed texts before the symbol pass, which still has to turn TF1 names into TF2's. A file that
@@ -76,6 +81,11 @@ def emit_tree(sources: Mapping[str, str], recognitions: Sequence[Recognition]) -
         assert isinstance(analysis, Analysis)
         try:
             texts, more = _emit_program({**sources, **changed}, analysis)
+            out_of_reach = sorted(texts.keys() & set(fixed))
+            if out_of_reach:
+                raise _failed(
+                    analysis, f"{', '.join(out_of_reach)} would have to change as well", "TM107"
+                )
         except Refused as refusal:
             results.append(
                 ProgramResult(

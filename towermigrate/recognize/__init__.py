@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.hints import hints_of, may_hold_towers
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import LoopFinder
 from towermigrate.recognize.source import Tree
 
-# A file without one of these words cannot hold a tower loop; parsing is what costs.
-_HINT = re.compile(r"\bdevice\s*\(|compute_gradients|tf\.gradients|\.gradients\(")
 
-
-def recognize_tree(sources: Mapping[str, str]) -> list[Recognition]:
+def recognize_tree(
+    sources: Mapping[str, str], among: Collection[str] | None = None
+) -> list[Recognition]:
     """Every tower loop of a tree.
 
     Args:
         sources: file texts by path relative to the tree's root, forward slashes.
+        among: the files that may hold one, by `hints.may_hold_towers`; None finds that out.
 
     Returns:
         One `Recognition` per tower loop, by path and line: with a `program` where the loop and all that
@@ -30,10 +30,7 @@ def recognize_tree(sources: Mapping[str, str]) -> list[Recognition]:
     traits = Traits(tree)
     finder = LoopFinder(tree)
     found: list[Recognition] = []
-    for path in sorted(sources):
-        text = sources[path]
-        if "tensorflow" not in text or "for " not in text or not _HINT.search(text):
-            continue
+    for path in sorted(may_hold_towers(hints_of(sources)) if among is None else among):
         file = tree.file(path)
         if file is None:
             continue

@@ -302,8 +302,6 @@ class BodyReader:
                     return True
                 if method == "append" and self.kinds.of(call.func.value) is Kind.TOWER_LIST:
                     return True
-            if self.file.tf(call.func) == "tf.gradients":
-                continue
         return False
 
     def _bare_call(

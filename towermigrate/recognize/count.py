@@ -42,7 +42,10 @@ def tower_count(
 def _flag(tree: Tree, expression: str, flag: str) -> Count | None:
     """The count as a command-line flag of the tree: `DEFINE_integer('num_gpus', 1)`, `--num_gpus`."""
     for path in sorted(tree.sources):
-        if "DEFINE_integer" not in tree.sources[path] and "add_argument" not in tree.sources[path]:
+        source = tree.sources[path]
+        if "DEFINE_integer" not in source and "add_argument" not in source:
+            continue
+        if flag not in source.replace("-", "_"):
             continue
         other = tree.file(path)
         if other is None:

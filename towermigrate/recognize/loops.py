@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from towermigrate.recognize.hints import DEPTH, OVER_DEVICES
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
     binds,
@@ -27,7 +28,6 @@ from towermigrate.recognize.syntax import (
     walk,
 )
 
-_OVER_DEVICES = re.compile(r"gpu|tower|device|clone|replica", re.IGNORECASE)
 _OVER_GRADIENTS = re.compile(r"grad", re.IGNORECASE)
 _MODEL = (
     "tf.get_variable", "tf.Variable", "tf.layers.", "tf.keras.", "tf.nn.", "tf.losses.", "tf.gradients",
@@ -39,8 +39,6 @@ _PLAIN = {
     "split", "replace", "range", "xrange", "len", "str", "int", "float", "min", "max", "zip", "enumerate", "print",
     "isinstance", "list", "tuple", "dict", "set", "sorted", "sum", "info", "warning", "warn", "debug", "error",
 }  # fmt: skip
-_DEPTH = 2
-"""How many calls deep a function of the tree is followed."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +96,15 @@ class LoopFinder:
         if any(_runs_session(c) for c in calls(loop.body)):
             return False
         header = f"{code(loop.target)} {code(loop.iter)}"
-        over_devices = _OVER_DEVICES.search(header) is not None
+        over_devices = OVER_DEVICES.search(header) is not None
         over_gradients = _OVER_GRADIENTS.search(header) is not None
         for inner in walk(loop.body):
             if isinstance(inner, cst.With):
                 for item in inner.items:
                     if isinstance(item.item, cst.Call) and self._device(
-                        file, item.item, values, _DEPTH
+                        file, item.item, values, DEPTH
                     ):
-                        if self._computes_gradients(file, loop.body, _DEPTH):
+                        if self._computes_gradients(file, loop.body, DEPTH):
                             return True
                         beside = not over_devices and not _picks(item.item, values)
                         if not over_gradients and not beside and _builds(file, loop.body):
@@ -117,17 +115,17 @@ class LoopFinder:
                     continue
                 if (
                     any(_picks(a.value, values) for a in inner.args)
-                    and self._opens_device(function, _DEPTH)
+                    and self._opens_device(function, DEPTH)
                     and _builds(function.file, function.node.body)
                 ):
                     return True
-                if over_devices and self._computes_gradients(function.file, function.node, _DEPTH):
+                if over_devices and self._computes_gradients(function.file, function.node, DEPTH):
                     return True
         return False
 
     def _collects(self, file: SourceFile, loop: cst.For) -> bool:
         """Whether the loop computes gradients for each of its values and puts them on a list."""
-        if _OVER_DEVICES.search(f"{code(loop.target)} {code(loop.iter)}"):
+        if OVER_DEVICES.search(f"{code(loop.target)} {code(loop.iter)}"):
             return any(_computes(file, c) for c in calls(loop.body))
         made: set[str] = set()
         for inner in walk(loop.body):

@@ -55,11 +55,23 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in names:
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if _is_node(value):
             found.append(value)
         elif isinstance(value, list | tuple):
-            found.extend(v for v in value if isinstance(v, cst.CSTNode))
+            found.extend(v for v in value if _is_node(v))
     return found
+
+
+_NODES: dict[type, bool] = {}
+"""Whether a class is one of nodes; asking an abstract class is slow."""
+
+
+def _is_node(value: object) -> bool:
+    kind = type(value)
+    known = _NODES.get(kind)
+    if known is None:
+        known = _NODES[kind] = issubclass(kind, cst.CSTNode)
+    return known
 
 
 def walk(node: cst.CSTNode, into_functions: bool = True) -> Iterator[cst.CSTNode]:

@@ -128,6 +128,8 @@ def rewrite_symbols(source: str, path: str, *, tf1: bool | None = None) -> Symbo
         >>> rewrite_symbols("import tensorflow as tf\\ntf.placeholder(tf.float32)\\n", "m.py").text
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
+    if "tensorflow" not in source:
+        return SymbolResult(source, ())
     try:
         tree = parse_python(source)
     except (SyntaxError, ValueError, RecursionError) as error:

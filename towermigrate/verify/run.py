@@ -13,10 +13,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from towermigrate.keeping import original_texts
 from towermigrate.program import TowerProgram
-from towermigrate.project import ProjectError, original_texts
+from towermigrate.project import ProjectError
+from towermigrate.python2 import in_python3
 from towermigrate.rewrite import rewrite_tree
 from towermigrate.symbols import rewrite_symbols
+from towermigrate.vendor import check_copy, copy_beside
 from towermigrate.verify import probe_tf1
 from towermigrate.verify.children import ChildFailed, ended_by_signals, last_words, run_child
 from towermigrate.verify.compare import Comparison, Difference, compare, disagreement
@@ -160,10 +163,10 @@ class _Verification:
         )
 
     def _trees(self) -> tuple[dict[str, str], dict[str, str]]:
-        here = read_sources(self.root)
+        here = in_python3(read_sources(self.root))
         if self.options.rewritten is not None:
             return here, read_sources(self.options.rewritten)
-        kept = original_texts(self.root)
+        kept = in_python3(original_texts(self.root))
         if kept:
             return {**here, **kept}, here
         return here, rewritten_in_memory(here)
@@ -178,6 +181,9 @@ class _Verification:
         # The positions again: a count of two digits moves what follows it.
         program, entry = choose_program(originals, self.entry)
         self.entry = entry
+        copy = copy_beside(self.options.rewritten or self.root, entry)
+        if copy is not None:
+            check_copy(copy)
         name = f"original-{spec.replicas}"
         compat = self.options.tf1_python is None
         mode = "compat.v1" if compat else "TensorFlow 1"
@@ -261,8 +267,10 @@ class _Verification:
         tree = folder / "tree"
         root = self.options.rewritten or self.root
         copy_tree(root, tree, recorded.rewritten)
+        copy = copy_beside(tree, self.entry or "")
         config = {
             **self._config(tree, folder, spec),
+            "helpers": None if copy is None else str(copy),
             "replay": str(recorded.first.folder),
             "lockstep": lockstep,
             "tower_gradients": lockstep,

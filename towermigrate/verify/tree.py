@@ -9,10 +9,11 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+from towermigrate.listing import python_files
 from towermigrate.program import Recognition, TowerProgram
-from towermigrate.project import decode, python_files
+from towermigrate.project import decode
+from towermigrate.reading import parse_problem
 from towermigrate.recognize import recognize_tree
-from towermigrate.rewrite import parse_problem
 from towermigrate.tree import entry_script, import_closure
 
 _SKIPPED = {".git", ".hg", ".svn", ".towermigrate", "__pycache__", "node_modules"}

@@ -1,0 +1,76 @@
+"""Which files are worth the time of looking for tower loops."""
+
+import textwrap
+
+import pytest
+
+from towermigrate.recognize import recognize_tree
+from towermigrate.recognize.hints import hints_of, may_hold_towers
+
+TF = "import tensorflow as tf\n"
+MODEL = (
+    TF
+    + "def build(device, x):\n    with tf.device(device):\n        return tf.layers.dense(x, 1)\n"
+)
+
+HELD = [
+    pytest.param(
+        {"a.py": "for i in range(2):\n    with tf.device('/gpu:%d' % i):\n        tf.layers.dense(x, 1)\n"},
+        id="a device for each value",
+    ),
+    pytest.param(
+        {"a.py": "for i in range(2):\n    grads.append(opt.compute_gradients(loss))\n"},
+        id="gradients for each value",
+    ),
+    pytest.param(
+        {"a.py": "for gpu in gpus:\n    opt.minimize(losses[gpu])  # tf.device('/gpu:0')\n"},
+        id="a loop over devices that minimizes",
+    ),
+    pytest.param(
+        {"a.py": "from model import build\nfor i in range(2):\n    build(i, x)\n    tf.gradients(x, x)\n", "model.py": MODEL},
+        id="a function of another file that opens the device",
+    ),
+    pytest.param(
+        {"a.py": "from model import build as make\nfor i in range(2):\n    make(i, x)\n    tf.gradients(x, x)\n", "model.py": MODEL},
+        id="the same function under another name",
+    ),
+    pytest.param(
+        {"a.py": "from model import outer\nfor i in range(2):\n    outer(i)\n    tf.gradients(x, x)\n",
+         "model.py": MODEL + "def place(d):\n    return tf.device(d)\ndef outer(d):\n    with build(d, 1):\n        pass\n"},
+        id="a function that enters what opens the device",
+    ),
+    pytest.param(
+        {"a.py": "from model import train\nfor gpu in gpus:\n    train()  # tf.device(gpu)\n",
+         "model.py": TF + "def train():\n    opt.minimize(loss)\n"},
+        id="a loop over devices that calls a function of the tree",
+    ),
+]  # fmt: skip
+
+NOT_HELD = [
+    pytest.param("for i in range(2):\n    tf.layers.dense(x, 1)\n", id="layers without a device"),
+    pytest.param(
+        "with tf.device('/cpu:0'):\n    for step in range(9):\n        sess.run(op, feed)\n",
+        id="a training loop under a device",
+    ),
+    pytest.param(
+        "for i in range(2):\n    with tf.device('/cpu:0'):\n        tf.layers.dense(x, 1)\n",
+        id="the same device each time",
+    ),
+    pytest.param(
+        "for device in devices:\n    print(device)  # tf.device(device)\n",
+        id="a loop over devices that builds nothing",
+    ),
+]
+
+
+@pytest.mark.parametrize("sources", HELD)
+def test_held(sources: dict[str, str]) -> None:
+    whole = {path: text if text.startswith(TF) else TF + text for path, text in sources.items()}
+    assert "a.py" in may_hold_towers(hints_of(whole))
+
+
+@pytest.mark.parametrize("text", NOT_HELD)
+def test_not_held(text: str) -> None:
+    sources = {"a.py": TF + textwrap.dedent(text)}
+    assert not may_hold_towers(hints_of(sources))
+    assert not recognize_tree(sources, ["a.py"])
