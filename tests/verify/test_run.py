@@ -300,7 +300,12 @@ def test_against_real_tensorflow_1(tree: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "name", sorted(path.parent.name for path in FIXTURES.glob("*/fixture.toml"))
+    "name",
+    sorted(
+        path.parent.name
+        for path in FIXTURES.glob("*/fixture.toml")
+        if 'style = "loop"' in path.read_text(encoding="utf-8")  # else: nothing to compare with
+    ),
 )
 def test_fixtures_are_equal(name: str) -> None:
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
@@ -316,7 +321,5 @@ def test_fixtures_are_equal(name: str) -> None:
         )
     )
 
-    if report.error and "were refused" in report.error:
-        pytest.skip(report.error)
     assert report.exit_code == 0, report.to_json()
     assert ("repaired" in (report.reference.mode or "")) == (not fixture["runs_before"])
