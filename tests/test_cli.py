@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from towermigrate.cli import _DEVICES, best_devices, main
+from towermigrate.cli import main
+from towermigrate.cli.verifying import _DEVICES, best_devices
 from towermigrate.findings import RULES
 
 REPOSITORY = Path(__file__).parent.parent
