@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 import tensorflow as tf
 
 import towermigrate.helpers as tm
+from tests.fixtures_run.test_workers import free_ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -196,16 +196,6 @@ own = strategy.distribute_datasets_from_function(
 out["from_function"] = [local(x) for x in own]
 json.dump(out, open(sys.argv[1], "w"))
 """
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 @pytest.mark.full
