@@ -145,18 +145,14 @@ def _with_body(analysis: Analysis, body: list[cst.BaseStatement]) -> cst.Module:
     if target is None:
         return analysis.file.module.with_changes(body=body)
 
-    class Swap(cst.CSTTransformer):
-        def leave_FunctionDef(
-            self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
-        ) -> cst.FunctionDef:
-            if original_node is target:
-                assert isinstance(updated_node.body, cst.IndentedBlock)
-                return updated_node.with_changes(
-                    body=updated_node.body.with_changes(body=tidy_first(body))
-                )
-            return updated_node
-
-    module = analysis.file.module.visit(Swap())
+    assert isinstance(target.body, cst.IndentedBlock)
+    changed = target.with_changes(body=target.body.with_changes(body=tidy_first(body)))
+    module = analysis.file.module
+    if target in module.body:
+        return module.with_changes(
+            body=[changed if node is target else node for node in module.body]
+        )
+    module = module.deep_replace(target, changed)
     assert isinstance(module, cst.Module)
     return module
 
@@ -185,7 +181,7 @@ def _unpinned(
         by_file.setdefault(file.path, []).append(function)
     for path, functions in by_file.items():
         other = analysis.tree.file(path)
-        if other is None:
+        if other is None or "device" not in other.text:
             continue
         module = other.module
         if path == analysis.file.path:

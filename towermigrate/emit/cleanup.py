@@ -26,6 +26,9 @@ class Unpin(cst.CSTTransformer):
         if id(node) in self.functions:
             self.inside += 1
 
+    def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> bool:
+        return False  # no `with` in it
+
     def leave_FunctionDef(
         self, original_node: cst.FunctionDef, updated_node: cst.FunctionDef
     ) -> cst.FunctionDef:
@@ -122,7 +125,7 @@ def _imported_elsewhere(name: str, sources: Mapping[str, str], path: str) -> boo
     word = re.compile(rf"\b{re.escape(name)}\b")
     module = re.compile(rf"\b{re.escape(stem)}\b")
     return any(
-        word.search(text_) and module.search(text_)
+        name in text_ and stem in text_ and word.search(text_) and module.search(text_)
         for other, text_ in sources.items()
         if other != path
     )

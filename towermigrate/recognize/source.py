@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
-from towermigrate.recognize.syntax import children, dotted, statements, walk
+from towermigrate.recognize.syntax import children, dotted, walk
 
 
 @dataclass(frozen=True)
@@ -33,37 +34,45 @@ class SourceFile:
 
     path: str
     text: str
-    wrapper: MetadataWrapper = field(repr=False)
+    module: cst.Module = field(repr=False)
 
     @classmethod
     def parse(cls, path: str, text: str) -> SourceFile:
         """Parse a file; raises `libcst.ParserSyntaxError` (a SyntaxError in spirit) where it cannot."""
-        return cls(path, text, MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True))
-
-    @property
-    def module(self) -> cst.Module:
-        return self.wrapper.module
+        return cls(path, text, cst.parse_module(text))
 
     @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, object]:
-        return self.wrapper.resolve(PositionProvider)
+    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        # `MetadataWrapper.resolve` would walk the tree once more, on behalf of no provider at all.
+        provider = PositionProvider()
+        provider._gen_impl(self.module)
+        return cast(Mapping[cst.CSTNode, CodeRange], provider._computed)
 
     def span(self, node: cst.CSTNode) -> Span:
         where = self._positions.get(node)
         if where is None:
             # A statement that was rebuilt without some of its parts stands where its first old part does.
             where = next(self._positions[n] for n in walk(node) if n in self._positions)
-        start, end = where.start, where.end  # type: ignore[attr-defined]
+        start, end = where.start, where.end
         return Span(self.path, start.line, start.column, end.line, end.column)
 
     def line(self, node: cst.CSTNode) -> int:
         return self.span(node).line
 
     @cached_property
+    def _import_statements(self) -> list[cst.Import | cst.ImportFrom]:
+        return [
+            small
+            for line in _lines(self.module)
+            for small in line.body
+            if isinstance(small, cst.Import | cst.ImportFrom)
+        ]
+
+    @cached_property
     def imports(self) -> dict[str, str]:
         """Local name -> dotted origin, for every import anywhere in the file."""
         found: dict[str, str] = {}
-        for node in walk(self.module):
+        for node in self._import_statements:
             if isinstance(node, cst.Import):
                 for alias in node.names:
                     origin = dotted(alias.name) or ""
@@ -85,7 +94,7 @@ class SourceFile:
     @cached_property
     def star_imports(self) -> list[str]:
         found = []
-        for node in walk(self.module):
+        for node in self._import_statements:
             if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
                 found.append(
                     "." * len(node.relative) + (dotted(node.module) or "" if node.module else "")
@@ -224,5 +233,12 @@ class Tree:
         return None
 
 
-def top_level(module: cst.Module) -> list[cst.BaseStatement]:
-    return list(statements(module))
+def _lines(node: cst.CSTNode) -> Iterator[cst.SimpleStatementLine | cst.SimpleStatementSuite]:
+    """Every line of simple statements, in source order; expressions, which hold none, are not walked."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+            yield current
+        elif not isinstance(current, cst.BaseExpression):
+            waiting.extend(reversed(children(current)))
