@@ -27,6 +27,7 @@ from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import Refused, refuse
 from towermigrate.recognize.remains import check_remains
 from towermigrate.recognize.runs import RunReader
@@ -44,6 +45,7 @@ from towermigrate.recognize.syntax import (
     reads,
     walk,
 )
+from towermigrate.recognize.variable_names import check_variable_names
 
 
 class Assembler:
@@ -79,12 +81,13 @@ class Assembler:
         for item in before:
             graph.before(item, appended)
         self._needs_runs(after, loop)
+        check_variable_names(self.kinds, self.candidate)
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
         for name in body.lists:
             self.kinds.env[name] = Kind.TOWER_LIST
-        functions = hazards.tower_functions(self.tree, file, body.kept)
+        functions = tower_functions(self.tree, file, body.kept)
         self._update_ops()
         hazards.check(self.tree, self.kinds.traits, self.candidate, body, functions)
         for item in after:

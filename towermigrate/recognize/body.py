@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from towermigrate.program import InputKind
 from towermigrate.recognize.body_checks import BodyChecks
+from towermigrate.recognize.inputs import InputReader
 from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.reuse import drop_tail_reuse, is_reuse, reuse_flags
 from towermigrate.recognize.scope import (
     Item,
     bare_call,
@@ -17,9 +18,7 @@ from towermigrate.recognize.scope import (
     header_comment,
     is_root_scope,
     leading,
-    literal_default,
 )
-from towermigrate.recognize.slices import slice_size
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
     argument,
@@ -32,9 +31,8 @@ from towermigrate.recognize.syntax import (
     integer,
     reads,
     statements,
-    walk,
 )
-from towermigrate.recognize.tower import Body, Compute, Input, makes_variables, outer_reads
+from towermigrate.recognize.tower import Body, Compute, makes_variables
 
 
 def loop_index(file: SourceFile, loop: cst.For) -> str | None:
@@ -80,43 +78,23 @@ class BodyReader:
         self.kinds = kinds
         self.loop = loop
         self.before = before
-        self.splits = splits
         self.body = Body(loop, None)
+        self.inputs = InputReader(file, kinds, self.body, splits)
         self.grads: dict[str, Compute] = {}
 
     def read(self) -> Body:
         body = self.body
         body.index = loop_index(self.file, self.loop)
-        self._find_flags()
+        body.flags = reuse_flags(self.loop, self.before)
+        if body.flags:
+            body.sharing.append("flag")
         body.kept = self._block(statements(self.loop.body), [])
-        self._drop_tail_reuse()
+        drop_tail_reuse(self.file, self.kinds, body)
         for node in body.kept:
             body.bound |= set(binds(node))
-        self._same_inputs()
+        self.inputs.same()
         BodyChecks(self.file, self.kinds, self.loop, self.before, body, self.grads).check()
         return body
-
-    # -- the loop's own line
-
-    def _find_flags(self) -> None:
-        """Names set to False/None before the loop and to True in it: reuse flags."""
-        starts: dict[str, str] = {}
-        for item in self.before:
-            found = assigned(item.node)
-            if found and len(found[0]) == 1:
-                value = literal_default(found[1])
-                if value is not None:
-                    starts[found[0][0]] = value
-                else:
-                    starts.pop(found[0][0], None)
-        for node in walk(self.loop.body):
-            if isinstance(node, cst.SimpleStatementLine):
-                found = assigned(node)
-                if found and len(found[0]) == 1 and found[0][0] in starts:
-                    if literal_default(found[1]) == "True":
-                        self.body.flags[found[0][0]] = starts[found[0][0]]
-        if self.body.flags:
-            self.body.sharing.append("flag")
 
     # -- statements
 
@@ -164,7 +142,7 @@ class BodyReader:
             raise refuse(
                 "TM211", self.file, node, f"the variable list `{lists[0]}` is changed in the tower"
             )
-        self._inline_inputs(node)
+        self.inputs.inline(node)
         return [self._with_lead(node, lead)]
 
     def _with(self, node: cst.With, lead: list[cst.EmptyLine]) -> list[cst.BaseStatement] | None:
@@ -185,11 +163,6 @@ class BodyReader:
                 if argument(call, None, "reuse") is not None:
                     self.body.sharing.append("scope reuse")
                 continue
-            if name == "tf.variable_scope" and isinstance(call, cst.Call) and call.args:
-                if self.body.index in reads(call.args[0].value):
-                    raise refuse(
-                        "TM218", self.file, call, "each tower has a variable scope of its own name"
-                    )
             if name in ("tf.name_scope", "tf.op_scope") and isinstance(call, cst.Call):
                 if self.body.index in reads(call):
                     self.body.name_scope = self.body.name_scope or code(call.args[0].value)
@@ -214,7 +187,7 @@ class BodyReader:
             items=items, body=new_body, leading_lines=[*comments(lead), *leading(node)]
         )
         for item in items:
-            self._inline_inputs(item)
+            self.inputs.inline(item)
         return [changed]
 
     def _scope_matters(self, node: cst.With, item: cst.WithItem) -> bool:
@@ -240,15 +213,13 @@ class BodyReader:
         inside = statements(node.body)
         if index is not None and node.orelse is None:
             if test in (f"{index} > 0", f"{index} != 0", f"{index} >= 1", index) and all(
-                self._is_reuse(s) for s in inside
+                is_reuse(s) for s in inside
             ):
                 self.body.sharing.append("reuse_variables")
                 self.body.dropped.append(node)
                 return None
             if test in (f"{index} == 0", f"not {index}", f"{index} < 1"):
-                if all(self._is_reuse(s) for s in inside) or any(
-                    self._has_effects(s) for s in inside
-                ):
+                if all(is_reuse(s) for s in inside) or any(self._has_effects(s) for s in inside):
                     raise refuse(
                         "TM214", self.file, node,
                         f"`if {test}:` does more than compute values of the first tower",
@@ -271,7 +242,7 @@ class BodyReader:
                 "TM211", self.file, node,
                 "gradients are computed or collected under a condition inside the tower loop",
             )  # fmt: skip
-        self._inline_inputs(node)
+        self.inputs.inline(node)
         return [self._with_lead(node, lead)]
 
     def _has_effects(self, node: cst.BaseStatement) -> bool:
@@ -279,14 +250,6 @@ class BodyReader:
         return assigned(node) is None or any(
             (self.file.tf(c.func) or "").startswith(("tf.summary.", "tf.add_to_collection"))
             for c in calls(node)
-        )
-
-    def _is_reuse(self, node: cst.BaseStatement) -> bool:
-        call = bare_call(node)
-        return (
-            call is not None
-            and isinstance(call.func, cst.Attribute)
-            and call.func.attr.value == "reuse_variables"
         )
 
     def _machinery_inside(self, node: cst.CSTNode) -> bool:
@@ -311,7 +274,7 @@ class BodyReader:
             return False
         method = call.func.attr.value
         if method == "reuse_variables":
-            # Whether it matters is known only when the rest has been read: see _drop_tail_reuse.
+            # Whether it matters is known only when the rest has been read: see drop_tail_reuse.
             return False
         if method == "append" and isinstance(call.func.value, cst.Name) and len(call.args) == 1:
             name = call.func.value.value
@@ -348,7 +311,7 @@ class BodyReader:
         if len(names) == 1 and names[0] in self.body.flags:
             self.body.dropped.append(node)
             return True
-        if self._input(node, names, value, lead):
+        if self.inputs.bound(node, names, value, lead):
             return True
         if len(names) != 1:
             return False
@@ -378,6 +341,14 @@ class BodyReader:
         loss = argument(call, 0, "loss")
         if loss is None:
             raise refuse("TM202", self.file, call, "compute_gradients without a loss")
+        if makes_variables(self.kinds, self.file, loss) or any(
+            self.file.tf(inner.func) is None for inner in calls(loss)
+        ):
+            # It would be made in the step, not in the tower that owns the variables.
+            raise refuse(
+                "TM202", self.file, call,
+                f"`{code(loss)}` is computed in the call of compute_gradients; give it a name first",
+            )  # fmt: skip
         known = {"loss", "var_list", "colocate_gradients_with_ops", "gate_gradients",
                  "aggregation_method", None}  # fmt: skip
         for arg in call.args:
@@ -417,119 +388,3 @@ class BodyReader:
 
     def _model(self, node: cst.CSTNode) -> bool:
         return any(self.kinds.in_graph(c) for c in calls(node))
-
-    # -- inputs
-
-    def _input(
-        self,
-        node: cst.BaseStatement,
-        names: list[str],
-        value: cst.BaseExpression,
-        lead: list[cst.EmptyLine],
-    ) -> bool:
-        parts = elements(value)
-        if parts is not None and len(parts) == len(names) and len(names) > 1:
-            pieces = [self._piece(p) for p in parts]
-            if all(p is not None for p in pieces):
-                for name, piece in zip(names, pieces, strict=True):
-                    assert piece is not None
-                    self.body.inputs.append(
-                        Input((name,), piece[0], piece[1], node, piece[2], lead)
-                    )
-                return True
-            return False
-        if len(names) == 1:
-            piece = self._piece(value)
-            if piece is not None:
-                self.body.inputs.append(
-                    Input((names[0],), piece[0], piece[1], node, piece[2], lead)
-                )
-                return True
-        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
-            receiver = self.kinds.of(value.func.value)
-            method = value.func.attr.value
-            if receiver in (Kind.QUEUE, Kind.PIPELINE) and method in ("dequeue", "get_next"):
-                kind: InputKind = "queue" if method == "dequeue" else "iterator"
-                self.body.inputs.append(
-                    Input(tuple(names), kind, code(value.func.value), node, None, lead)
-                )
-                return True
-        return False
-
-    def _piece(self, value: cst.CSTNode) -> tuple[InputKind, str, str | None] | None:
-        """`(kind, source, size)` of `x[i * b:(i + 1) * b]` or `splits[i]`."""
-        index = self.body.index
-        if not isinstance(value, cst.Subscript) or not isinstance(value.value, cst.Name):
-            return None
-        source = value.value.value
-        first = value.slice[0].slice
-        kind = self.kinds.of_name(source)
-        if kind is Kind.SPLITS and len(value.slice) == 1 and isinstance(first, cst.Index):
-            if code(first.value) == index:
-                return "split", self.splits[source], None
-            return None
-        if kind is Kind.PLACEHOLDER and isinstance(first, cst.Slice) and index in reads(value):
-            rest = [code(s.slice) for s in value.slice[1:]]
-            if any(r not in (":", "...") for r in rest):
-                return None
-            size = slice_size(first, index)
-            if size is not None:
-                return "slice", source, size
-        return None
-
-    def _inline_inputs(self, node: cst.CSTNode) -> None:
-        for inner in walk(node):
-            piece = self._piece(inner)
-            if piece is not None:
-                name = self._parameter(piece[1])
-                self.body.inline[inner] = name
-                if name not in self.body.parameters:
-                    self.body.inputs.append(Input((name,), piece[0], piece[1], None, piece[2]))
-
-    def _parameter(self, source: str) -> str:
-        """A name for a slice that the author left without one: its source's, which nothing else reads."""
-        return source
-
-    def _same_inputs(self) -> None:
-        """Placeholders and pipeline tensors that the body reads whole: every tower gets the same."""
-        taken = set(self.body.parameters)
-        for node in self.body.kept:
-            for name in outer_reads(node, self.body.inline):
-                kind = self.kinds.of_name(name)
-                if name in taken or name in self.body.bound and kind is Kind.PYTHON:
-                    continue
-                if kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
-                    self.body.inputs.append(Input((name,), "same", name))
-                    taken.add(name)
-                elif kind is Kind.SPLITS:
-                    raise refuse(
-                        "TM208",
-                        self.file,
-                        node,
-                        f"`{name}` is used other than as `{name}[{self.body.index}]`",
-                    )
-
-    # -- afterwards
-
-    def _drop_tail_reuse(self) -> None:
-        """Drop `reuse_variables()` where nothing after it in the tower makes variables."""
-        self.body.kept = self._without_reuse(self.body.kept, False)[0]
-
-    def _without_reuse(
-        self, block: list[cst.BaseStatement], model_after: bool
-    ) -> tuple[list[cst.BaseStatement], bool]:
-        kept: list[cst.BaseStatement] = []
-        for node in reversed(block):
-            if self._is_reuse(node) and not model_after:
-                self.body.sharing.append("reuse_variables")
-                self.body.dropped.append(node)
-                continue
-            if isinstance(node, cst.With) and isinstance(node.body, cst.IndentedBlock):
-                inner, model_after = self._without_reuse(list(statements(node.body)), model_after)
-                if inner:
-                    kept.append(node.with_changes(body=node.body.with_changes(body=inner)))
-                continue
-            if makes_variables(self.kinds, self.file, node):
-                model_after = True
-            kept.append(node)
-        return list(reversed(kept)), model_after

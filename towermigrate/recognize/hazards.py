@@ -7,12 +7,13 @@ collections. Where a program leans on the difference, the rewrite would train so
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.reach import methods_by_name
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import Function, SourceFile, Tree
@@ -61,54 +62,6 @@ _OWN_COLLECTIONS = {
     "GLOBAL_VARIABLES", "variables", "TRAINABLE_RESOURCE_VARIABLES",
 }  # fmt: skip
 """Collections of variables, which are the same for every tower."""
-
-
-def tower_functions(
-    tree: Tree, file: SourceFile, kept: Sequence[cst.BaseStatement]
-) -> list[Function]:
-    """Functions of the tree that the towers may call, directly or not; methods are matched by name."""
-    found: dict[int, Function] = {}
-
-    def add(function: Function) -> None:
-        if id(function.node) not in found:
-            found[id(function.node)] = function
-            visit(function.file, function.node)
-
-    def visit(where: SourceFile, node: cst.CSTNode) -> None:
-        for call in calls(node):
-            if where.tf(call.func) is not None:
-                continue
-            function = tree.resolve(where, call.func)
-            if function is not None:
-                add(function)
-                continue
-            for method in _by_name(tree, where, call):
-                add(method)
-
-    for statement in kept:
-        visit(file, statement)
-    return list(found.values())
-
-
-def _by_name(tree: Tree, file: SourceFile, call: cst.Call) -> Iterator[Function]:
-    """Methods a call may reach: those of a class it names, or any of that name in the files at hand."""
-    name = (dotted(call.func) or "").split(".")[-1]
-    if not name:
-        return
-    files = [file]
-    for origin in dict.fromkeys(file.imports.values()):
-        for module in (origin, origin.rpartition(".")[0]):
-            path = tree.module_path(file.path, module) if module.strip(".") else None
-            other = tree.file(path) if path else None
-            if other is not None and other not in files:
-                files.append(other)
-    for other in files:
-        for qualified, function in other.functions.items():
-            parts = qualified.split(".")
-            if len(parts) == 2 and (
-                parts[0] == name or parts[1] == name and "." in code(call.func)
-            ):
-                yield function
 
 
 def check(
@@ -274,7 +227,7 @@ def _python_effects(
                 and where is candidate.file
                 and rest.split(".")[-1] not in _PURE_METHODS
                 and tree.resolve(where, call.func) is None
-                and not list(_by_name(tree, where, call))
+                and not list(methods_by_name(tree, where, call))
             ):
                 raise refuse(
                     "TM206",

@@ -1,0 +1,117 @@
+"""Where the towers' inputs come from: a slice of a placeholder, one of several splits, a queue, an iterator."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from towermigrate.program import InputKind
+from towermigrate.recognize.kinds import Kind, Kinds
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.slices import slice_size
+from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.syntax import code, elements, reads, walk
+from towermigrate.recognize.tower import Body, Input, outer_reads
+
+
+class InputReader:
+    """Adds to `body.inputs` what the statements of a tower loop's body read.
+
+    Args:
+        file: the file of the tower loop.
+        kinds: the kinds of the names bound before it.
+        body: the body as far as it has been taken apart.
+        splits: the rows of one part, by the name of a list of parts (`tf.split`).
+    """
+
+    def __init__(self, file: SourceFile, kinds: Kinds, body: Body, splits: dict[str, str]) -> None:
+        self.file = file
+        self.kinds = kinds
+        self.body = body
+        self.splits = splits
+
+    def bound(
+        self,
+        node: cst.BaseStatement,
+        names: list[str],
+        value: cst.BaseExpression,
+        lead: list[cst.EmptyLine],
+    ) -> bool:
+        """Whether the assignment `names = value` binds inputs and nothing else."""
+        parts = elements(value)
+        if parts is not None and len(parts) == len(names) and len(names) > 1:
+            pieces = [self._piece(p) for p in parts]
+            if all(p is not None for p in pieces):
+                for name, piece in zip(names, pieces, strict=True):
+                    assert piece is not None
+                    self.body.inputs.append(
+                        Input((name,), piece[0], piece[1], node, piece[2], lead)
+                    )
+                return True
+            return False
+        if len(names) == 1:
+            piece = self._piece(value)
+            if piece is not None:
+                self.body.inputs.append(
+                    Input((names[0],), piece[0], piece[1], node, piece[2], lead)
+                )
+                return True
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            receiver = self.kinds.of(value.func.value)
+            method = value.func.attr.value
+            if receiver in (Kind.QUEUE, Kind.PIPELINE) and method in ("dequeue", "get_next"):
+                kind: InputKind = "queue" if method == "dequeue" else "iterator"
+                self.body.inputs.append(
+                    Input(tuple(names), kind, code(value.func.value), node, None, lead)
+                )
+                return True
+        return False
+
+    def inline(self, node: cst.CSTNode) -> None:
+        """Inputs that stand in an expression without a name: they get that of their source."""
+        for inner in walk(node):
+            piece = self._piece(inner)
+            if piece is not None:
+                name = piece[1]  # BodyChecks sees that nothing else reads the source by it
+                self.body.inline[inner] = name
+                if name not in self.body.parameters:
+                    self.body.inputs.append(Input((name,), piece[0], piece[1], None, piece[2]))
+
+    def same(self) -> None:
+        """Placeholders and pipeline tensors that the body reads whole: every tower gets the same."""
+        taken = set(self.body.parameters)
+        for node in self.body.kept:
+            for name in outer_reads(node, self.body.inline):
+                kind = self.kinds.of_name(name)
+                if name in taken or name in self.body.bound and kind is Kind.PYTHON:
+                    continue
+                if kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
+                    self.body.inputs.append(Input((name,), "same", name))
+                    taken.add(name)
+                elif kind is Kind.SPLITS:
+                    raise refuse(
+                        "TM208",
+                        self.file,
+                        node,
+                        f"`{name}` is used other than as `{name}[{self.body.index}]`",
+                    )
+
+    def _piece(self, value: cst.CSTNode) -> tuple[InputKind, str, str | None] | None:
+        """`(kind, source, size)` of `x[i * b:(i + 1) * b]` or `splits[i]`."""
+        index = self.body.index
+        if not isinstance(value, cst.Subscript) or not isinstance(value.value, cst.Name):
+            return None
+        source = value.value.value
+        first = value.slice[0].slice
+        kind = self.kinds.of_name(source)
+        if kind is Kind.SPLITS and len(value.slice) == 1 and isinstance(first, cst.Index):
+            if code(first.value) == index:
+                return "split", self.splits[source], None
+            return None
+        if kind is Kind.PLACEHOLDER and isinstance(first, cst.Slice) and index in reads(value):
+            rest = [code(s.slice) for s in value.slice[1:]]
+            if any(r not in (":", "...") for r in rest):
+                return None
+            size = slice_size(first, index)
+            if size is not None:
+                return "slice", source, size
+        return None

@@ -1,0 +1,322 @@
+"""Whether the tower's index gets into the names of variables: then every tower has variables of its own.
+
+`tf.variable_scope('tower_%d' % i)` and `tf.get_variable('w_%d' % i)` are such names, wherever they stand: in the
+loop, in a function that is called with the index or with a text made from it, in a method of an object that
+keeps either. A name scope, a summary's name or a device may have the index; no variable is named by them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
+from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.reach import reached
+from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.source import Function, SourceFile
+from towermigrate.recognize.syntax import (
+    argument,
+    binds,
+    calls,
+    children,
+    code,
+    dotted,
+    parameters,
+    statements,
+    walk,
+)
+
+_NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
+    "tf.variable_scope": ((0, "name_or_scope"), (1, "default_name")),
+    "tf.variable_op_scope": ((1, "name_or_scope"), (2, "default_name")),
+    "tf.get_variable": ((0, "name"),),
+    "tf.get_local_variable": ((0, "name"),),
+    "tf.make_template": ((0, "name_"), (None, "unique_name_")),
+    "tf.contrib.framework.variable": ((0, "name"),),
+    "tf.contrib.framework.model_variable": ((0, "name"),),
+    "tf.contrib.slim.variable": ((0, "name"),),
+    "tf.contrib.slim.model_variable": ((0, "name"),),
+}
+"""The arguments, by position and keyword, that name variables."""
+
+_LAYERS = (
+    "tf.layers.", "tf.keras.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.contrib.rnn.",
+    "tf.nn.rnn_cell.", "tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn",
+    "tf.nn.static_bidirectional_rnn",
+)  # fmt: skip
+"""Functions whose `name` or `scope` names the variables they make."""
+
+_NO_VARIABLES = re.compile(r"pool|flatten|dropout|softmax|regularizer|summar|\.losses\.", re.I)
+"""The ones among them that make none."""
+
+
+_TENSORS = (*IN_GRAPH, Kind.SPLITS, Kind.PLACEHOLDER, Kind.PIPELINE)
+_SAME = {"shape", "get_shape", "dtype", "get_next", "dequeue"}
+"""What is asked of a tower's inputs: tensors, and what is the same of all towers' tensors."""
+
+
+def check_variable_names(kinds: Kinds, candidate: Candidate) -> None:
+    """Raise `Refused` where a variable of the towers has a name that differs between them.
+
+    Args:
+        kinds: those of the names that are bound before the loop.
+        candidate: the tower loop.
+    """
+    names = set(_targets(candidate.loop.target))
+    follower = _Follower(kinds, candidate, names)
+    place = _Place(candidate.file, candidate.qualified)
+    follower.block(place, statements(candidate.loop.body), names)
+
+
+@dataclass
+class _Place:
+    """The function, or module (`function` None), whose statements are followed.
+
+    `returns` says whether a value that it returns differs between the towers.
+    """
+
+    file: SourceFile
+    function: str | None
+    returns: bool = False
+
+
+class _Follower:
+    """Follows what differs between the towers, through statements and the functions that they call.
+
+    `names` are always the names, and attributes as `self.scope`, whose values differ at that point.
+    """
+
+    def __init__(self, kinds: Kinds, candidate: Candidate, names: set[str]) -> None:
+        self.kinds = kinds
+        self.tree = kinds.traits.tree
+        self.candidate = candidate
+        # What a loop at module level binds, every function of the module can read.
+        self.global_names = names if candidate.function is None else set()
+        self.attributes: dict[tuple[str, str], set[str]] = {}
+        self.done: dict[tuple[int, frozenset[str]], bool] = {}
+
+    # -- statements
+
+    def block(self, place: _Place, block: Iterable[cst.BaseStatement], names: set[str]) -> None:
+        for node in block:
+            if isinstance(node, cst.SimpleStatementLine):
+                for small in node.body:
+                    self._small(place, small, names)
+            elif isinstance(node, cst.FunctionDef):
+                # It may be called later, by a name or as an argument: what it reads from here it reads then.
+                inside = _Place(place.file, _nested(place.function, node))
+                self.block(inside, statements(node.body), names - _own(node))
+            elif not isinstance(node, cst.ClassDef):
+                self._compound(place, node, names)
+
+    def _small(self, place: _Place, node: cst.BaseSmallStatement, names: set[str]) -> None:
+        self._calls(place, node, names)
+        if isinstance(node, cst.Return) and node.value is not None:
+            place.returns = place.returns or self._differs(place, node.value, names)
+        elif isinstance(node, cst.AugAssign):
+            if self._differs(place, node.value, names):
+                self._bind(place, node.target, True, names)
+        elif isinstance(node, cst.Assign):
+            differs = self._differs(place, node.value, names)
+            for target in node.targets:
+                self._bind(place, target.target, differs, names)
+        elif isinstance(node, cst.AnnAssign) and node.value is not None:
+            self._bind(place, node.target, self._differs(place, node.value, names), names)
+
+    def _compound(self, place: _Place, node: cst.BaseStatement, names: set[str]) -> None:
+        if isinstance(node, cst.With):
+            for item in node.items:
+                self._calls(place, item.item, names)
+                if item.asname is not None:
+                    differs = self._differs(place, item.item, names)
+                    self._bind(place, item.asname.name, differs, names)
+            self.block(place, statements(node.body), names)
+            return
+        heads = list(_heads(node))
+        for head in heads:
+            self._calls(place, head, names)
+        differs = any(self._differs(place, head, names) for head in heads)
+        if isinstance(node, cst.For):
+            self._bind(place, node.target, differs, names)
+        before = set(names)
+        for suite in _suites(node):
+            # Where a branch is not taken, what was there before it stays.
+            inside = set(before)
+            for _ in range(2 if isinstance(node, cst.For | cst.While) else 1):
+                self.block(place, statements(suite), inside)
+            names |= inside
+            if differs and isinstance(node, cst.If):
+                names |= set(_texts(suite))
+
+    def _bind(self, place: _Place, target: cst.CSTNode, differs: bool, names: set[str]) -> None:
+        for name in _targets(target):
+            if not differs:
+                if not isinstance(target, cst.Subscript):
+                    names.discard(name)
+                continue
+            names.add(name)
+            if name.startswith("self.") and place.function is not None:
+                owner = (place.file.path, place.function.rpartition(".")[0])
+                self.attributes.setdefault(owner, set()).add(name)
+
+    # -- expressions
+
+    def _calls(self, place: _Place, node: cst.CSTNode, names: set[str]) -> None:
+        """Refuse a variable's name that differs; follow the functions that are called."""
+        for call in calls(node):
+            name = place.file.tf(call.func)
+            if name is None:
+                self._called(place, call, names)
+                continue
+            for value in _variable_names(name, call):
+                if self._differs(place, value, names):
+                    raise refuse(
+                        "TM218", place.file, call,
+                        f"`{code(value)}` in `{code(call.func)}` differs between the towers: each has variables "
+                        "of its own name",
+                    )  # fmt: skip
+
+    def _differs(self, place: _Place, node: cst.CSTNode, names: set[str]) -> bool:
+        """Whether the value of an expression differs between the towers as a name would; tensors do not count."""
+        if isinstance(node, cst.Name):
+            return node.value in names
+        if isinstance(node, cst.Attribute):
+            if node.attr.value in _SAME:
+                return False
+            return dotted(node) in names or self._differs(place, node.value, names)
+        if isinstance(node, cst.Subscript) and place.function == self.candidate.qualified:
+            if self.kinds.of(node.value) in _TENSORS:
+                return False
+        if isinstance(node, cst.Arg):
+            return self._differs(place, node.value, names)
+        if isinstance(node, cst.Call):
+            name = place.file.tf(node.func)
+            if name is not None and name not in ("tf.name_scope", "tf.op_scope"):
+                return False
+            returned = None if name is not None else self._called(place, node, names)
+            if returned is not None:
+                return returned
+        return any(self._differs(place, child, names) for child in children(node))
+
+    def _called(self, place: _Place, call: cst.Call, names: set[str]) -> bool | None:
+        """Follow what a call reaches; whether its result differs, None where nothing is known of it."""
+        functions = reached(self.tree, place.file, call)
+        if not functions:
+            return None
+        differing = [n for n, arg in enumerate(call.args) if self._differs(place, arg, names)]
+        callee = (dotted(call.func) or "").split(".")[-1]
+        made = [f for f in functions if f.qualified.split(".")[:-1] == [callee]]
+        if made:  # an object: its methods find on it what its `__init__` was given
+            for function in sorted(made, key=lambda f: not f.qualified.endswith(".__init__")):
+                own = function.qualified.endswith(".__init__")
+                self._function(function, set(_given(function, call, differing)) if own else set())
+            return bool(differing)
+        found = False
+        for function in functions:
+            given = set(_given(function, call, differing))
+            if function.qualified.startswith(f"{place.function}.<locals>."):
+                given |= names - _own(function.node)
+            found = self._function(function, given) or found
+        if not isinstance(call.func, cst.Attribute):
+            return found
+        # A method that was found by its name only, of an object that may have been made with the index.
+        return found or self._differs(place, call.func.value, names)
+
+    def _function(self, function: Function, given: set[str]) -> bool:
+        names = set(given)
+        owner = (function.file.path, function.qualified.rpartition(".")[0])
+        names |= self.attributes.get(owner, set())
+        if function.file is self.candidate.file:
+            names |= self.global_names - _own(function.node)
+        key = (id(function.node), frozenset(names))
+        if not names or key in self.done:
+            return self.done.get(key, False)
+        self.done[key] = False  # for a function that calls itself
+        inside = _Place(function.file, function.qualified)
+        self.block(inside, statements(function.node.body), names)
+        self.done[key] = inside.returns
+        return inside.returns
+
+
+def _variable_names(name: str, call: cst.Call) -> Iterator[cst.BaseExpression]:
+    """The arguments of a call of TensorFlow that name variables."""
+    places: Sequence[tuple[int | None, str]] = _NAMES.get(name, ())
+    if not places and name.startswith(_LAYERS) and not _NO_VARIABLES.search(name):
+        places = ((None, "name"), (None, "scope"))
+    for position, keyword in places:
+        value = argument(call, position, keyword)
+        if value is not None:
+            yield value
+
+
+def _given(function: Function, call: cst.Call, differing: Sequence[int]) -> Iterator[str]:
+    """The parameters that the arguments at some places of a call are given to."""
+    params = function.node.params
+    plain = [p.name.value for p in (*params.posonly_params, *params.params)]
+    if function.is_method and plain[:1] == ["self"]:
+        plain = plain[1:]
+    every = parameters(function.node)
+    for index in differing:
+        arg = call.args[index]
+        if arg.star:
+            yield from every
+        elif arg.keyword is not None and arg.keyword.value in every:
+            yield arg.keyword.value
+        elif arg.keyword is not None and isinstance(params.star_kwarg, cst.Param):
+            yield params.star_kwarg.name.value
+        elif arg.keyword is None and index < len(plain):
+            yield plain[index]
+        elif arg.keyword is None and isinstance(params.star_arg, cst.Param):
+            yield params.star_arg.name.value
+
+
+def _own(function: cst.FunctionDef) -> set[str]:
+    """Names that a function does not take from around it."""
+    return set(binds(function.body)) | set(parameters(function))
+
+
+def _targets(target: cst.CSTNode) -> Iterator[str]:
+    """What an assignment binds: names, and attributes of names."""
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _targets(element.value)
+    else:
+        name = dotted(target.value if isinstance(target, cst.Subscript) else target)
+        if name is not None:
+            yield name
+
+
+def _nested(outer: str | None, function: cst.FunctionDef) -> str:
+    """The qualified name of a function that another defines."""
+    return function.name.value if outer is None else f"{outer}.<locals>.{function.name.value}"
+
+
+def _texts(suite: cst.BaseSuite) -> Iterator[str]:
+    """Names that a branch gives a text: which text it is, is the branch's doing."""
+    for node in walk(suite):
+        if isinstance(node, cst.Assign) and isinstance(node.value, cst.BaseString):
+            for target in node.targets:
+                yield from _targets(target.target)
+
+
+def _heads(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What a compound statement goes over or asks, in each `elif` too."""
+    if isinstance(node, cst.For):
+        yield node.iter
+    elif isinstance(node, cst.If | cst.While):
+        yield node.test
+    if isinstance(node, cst.If) and node.orelse is not None:
+        yield from _heads(node.orelse)
+
+
+def _suites(node: cst.CSTNode) -> Iterator[cst.BaseSuite]:
+    """The blocks of a compound statement, those of `else`, `except` and `finally` too."""
+    for child in children(node):
+        if isinstance(child, cst.BaseSuite):
+            yield child
+        elif not isinstance(child, cst.BaseExpression):
+            yield from _suites(child)
