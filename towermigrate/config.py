@@ -110,13 +110,21 @@ def settings(config: Config, given: Mapping[str, Any]) -> Config:
     Args:
         config: what the file says.
         given: options by name; None or an empty list is one that was not given.
+
+    Raises:
+        ConfigError: an option cannot be meant, or the settings cannot be followed.
     """
     values = {key: value for key, value in given.items() if value not in (None, ())}
     values.pop("exclude", None)  # its globs start elsewhere: see `excluded`
     for key in ("select", "ignore"):
         if key in values:
             values[key] = rule_prefixes(values[key], f"--{key}", ignored=key == "ignore")
-    return replace(config, **values)
+    settled = replace(config, **values)
+    if settled.style == "session":
+        raise ConfigError(
+            "the session style is not there yet; take style loop, or auto (which takes loop)"
+        )
+    return settled
 
 
 def excluded(path: Path, config: Config, base: Path, given: Sequence[str]) -> Callable[[str], bool]:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from towermigrate.verify import probe_tf1
-from towermigrate.verify.compare import Comparison, _shared_slots, compare, disagreement
+from towermigrate.verify.compare import _shared_slots, compare, disagreement
+from towermigrate.verify.comparison import Comparison
 from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.diagnose import diagnose
+from towermigrate.verify.probe.recording import TraceWriter
 from towermigrate.verify.trace import Arrays, Trace, read_trace
 
 STAGES = ("train",)
@@ -23,7 +24,7 @@ def recording(
     initial: Arrays | None = None,
     changed: dict[str, Any] | None = None,
 ) -> Trace:
-    writer = probe_tf1.TraceWriter(str(folder))
+    writer = TraceWriter(str(folder))
     writer.arrays("initial", initial or {})
     for index, arrays in enumerate(runs):
         writer.arrays(f"run_{index:05d}", arrays)

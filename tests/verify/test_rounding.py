@@ -14,6 +14,7 @@ from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.rounding import jumps, may_be_rounding
 from towermigrate.verify.run import _Verification
 from towermigrate.verify.trace import Trace, read_trace
+from towermigrate.verify.tree import original_and_rewritten
 
 
 @pytest.fixture
@@ -80,7 +81,7 @@ def test_moved_weights_carry_into_gradients_but_are_no_change_themselves(
     options = VerifyOptions(tree, steps=3, tolerance=1e-4)
     verification = _Verification(options, scratch)
     spec = parse_devices("cpu:2")
-    recorded = verification._record(*verification._trees(), spec)
+    recorded = verification.programs.record(*original_and_rewritten(tree), spec)
     stages = tuple(stage.name for stage in recorded.program.stages)
 
     found = verification._jumps(recorded, spec, stages, adds_up=adds_up)

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests import tf1_env
+from tests.verify.converted import CONVERTED, FIXTURES
 from towermigrate.verify import VerifyOptions, run_verify
-from towermigrate.verify.run import rewritten_in_memory
+from towermigrate.verify.tree import original_and_rewritten
 
 HERE = Path(__file__).parent / "fixtures"
-FIXTURES = Path(__file__).parents[2] / "fixtures"
 
 REPORT_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
 RUN_KEYS = {
@@ -217,7 +217,7 @@ def test_two_stages_in_one_run_train_in_the_order_of_the_source(tmp_path: Path, 
     assert report.exit_code == 0, report.to_json()
     assert not report.nondeterministic
 
-    swapped = rewritten_in_memory({name: text})[name]
+    swapped = original_and_rewritten(before)[1][name]
     for one, other in (("d_loss, d_vars)", "@"), ("g_loss, g_vars)", "d_loss, d_vars)")):
         assert swapped.count("opt, " + one) == 1
         swapped = swapped.replace("opt, " + one, "opt, " + other)
@@ -299,14 +299,7 @@ def test_against_real_tensorflow_1(tree: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "name",
-    sorted(
-        path.parent.name
-        for path in FIXTURES.glob("*/fixture.toml")
-        if 'style = "loop"' in path.read_text(encoding="utf-8")  # else: nothing to compare with
-    ),
-)
+@pytest.mark.parametrize("name", CONVERTED)
 def test_fixtures_are_equal(name: str) -> None:
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     fixture = tomllib.loads((FIXTURES / name / "fixture.toml").read_text(encoding="utf-8"))

@@ -107,10 +107,10 @@ def verify(
 ) -> None:
     """Train the original and the rewritten program and compare them.
 
-    Before `towermigrate rewrite`, what it would write is compared; after it, what is there with the kept
-    originals. Both train on the same data, from the same variables, with the same random draws, in scratch
-    copies. Losses, averaged gradients, variables and optimizer slots are compared at every update. Arguments
-    after `--` go to the programs.
+    Before `towermigrate rewrite`, what it would write with the settings of pyproject.toml is compared; after it,
+    what is there with the kept originals. Both train on the same data, from the same variables, with the same
+    random draws, in scratch copies. Losses, averaged gradients, variables and optimizer slots are compared at
+    every update. Arguments after `--` go to the programs.
 
     Free-running, roundings add up. So what is apart by more than --tolerance is run once more with the state
     reset before every step: the programs are equal if every single step is equal within --tolerance, and the
@@ -146,6 +146,7 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
         return finished(json_file, no_verdict(error), error, FAILED)
+    from towermigrate.config import ConfigError
     from towermigrate.verify import VerifyOptions, check_options, print_report, run_verify
 
     try:
@@ -160,6 +161,8 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
         try:
             with progress_line() as progress:
                 report = run_verify(VerifyOptions(path, progress=progress, **options))
+        except ConfigError as failure:
+            raise click.UsageError(str(failure)) from failure
         except Exception as failure:  # exit code 1 would claim a difference
             message = unexpected(failure)
             return finished(json_file, no_verdict(message), message, FAILED)

@@ -8,8 +8,9 @@ This process never imports TensorFlow: both programs run in child processes of t
 """
 
 from towermigrate.verify.devices import DeviceSpec, looks_like_devices, parse_devices
+from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport, print_report
-from towermigrate.verify.run import VerifyOptions, check_options, run_verify
+from towermigrate.verify.run import run_verify
 
 __all__ = [
     "DeviceReport",

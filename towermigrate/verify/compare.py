@@ -20,58 +20,29 @@ to. A fault is never excused by the second rule: it shows in its own step.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 
+from towermigrate.verify.comparison import (
+    Comparison,
+    Difference,
+    Pairs,
+    describe_key,
+    key_said,
+    level_of,
+    quantity_of,
+)
 from towermigrate.verify.limits import Limits, apart, change_error, exact, largest, not_finite
-from towermigrate.verify.trace import Array, Arrays, Run, Trace
-
-Level = Literal["structure", "forward", "gradient", "update", "trajectory"]
-QUANTITIES = ("loss", "gradient", "variable", "slot")
+from towermigrate.verify.structure import (
+    compare_updates,
+    compare_variables,
+    list_not_compared,
+    missing_value,
+)
+from towermigrate.verify.trace import Array, Arrays, Trace
 
 # Which decisions flip is chance: a few more, or larger ones, than in the original's own trial.
 MARGIN = 4
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One place where the rewritten program is not the original.
-
-    `step` counts updates of that stage from 0; `error` is in units that the tolerance is in.
-    """
-
-    step: int
-    stage: int | None
-    level: Level
-    name: str
-    replica: int | None
-    expected: float | str | None
-    actual: float | str | None
-    error: float
-    key: str
-    run: int
-
-    def sort_key(self) -> tuple[int, int, float]:
-        order = ("structure", "forward", "gradient", "update", "trajectory").index(self.level)
-        return (self.run, order, -self.error)
-
-
-@dataclass
-class Comparison:
-    """What came out of comparing two recordings."""
-
-    steps: int = 0
-    max_abs: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
-    max_error: float = 0.0
-    differences: list[Difference] = field(default_factory=list)
-    not_compared: list[str] = field(default_factory=list)
-    compared: int = 0
-    excused: dict[str, float] = field(default_factory=dict)
-
-    def first(self) -> Difference | None:
-        return min(self.differences, key=Difference.sort_key, default=None)
 
 
 def compare(
@@ -107,15 +78,14 @@ def compare(
     state = expected.initial()
     own = state
     before_run = -1
-    _structure(expected, actual, result)
+    compare_variables(expected, actual, result)
     for run in expected.runs:
         growth = 1 + sum(updates.values()) if growing else 1
         steps = {stage: updates[stage] for stage in run.stages}
         for stage in run.stages:
             updates[stage] += 1
         if run.index not in made:
-            _add(
-                result,
+            result.fail(
                 Difference(
                     step=steps[run.stages[0]],
                     stage=run.stages[0],
@@ -135,7 +105,7 @@ def compare(
             own = state
         theirs = alternative.arrays(other[run.index]) if alternative and run.index in other else {}
         wanted = expected.arrays(run)
-        pairs = _Pairs(
+        pairs = Pairs(
             run,
             steps,
             wanted,
@@ -147,13 +117,12 @@ def compare(
             stages,
         )
         _compare_run(pairs, result, tolerance, free, seen, limits, rounding or {})
-        _updates_and_replicas(pairs, made[run.index], towers, result)
+        compare_updates(pairs, made[run.index], towers, result)
         if any(difference.level == "structure" for difference in result.differences):
             break
         state, own, before_run = _state(pairs.expected), _state(pairs.actual), run.index
     if actual.meta.get("extra_runs") and expected.meta["ended"] == "program":
-        _add(
-            result,
+        result.fail(
             Difference(
                 step=max(updates.values(), default=0),
                 stage=None,
@@ -167,25 +136,10 @@ def compare(
                 run=len(expected.runs),
             ),
         )
-    _list_not_compared(expected, stages, updates, seen, result, towers)
+    list_not_compared(expected, stages, updates, seen, result, towers)
     counts = [count for count in updates.values() if count]
     result.steps = min(counts) if counts else 0
     return result
-
-
-@dataclass(frozen=True)
-class _Pairs:
-    """One training run of both programs, and the state each had before it."""
-
-    run: Run
-    steps: dict[int, int]
-    expected: Arrays
-    actual: Arrays
-    alternative: Arrays
-    before: Arrays
-    own_before: Arrays
-    growth: int
-    stages: tuple[str, ...]
 
 
 def _state(arrays: Arrays) -> Arrays:
@@ -193,7 +147,7 @@ def _state(arrays: Arrays) -> Arrays:
 
 
 def _compare_run(
-    pairs: _Pairs,
+    pairs: Pairs,
     result: Comparison,
     tolerance: float,
     free: Collection[str],
@@ -203,17 +157,17 @@ def _compare_run(
 ) -> None:
     limits.start(pairs.expected, pairs.actual, pairs.before)
     for key, wanted in pairs.expected.items():
-        quantity = _quantity(key)
+        quantity = quantity_of(key)
         if quantity is None:
             continue
         found = pairs.actual.get(key)
-        stage, name, replica = _describe(key)
+        stage, name, replica = describe_key(key)
         if stage is None or stage not in pairs.steps:
             stage = pairs.run.stages[0]
         if found is None:
-            missing = _missing(pairs, key, wanted, stage, result)
+            missing = missing_value(pairs, key, wanted, stage, result)
             if missing is not None:
-                _add(result, missing)
+                result.fail(missing)
             continue
         seen.add(key)
         result.compared += 1
@@ -235,7 +189,7 @@ def _compare_run(
                 Difference(
                     step=pairs.steps[stage],
                     stage=stage,
-                    level=_level(key),
+                    level=level_of(key),
                     name=name,
                     replica=replica,
                     expected=shown[0],
@@ -248,10 +202,9 @@ def _compare_run(
         elif error <= tolerance:
             result.max_error = max(result.max_error, error)
     for key, found in pairs.actual.items():
-        stage, name, _ = _describe(key)
+        stage, name, _ = describe_key(key)
         if key.startswith("gradient/") and key not in pairs.expected:
-            _add(
-                result,
+            result.fail(
                 Difference(
                     step=pairs.steps.get(stage or 0, 0),
                     stage=stage if stage is not None and stage < 1000 else pairs.run.stages[-1],
@@ -268,7 +221,7 @@ def _compare_run(
 
 
 def _error(
-    pairs: _Pairs,
+    pairs: Pairs,
     key: str,
     wanted: Array,
     found: Array,
@@ -300,7 +253,7 @@ def _error(
 
 
 def _note_not_finite(
-    pairs: _Pairs, key: str, wanted: Array, found: Array, result: Comparison
+    pairs: Pairs, key: str, wanted: Array, found: Array, result: Comparison
 ) -> None:
     """Values that are NaN or infinite in both programs say nothing about whether those are equal."""
     if wanted.shape != found.shape or not not_finite(wanted, found):
@@ -308,73 +261,9 @@ def _note_not_finite(
     before = pairs.before.get(key[len("state/") :]) if key.startswith("state/") else None
     if before is not None and np.array_equal(before, wanted):
         return  # A constant, say a mask of minus infinity.
-    said = f"{_said(pairs, key)}: not finite in both programs"
+    said = f"{key_said(pairs, key)}: not finite in both programs"
     if not any(item.startswith(said) for item in result.not_compared):
         result.not_compared.append(f"{said} from training run {pairs.run.index} on")
-
-
-def _said(pairs: _Pairs, key: str) -> str:
-    stage, name, replica = _describe(key)
-    what = _quantity(key) if replica is not None else f"{_quantity(key)} {name}"
-    tower = "" if replica is None else f" of tower {replica}"
-    return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")
-
-
-def _updates_and_replicas(pairs: _Pairs, made: Run, towers: int | None, result: Comparison) -> None:
-    """One update of every stage per global batch, by as many towers, which all hold the same variables."""
-
-    def add(name: str, expected: str, actual: str, level: Level = "structure") -> None:
-        stage = pairs.run.stages[0]
-        step, run = pairs.steps[stage], pairs.run.index
-        key = "state/variable/" + name if level == "update" else ""
-        _add(
-            result,
-            Difference(
-                step, stage, level, name, None, expected, actual, float("inf"), key=key, run=run
-            ),
-        )
-
-    if made.updates is not None and made.updates != len(pairs.run.stages):
-        add(
-            "optimizer updates",
-            f"{len(pairs.run.stages)} in one training run",
-            f"{made.updates} in one training run",
-        )
-    for name in made.replicas_differ:
-        add(name.partition("/")[2], "one value on all replicas", "replicas that differ", "update")
-    if towers is not None:
-        ran = {int(key.split("/")[2]) + 1 for key in pairs.actual if key.startswith("loss/")}
-        if ran and max(ran) > towers:
-            add("towers", f"{towers} towers", f"{max(ran)} towers")
-
-
-def _missing(
-    pairs: _Pairs, key: str, wanted: Array, stage: int, result: Comparison
-) -> Difference | None:
-    """What the rewritten program did not record: a gradient or a loss it lacks is a difference."""
-    _, name, replica = _describe(key)
-    if key.startswith("state/"):
-        # A variable that no step of the rewritten program has reached yet must not have moved.
-        before = pairs.before.get(key[len("state/") :])
-        if before is not None and np.array_equal(before, wanted):
-            return None
-        if before is None or not _trained(pairs, key):
-            said = f"{_said(pairs, key)}: the original moves it, the rewritten program has no such variable"
-            if said not in result.not_compared:
-                result.not_compared.append(said)
-            return None
-    return Difference(
-        step=pairs.steps[stage],
-        stage=stage,
-        level=_level(key),
-        name=name,
-        replica=replica,
-        expected=largest(wanted),
-        actual=None,
-        error=float("inf"),
-        key=key,
-        run=pairs.run.index,
-    )
 
 
 def _shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:
@@ -398,81 +287,6 @@ def _shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) ->
     return renamed
 
 
-def _trained(pairs: _Pairs, key: str) -> bool:
-    name = key.rpartition("state/variable/")[2]
-    return any(
-        other.startswith("gradient/") and other.endswith("/" + name) for other in pairs.expected
-    )
-
-
-def _structure(expected: Trace, actual: Trace, result: Comparison) -> None:
-    ours = actual.variables()
-    for key, wanted in expected.variables().items():
-        found = ours.get(key)
-        if found is None:
-            if wanted["trainable"]:
-                _structural(result, key, "a trainable variable", "no such variable")
-            continue
-        for what in ("shape", "dtype", "trainable"):
-            if wanted[what] != found[what] and not (
-                what == "trainable" and key.startswith("slot/")
-            ):
-                _structural(result, key, f"{what} {wanted[what]}", f"{what} {found[what]}")
-    theirs = expected.variables()
-    for key, found in ours.items():
-        if key not in theirs and found["trainable"]:
-            _structural(result, key, "no such variable", "a trainable variable")
-
-
-def _structural(result: Comparison, key: str, expected: str, actual: str) -> None:
-    _add(
-        result,
-        Difference(
-            step=0,
-            stage=None,
-            level="structure",
-            name=key.partition("/")[2],
-            replica=None,
-            expected=expected,
-            actual=actual,
-            error=float("inf"),
-            key="state/" + key,
-            run=0,
-        ),
-    )
-
-
-def _add(result: Comparison, difference: Difference) -> None:
-    result.max_error = float("inf")
-    result.differences.append(difference)
-
-
-def _list_not_compared(
-    expected: Trace,
-    stages: tuple[str, ...],
-    updates: dict[int, int],
-    seen: set[str],
-    result: Comparison,
-    towers: int | None,
-) -> None:
-    for stage, name in enumerate(stages):
-        if updates[stage] == 0:
-            result.not_compared.append(f"stage {name}: no training run of the original updated it")
-            continue
-        compared = [tower for tower in range(towers or 0) if f"loss/{stage}/{tower}" in seen]
-        lacking = [str(tower) for tower in range(towers or 0) if tower not in compared]
-        if compared and lacking:
-            result.not_compared.append(f"stage {name}: loss of tower {', '.join(lacking)}")
-        for kind, level in (("loss", "forward"), ("gradient", "gradient")):
-            if not any(key.startswith(f"{kind}/{stage}/") for key in seen):
-                result.not_compared.append(f"stage {name}: level {level} was not recorded")
-    if not any(key.startswith("state/") for key in seen):
-        result.not_compared.append("level update: no variable was recorded")
-    for key, described in expected.variables().items():
-        if "state/" + key not in seen and described["trainable"]:
-            result.not_compared.append(f"variable {key.partition('/')[2]}")
-
-
 def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, float]:
     """Keys whose values two runs of the same original do not agree on beyond the tolerance, and how far."""
     keys: dict[str, float] = {}
@@ -492,33 +306,6 @@ def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, flo
             if error > tolerance:
                 keys[key] = max(keys.get(key, 0.0), error)
     return keys
-
-
-def _quantity(key: str) -> str | None:
-    if key.startswith("state/variable/"):
-        return "variable"
-    if key.startswith("state/slot/"):
-        return "slot"
-    kind = key.partition("/")[0]
-    return kind if kind in ("loss", "gradient") else None
-
-
-def _level(key: str) -> Level:
-    if key.startswith("state/"):
-        return "update"
-    return "forward" if key.startswith("loss/") else "gradient"
-
-
-def _describe(key: str) -> tuple[int | None, str, int | None]:
-    """(stage, name, replica) of a key."""
-    parts = key.split("/")
-    if parts[0] == "loss":
-        return int(parts[1]), "loss", int(parts[2])
-    if parts[0] in ("gradient", "tower_gradient"):
-        return int(parts[1]), "/".join(parts[2:]), None
-    if key.startswith("state/slot/"):
-        return int(parts[2]), "/".join(parts[3:]), None
-    return None, "/".join(parts[2:]), None
 
 
 def _worst(expected: Array, actual: Array) -> tuple[float | str, float | str]:

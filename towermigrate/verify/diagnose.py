@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from towermigrate.verify.compare import Comparison, Difference
+from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.trace import Arrays, Run, Trace
 
 _CLOSE = 1e-3

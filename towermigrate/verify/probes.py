@@ -1,6 +1,6 @@
 """Splice probes into a copy of the original, at the positions that TowerProgram gives.
 
-Every probe is a call on the built-in name `_tm_probe_` (see `probe_tf1.py`). Nothing of the program is
+Every probe is a call on the built-in name `_tm_probe_` (see `probe/probe.py`). Nothing of the program is
 rebound: inputs are recorded and replayed by fetching and feeding the very tensors that the towers read.
 """
 

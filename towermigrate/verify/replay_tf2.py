@@ -4,27 +4,28 @@ The child process of `verify`: `python -m towermigrate.verify.replay_tf2 CONFIG.
 helpers' hooks, wraps the program's own `tf.function`s and TF1 optimizers, and then runs the program as
 `__main__`. A *training run* is one call of a `tf.function` whose trace applied gradients. Before each, the
 recorded inputs are laid out; before the first (and, in lock-step, before each) the recorded variables and
-slots are loaded. The trace has the format of `probe_tf1.py`.
+slots are loaded. The trace has the format of `probe/recording.py`.
 """
 
 from __future__ import annotations
 
-import functools
 import importlib
 import json
 import os
 import re
 import sys
 import threading
-import weakref
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from towermigrate.tree import HELPERS_COPY
-from towermigrate.verify import probe_tf1
+from towermigrate.verify.probe.operations import names_of_slots
+from towermigrate.verify.probe.program import leave, run_program
+from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
+from towermigrate.verify.probe.recording import TraceWriter, read_arrays, read_meta, same
+from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
 
 _REPLICA = re.compile(r"/replica_\d+(?=$|:)")
 
@@ -53,10 +54,10 @@ class Replay:
         self.tf = tf
         self.config = config
         self.folder: str = config["replay"]
-        self.meta = probe_tf1.read_meta(self.folder)
+        self.meta = read_meta(self.folder)
         self.runs = {run["index"]: run for run in self.meta["runs"]}
         self.last_run = max(self.runs)
-        self.trace = probe_tf1.TraceWriter(config["trace"])
+        self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0})
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
@@ -70,6 +71,10 @@ class Replay:
         self.optimizers: list[tuple[int, Any, list[Any]]] = []
 
     # ---- traces ----------------------------------------------------------------------------------
+
+    def trace_begins(self, graph: Any) -> None:
+        """A step function of the program is being traced into `graph`."""
+        self.traces.append((graph, _Trace(counter=self.run_counter().read_value())))
 
     def here(self) -> _Trace | None:
         graph = self.tf.compat.v1.get_default_graph()
@@ -239,7 +244,7 @@ class Replay:
         trace = self.here()
         if tower is None or trace is None:
             return None
-        key = np.int64((tower + 1) * probe_tf1._TOWER_STRIDE + self.local.draws)
+        key = np.int64((tower + 1) * TOWER_STRIDE + self.local.draws)
         self.local.draws += 1
         return self.tf.stack([self.tf.constant(key), trace.counter])
 
@@ -271,7 +276,7 @@ class Replay:
         self._load({k: v for k, v in table.items() if not (free and k in self.loaded)}, before)
         self.loaded.update(table)
         self.recorded_last = True
-        recorded = probe_tf1.read_arrays(self.folder, f"run_{index:05d}")
+        recorded = read_arrays(self.folder, f"run_{index:05d}")
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
         self.collected = {}
         self.counter.assign(index)
@@ -284,7 +289,7 @@ class Replay:
 
     def finish(self, ended: str, error: str | None = None) -> None:
         self.trace.finish(ended, error)
-        probe_tf1.leave(0 if error is None else 1)
+        leave(0 if error is None else 1)
 
     def _table(self, concrete: Any, trace: _Trace, stages: list[int]) -> dict[str, Any]:
         """Every variable that training has touched so far, by the original's key for it."""
@@ -300,7 +305,7 @@ class Replay:
                 self._take(variable)
         names = self._slots_of_later_stages()
         for owner, optimizer, variables in self.optimizers:
-            for slot in probe_tf1._names_of_slots(optimizer):
+            for slot in names_of_slots(optimizer):
                 for variable in variables:
                     value = optimizer.get_slot(variable, slot)
                     if value is not None:
@@ -332,7 +337,7 @@ class Replay:
         names = {}
         for _, trace in self.traces:
             for update in trace.updates.get(0, []):
-                for slot in probe_tf1._names_of_slots(update.optimizer):
+                for slot in names_of_slots(update.optimizer):
                     for variable in update.variables:
                         names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
                 for value in getattr(update.optimizer, "_non_slot_dict", {}).values():
@@ -340,7 +345,7 @@ class Replay:
         return names
 
     def _load(self, table: dict[str, Any], name: str) -> None:
-        arrays = probe_tf1.read_arrays(self.folder, name)
+        arrays = read_arrays(self.folder, name)
         for key, container in table.items():
             recorded = arrays.get("state/" + key) if name.startswith("run_") else arrays.get(key)
             if recorded is None or list(recorded.shape) != container.shape.as_list():
@@ -395,7 +400,7 @@ class Replay:
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
             if is_mirrored(container):
                 arrays["state/" + key] = components[0]
-                if any(not probe_tf1.same(components[0], c) for c in components[1:]):
+                if any(not same(components[0], c) for c in components[1:]):
                     split.append(key)
             else:
                 arrays["state/" + key] = container.read_value().numpy()
@@ -428,107 +433,6 @@ def is_mirrored(container: Any) -> bool:
     return "OnRead" not in type(container).__name__ and "Statistic" not in type(container).__name__
 
 
-class _Step:
-    """What `tf.function` makes in the child: the same function, with the replay around its calls."""
-
-    def __init__(self, function: Any, replay: Replay) -> None:
-        self._function = function
-        self._replay = replay
-        self._bound: weakref.WeakKeyDictionary[Any, _Step] = weakref.WeakKeyDictionary()
-        functools.update_wrapper(self, function.python_function)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self._replay.tf.executing_eagerly():
-            return self._function(*args, **kwargs)
-        return self._replay.call(self._function, args, kwargs)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        if instance is None:
-            return self
-        if instance not in self._bound:
-            self._bound[instance] = _Step(self._function.__get__(instance, owner), self._replay)
-        return self._bound[instance]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._function, name)
-
-
-def _wrap_functions(replay: Replay, tree: str) -> None:
-    tf = replay.tf
-    make = tf.function
-
-    def traced(python_function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(python_function)
-        def body(*args: Any, **kwargs: Any) -> Any:
-            graph = tf.compat.v1.get_default_graph()
-            if not tf.executing_eagerly():
-                replay.traces.append((graph, _Trace(counter=replay.run_counter().read_value())))
-            return python_function(*args, **kwargs)
-
-        return body
-
-    def function(func: Any = None, **kwargs: Any) -> Any:
-        if func is None:
-            return functools.partial(function, **kwargs)
-        code = getattr(func, "__code__", None)
-        if code is None or not os.path.realpath(code.co_filename).startswith(tree + os.sep):
-            return make(func, **kwargs)
-        return _Step(make(traced(func), **kwargs), replay)
-
-    tf.function = function
-
-
-def _wrap_optimizers(replay: Replay) -> None:
-    def subclasses(cls: Any) -> list[Any]:
-        return [cls, *(found for child in cls.__subclasses__() for found in subclasses(child))]
-
-    def wrap(cls: Any) -> None:
-        if "apply_gradients" in vars(cls) and not hasattr(cls.apply_gradients, "replayed"):
-            cls.apply_gradients = applying(cls.apply_gradients)
-        if "compute_gradients" in vars(cls) and not hasattr(cls.compute_gradients, "replayed"):
-            cls.compute_gradients = computing(cls.compute_gradients)
-
-    def applying(original: Any) -> Any:
-        @functools.wraps(original)
-        def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = list(grads_and_vars)
-            if getattr(replay.local, "averaged", False):
-                replay.local.averaged = False
-                return original(self, pairs, *args, **kwargs)
-            if getattr(replay.local, "applying", False):
-                return original(self, pairs, *args, **kwargs)
-            replay.record_update(self, pairs, averaged=False)
-            replay.local.applying = True  # An override that calls its base class is one update.
-            try:
-                return original(self, pairs, *args, **kwargs)
-            finally:
-                replay.local.applying = False
-
-        apply_gradients.replayed = True  # type: ignore[attr-defined]
-        return apply_gradients
-
-    def computing(original: Any) -> Any:
-        @functools.wraps(original)
-        def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-            if getattr(replay.local, "computing", False):
-                return original(self, loss, *args, **kwargs)
-            replay.local.computing = True
-            try:
-                pairs = original(self, loss, *args, **kwargs)
-            finally:
-                replay.local.computing = False
-            replay.record_compute(self, loss, pairs)
-            return pairs
-
-        compute_gradients.replayed = True  # type: ignore[attr-defined]
-        return compute_gradients
-
-    base = replay.tf.compat.v1.train.Optimizer
-    for cls in subclasses(base):
-        wrap(cls)
-    base.__init_subclass__ = classmethod(lambda cls, **kwargs: wrap(cls))
-
-
 def main(config_path: str) -> None:
     """Run the program that the configuration names. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
@@ -545,10 +449,10 @@ def main(config_path: str) -> None:
         sys.path.insert(0, config["helpers"])
         importlib.import_module(f"{HELPERS_COPY}._hooks").active = replay  # type: ignore[attr-defined]
         sys.path.pop(0)
-    _wrap_functions(replay, os.path.realpath(config["tree"]))
-    _wrap_optimizers(replay)
-    probe_tf1.make_random_ops_stateless(replay.next_seed)
-    error = probe_tf1.run_program(config["entry"], config["arguments"])
+    wrap_functions(replay, os.path.realpath(config["tree"]))
+    wrap_optimizers(replay)
+    make_random_ops_stateless(replay.next_seed)
+    error = run_program(config["entry"], config["arguments"])
     replay.finish("program" if error is None else "error", error)
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from towermigrate.verify.compare import QUANTITIES, Difference
+from towermigrate.verify.comparison import QUANTITIES, Difference
 from towermigrate.verify.diagnose import Diagnosis
 
 if TYPE_CHECKING:

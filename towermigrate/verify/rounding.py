@@ -12,7 +12,8 @@ A fault stays a fault: a missing division is off by the whole size, and most gra
 
 from __future__ import annotations
 
-from towermigrate.verify.compare import Comparison, compare
+from towermigrate.verify.compare import compare
+from towermigrate.verify.comparison import Comparison
 from towermigrate.verify.trace import Trace
 
 # A jump that rounding makes is a small part of a gradient; beyond this nothing is asked.

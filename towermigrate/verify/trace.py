@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from towermigrate.verify import probe_tf1
+from towermigrate.verify.probe.recording import read_arrays, read_meta
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -37,14 +37,14 @@ class Trace:
     runs: tuple[Run, ...]
 
     def arrays(self, run: Run) -> Arrays:
-        return probe_tf1.read_arrays(str(self.folder), f"run_{run.index:05d}")
+        return read_arrays(str(self.folder), f"run_{run.index:05d}")
 
     def initial(self) -> Arrays:
-        return probe_tf1.read_arrays(str(self.folder), "initial")
+        return read_arrays(str(self.folder), "initial")
 
     def before(self, run: Run) -> Arrays:
         """The state before `run`, where it was read because the run before it was not recorded."""
-        return probe_tf1.read_arrays(str(self.folder), f"before_{run.index:05d}")
+        return read_arrays(str(self.folder), f"before_{run.index:05d}")
 
     def variables(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.meta["variables"]
@@ -57,7 +57,7 @@ def read_trace(folder: Path) -> Trace:
     Raises:
         FileNotFoundError: the child wrote none.
     """
-    meta = probe_tf1.read_meta(str(folder))
+    meta = read_meta(str(folder))
     runs = tuple(
         Run(
             run["index"],

@@ -1,216 +1,29 @@
-"""Run a probed copy of a TF1 tower program and record it: inputs, losses, gradients, variables, slots.
-
-Self-contained on purpose: it runs under Python 3.6 with TensorFlow 1.13-1.15 as well as under
-TensorFlow 2 (`tf.compat.v1`), so it imports nothing of towermigrate. `verify/probes.py` splices the calls
-on `_tm_probe_` into the copy; `python probe_tf1.py CONFIG.json` runs that copy as `__main__`. The trace
-is a folder of `.npz` arrays and one `meta.json`, no pickle.
+"""The object that a probed copy calls and that watches `Session.run`.
 
 A *training run* is one `Session.run` whose fetches reach an `apply_gradients` op of a known stage.
 """
 
 # ruff: noqa: UP006, UP035, UP045, B905
-# (Python 3.6 has neither list[int] nor zip(strict=).)
+# (Python 3.6 has neither `list[int]` nor `int | None` nor `zip(strict=)`.)
 
 import builtins
 import collections
 import json
 import os
-import platform
-import random
-import re
-import runpy
 import sys
 import threading
-import traceback
 from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-# Seeds of the stateless random ops: [tower and number of the draw, number of the training run].
-_TOWER_STRIDE = 100003
+from .operations import UPDATES, closure, is_plain, is_stateful, tensor_name
+from .program import leave, run_program
+from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like
+from .recording import TraceWriter, read_arrays, read_meta, same
+from .variables import less, load_values, move_values, read_values, variables_by_key
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
 _TOWER_GRADIENT_STEPS = 2
-
-_LIBRARY = re.compile(r"[/\\](tensorflow|tensorflow_core|tf_keras|keras|tf_slim|towermigrate)[/\\]")
-_INITIALIZER_FILE = re.compile(r"(init_ops(_v2)?|initializers(_v\d)?)\.py$")
-_CREATING_VARIABLES = frozenset(
-    ["get_variable", "_get_single_variable", "_get_partitioned_variable", "add_weight"]
-)
-
-
-def inside_initializer() -> bool:
-    """Whether the op being made belongs to a variable's initial value, which is replayed, not redrawn."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        code = frame.f_code
-        if _LIBRARY.search(code.co_filename) and (
-            code.co_name in _CREATING_VARIABLES or _INITIALIZER_FILE.search(code.co_filename)
-        ):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def make_random_ops_stateless(next_seed: Any) -> None:
-    """Replace the random ops of towers by stateless ones, bit-identical between TF 1.15 and 2.x.
-
-    `next_seed()` gives an int64 tensor of shape [2], or None where the op is to stay as it is.
-    """
-    from tensorflow.python.framework import dtypes
-    from tensorflow.python.ops import array_ops, gen_random_ops, nn_ops
-    from tensorflow.python.ops import gen_stateless_random_ops as stateless
-
-    def replace(name: str, make: Any) -> None:
-        original = getattr(gen_random_ops, name, None)
-        if original is None:
-            return
-
-        def wrapper(*args: Any, **kwargs: Any) -> Any:
-            seed = None if inside_initializer() else next_seed()
-            return original(*args, **kwargs) if seed is None else make(seed, *args, **kwargs)
-
-        setattr(gen_random_ops, name, wrapper)
-
-    def floats(op: Any) -> Any:
-        def make(
-            draw: Any,
-            shape: Any,
-            dtype: Any,
-            seed: int = 0,
-            seed2: int = 0,
-            name: Optional[str] = None,
-        ) -> Any:
-            return op(shape=shape, seed=draw, dtype=dtype, name=name)
-
-        return make
-
-    def integers(
-        draw: Any,
-        shape: Any,
-        minval: Any,
-        maxval: Any,
-        seed: int = 0,
-        seed2: int = 0,
-        name: Optional[str] = None,
-    ) -> Any:
-        return stateless.stateless_random_uniform_int(
-            shape=shape, seed=draw, minval=minval, maxval=maxval, name=name
-        )
-
-    def shuffle(
-        draw: Any, value: Any, seed: int = 0, seed2: int = 0, name: Optional[str] = None
-    ) -> Any:
-        rows = array_ops.shape(value)[:1]
-        keys = stateless.stateless_random_uniform(shape=rows, seed=draw, dtype=dtypes.float32)
-        return array_ops.gather(value, nn_ops.top_k(keys, rows[0])[1], name=name)
-
-    def categories(
-        draw: Any,
-        logits: Any,
-        num_samples: Any,
-        seed: int = 0,
-        seed2: int = 0,
-        output_dtype: Any = dtypes.int64,
-        name: Optional[str] = None,
-    ) -> Any:
-        return stateless.stateless_multinomial(
-            logits=logits, num_samples=num_samples, seed=draw, output_dtype=output_dtype, name=name
-        )
-
-    replace("random_uniform", floats(stateless.stateless_random_uniform))
-    replace("random_standard_normal", floats(stateless.stateless_random_normal))
-    replace("truncated_normal", floats(stateless.stateless_truncated_normal))
-    replace("random_shuffle", shuffle)
-    if hasattr(stateless, "stateless_random_uniform_int"):
-        replace("random_uniform_int", integers)
-    if hasattr(stateless, "stateless_multinomial"):
-        replace("multinomial", categories)
-
-
-def random_like(array: Any, seed: int) -> Any:
-    """Random data with the shape and type of `array`, for `--synthetic`. Integers stay in its range."""
-    generator = np.random.RandomState(seed)
-    if array.dtype == np.bool_:
-        return generator.rand(*array.shape) < 0.5
-    if np.issubdtype(array.dtype, np.integer):
-        low, high = (int(array.min()), int(array.max())) if array.size else (0, 0)
-        return generator.randint(low, high + 1, size=array.shape).astype(array.dtype)
-    if np.issubdtype(array.dtype, np.floating):
-        return generator.standard_normal(array.shape).astype(array.dtype)
-    return array
-
-
-class TraceWriter:
-    """Writes one recording: `initial.npz`, `run_00000.npz`, …, `meta.json`."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-        self.meta: Dict[str, Any] = {
-            "tensorflow": "",
-            "python": platform.python_version(),
-            "runs": [],
-            "variables": {},
-            "ended": None,
-            "error": None,
-            "notes": [],
-        }
-        if not os.path.isdir(folder):
-            os.makedirs(folder)
-
-    def arrays(self, name: str, arrays: Dict[str, Any]) -> None:
-        path = os.path.join(self.folder, name + ".npz")
-        plain = {key: np.asarray(value) for key, value in arrays.items()}
-        # Objects (strings from a session) would need pickle: keep them as bytes.
-        for key, value in plain.items():
-            if value.dtype == object:
-                plain[key] = value.astype(np.bytes_)
-        with open(path, "wb") as file:
-            savez: Any = np.savez
-            savez(file, **plain)
-
-    def finish(self, ended: str, error: Optional[str] = None) -> None:
-        self.meta["ended"] = ended
-        self.meta["error"] = error
-        path = os.path.join(self.folder, "meta.json")
-        with open(path + ".part", "w") as file:
-            json.dump(self.meta, file)
-        os.replace(path + ".part", path)
-
-
-def read_arrays(folder: str, name: str) -> Dict[str, Any]:
-    """All arrays of one file of a recording; an empty dict where there is no such file."""
-    path = os.path.join(folder, name + ".npz")
-    if not os.path.exists(path):
-        return {}
-    with np.load(path, allow_pickle=False) as data:
-        return {key: data[key] for key in data.files}
-
-
-def read_meta(folder: str) -> Dict[str, Any]:
-    with open(os.path.join(folder, "meta.json")) as file:
-        meta: Dict[str, Any] = json.load(file)
-    return meta
-
-
-def same(first: Any, second: Any) -> bool:
-    """Whether two arrays are equal, NaN for NaN."""
-    first, second = np.asarray(first), np.asarray(second)
-    if first.shape != second.shape:
-        return False
-    return bool(np.all((first == second) | ((first != first) & (second != second))))
-
-
-def less(value: Any, part: Any) -> Any:
-    """`value - part` in double precision, in the type of `value`."""
-    return (value.astype(np.float64) - part).astype(value.dtype)
-
-
-def leave(code: int) -> None:
-    """End the process at once: queue runners and prefetch threads of the program must not hold it up."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
 
 
 class _Applied:
@@ -356,7 +169,7 @@ class Probe:
             first.extend(gradients.values())
             # All losses and gradients come before any update, so that they can be fetched in the
             # same run with the values they had before it.
-            first = [t for t in first if isinstance(t, self.tf.Tensor) and _plain(t.op)]
+            first = [t for t in first if isinstance(t, self.tf.Tensor) and is_plain(t.op)]
             # Stages that always train together update in the order of the source.
             first += [here.applied[each].op for each in together if each in here.applied]
             begin = len(self.tf.get_default_graph().get_operations())
@@ -391,9 +204,9 @@ class Probe:
             if not isinstance(average, self.tf.Operation):
                 continue
             graph = self.tf.get_default_graph()
-            reached, _ = _closure([applied.op], {})
+            reached, _ = closure([applied.op], {})
             for op in graph.get_operations()[applied.first_op :]:
-                if op in reached and _UPDATES.search(op.type):
+                if op in reached and UPDATES.search(op.type):
                     try:
                         op._add_control_inputs([average])
                     except AttributeError:
@@ -414,7 +227,7 @@ class Probe:
         here = self.graphs.get(self.tf.get_default_graph())
         if here is None or here.counter is None:
             return None
-        key = np.int64((self.tower + 1) * _TOWER_STRIDE + self.draws)
+        key = np.int64((self.tower + 1) * TOWER_STRIDE + self.draws)
         self.draws += 1
         return self.tf.stack([self.tf.constant(key), here.counter])
 
@@ -469,29 +282,29 @@ class Probe:
 
     def _new_plan(self, here: _Graph, wanted: List[Any], fed: Dict[Any, bool]) -> _Plan:
         ops = [item if isinstance(item, self.tf.Operation) else item.op for item in wanted]
-        reached, cut = _closure(ops, fed)
+        reached, cut = closure(ops, fed)
         stages = [stage for stage, applied in here.applied.items() if applied.op in reached]
         fetches: Dict[str, Any] = {}
         feedable: Dict[str, List[Any]] = {}
         if stages:
             for (tower, name), tensors in here.inputs.items():
                 used = [t for t in tensors if t.op in reached or t.name in cut]
-                used = [t for t in used if _plain(t.op)]
+                used = [t for t in used if is_plain(t.op)]
                 if used:
                     key = "input/%d/%s" % (tower, name)
                     fetches[key] = used[0]
                     feedable[key] = used
             for (stage, tower), loss in here.losses.items():
-                if stage in stages and isinstance(loss, self.tf.Tensor) and _plain(loss.op):
+                if stage in stages and isinstance(loss, self.tf.Tensor) and is_plain(loss.op):
                     fetches["loss/%d/%d" % (stage, tower)] = loss
             for stage in stages:
                 for name, gradient in here.applied[stage].gradients.items():
-                    if _plain(gradient.op):
+                    if is_plain(gradient.op):
                         fetches["gradient/%d/%s" % (stage, name)] = gradient
             for (stage, tower), local in here.tower_gradients.items():
                 if stage in stages and self.config.get("tower_gradients"):
                     for name, gradient in local.items():
-                        if _plain(gradient.op):
+                        if is_plain(gradient.op):
                             key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
                             fetches[key] = gradient
         return _Plan(stages, fetches, feedable)
@@ -521,7 +334,7 @@ class Probe:
             self.recorded_last = False
             return original(session, fetches, feeds, options, run_metadata)
 
-        state = self._state(here, session.graph)
+        state = variables_by_key(session.graph, here.applied, self.trace.meta["variables"])
         if not here.initialized:
             self._first_state(original, session, here, state, plan)
         elif not self.recorded_last:
@@ -582,8 +395,8 @@ class Probe:
         """Note which inputs this second run would have had by itself, where reading them draws nothing."""
         own = {}
         for key, (tensor, *_more) in plan.feedable.items():
-            reached, _ = _closure([tensor.op], {_tensor_name(fed): True for fed in feeds})
-            if not any(op.type != "Placeholder" and _stateful(op) for op in reached):
+            reached, _ = closure([tensor.op], {tensor_name(fed): True for fed in feeds})
+            if not any(op.type != "Placeholder" and is_stateful(op) for op in reached):
                 own[key] = tensor
         if not own:
             return
@@ -593,64 +406,6 @@ class Probe:
             agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
 
     # ---- variables -------------------------------------------------------------------------------
-
-    def _state(self, here: _Graph, graph: Any) -> Dict[str, Any]:
-        names: Dict[int, str] = {}
-        owners: List[Any] = []
-        for stage, applied in here.applied.items():
-            optimizer = applied.optimizer
-            if optimizer is None:
-                continue
-            if not any(optimizer is known for _, known in owners):
-                owners.append((stage, optimizer))
-            owner = next(number for number, known in owners if known is optimizer)
-            for slot in _names_of_slots(optimizer):
-                for _, variable in applied.pairs:
-                    value = optimizer.get_slot(variable, slot)
-                    if value is not None:
-                        names[id(value)] = "slot/%d/%s/%s" % (owner, slot, variable.op.name)
-            for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
-                names[id(value)] = "slot/%d/%s" % (owner, slot[0])
-        state = {}
-        described = self.trace.meta["variables"]
-        trainable = [v.op.name for v in graph.get_collection("trainable_variables")]
-        for variable in graph.get_collection("variables"):
-            if not hasattr(variable, "initializer"):
-                continue
-            key = names.get(id(variable), "variable/" + variable.op.name)
-            state[key] = variable
-            if key not in described:
-                described[key] = {
-                    "shape": variable.get_shape().as_list(),
-                    "dtype": variable.dtype.base_dtype.name,
-                    "trainable": variable.op.name in trainable,
-                }
-        return state
-
-    def _read(self, original: Any, session: Any, state: Dict[str, Any]) -> Dict[str, Any]:
-        try:
-            values: Dict[str, Any] = original(session, dict(state), None, None, None)
-            return values
-        except self.tf.errors.FailedPreconditionError:
-            values = {}
-            for key in list(state):
-                try:
-                    values[key] = original(session, state[key], None, None, None)
-                except self.tf.errors.FailedPreconditionError:
-                    # Never initialized by the program: it is no part of the training.
-                    del state[key]
-            return values
-
-    def _load(
-        self, original: Any, session: Any, state: Dict[str, Any], values: Dict[str, Any]
-    ) -> None:
-        feeds = {}
-        ops = []
-        for key, variable in state.items():
-            if key in values:
-                feeds[variable.initializer.inputs[1]] = values[key]
-                ops.append(variable.initializer)
-        original(session, ops, feeds, None, None)
 
     def _round_off(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
         """Move each weight by a part of its size, up or down: how far does that carry?
@@ -663,82 +418,34 @@ class Probe:
             k for k in state if described[k]["trainable"] and described[k]["dtype"][:5] == "float"
         )
         if self.config.get("rounding_adds_up"):
-            values = self._read(original, session, {key: state[key] for key in weights})
+            values = read_values(self.tf, original, session, {key: state[key] for key in weights})
         else:
             self.moved = {}
             recorded = read_arrays(self.replay, "run_%05d" % (index - 1))
             values = {k[6:]: v for k, v in recorded.items() if k.startswith("state/")}
             values = values or read_arrays(self.replay, "initial")
             values.update(read_arrays(self.replay, "before_%05d" % index))
-        generator = np.random.RandomState(index)
-        for key in weights:
-            if key in values:
-                exact = values[key]
-                way = generator.randint(0, 2, exact.shape) * 2 - 1
-                factor = 1 + float(self.config["rounding"]) * way
-                values[key] = (exact * factor).astype(exact.dtype)
-                added = values[key].astype(np.float64) - exact
-                self.moved[key] = self.moved.get(key, 0) + added
-        self._load(original, session, state, values)
+        weights = [key for key in weights if key in values]
+        added = move_values(values, weights, float(self.config["rounding"]), index)
+        for key, part in added.items():
+            self.moved[key] = self.moved.get(key, 0) + part
+        load_values(original, session, state, values)
 
     def _first_state(
         self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan
     ) -> None:
         here.initialized = True
         if self.replay is not None:
-            self._load(original, session, state, read_arrays(self.replay, "initial"))
+            load_values(original, session, state, read_arrays(self.replay, "initial"))
         else:
-            self.trace.arrays("initial", self._read(original, session, state))
+            self.trace.arrays("initial", read_values(self.tf, original, session, state))
 
     def _resume(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
         name = "before_%05d" % index
         if self.replay is not None:
-            self._load(original, session, state, read_arrays(self.replay, name))
+            load_values(original, session, state, read_arrays(self.replay, name))
         else:
-            self.trace.arrays(name, self._read(original, session, state))
-
-
-_UPDATES = re.compile(r"^(Resource|Sparse|ResourceSparse)?(Apply|Scatter)|^Assign")
-
-
-def _plain(op: Any) -> bool:
-    """Whether an op stands outside of tf.cond and tf.while_loop, so that it may be fetched."""
-    return op._get_control_flow_context() is None
-
-
-def _stateful(op: Any) -> bool:
-    definition = op.op_def
-    return bool(definition is not None and definition.is_stateful)
-
-
-def _tensor_name(key: Any) -> str:
-    return key if isinstance(key, str) else getattr(key, "name", "")
-
-
-def _names_of_slots(optimizer: Any) -> List[str]:
-    try:
-        return list(optimizer.get_slot_names())
-    except (AttributeError, NotImplementedError):
-        return []
-
-
-def _closure(ops: List[Any], cut: Dict[Any, bool]) -> Tuple[Any, Any]:
-    """Every op that running `ops` runs, and the names of the fed tensors it stopped at."""
-    reached = set()
-    stopped = set()
-    waiting = list(ops)
-    while waiting:
-        op = waiting.pop()
-        if op in reached:
-            continue
-        reached.add(op)
-        for tensor in op.inputs:
-            if tensor.name in cut:
-                stopped.add(tensor.name)
-            else:
-                waiting.append(tensor.op)
-        waiting.extend(op.control_inputs)
-    return reached, stopped
+            self.trace.arrays(name, read_values(self.tf, original, session, state))
 
 
 def _patch_sessions(probe: Probe, towers: int) -> None:
@@ -770,25 +477,8 @@ def _patch_sessions(probe: Probe, towers: int) -> None:
     base.run = new_run
 
 
-def run_program(entry: str, arguments: List[str]) -> Optional[str]:
-    """Run `entry` as `__main__` with the same NumPy and Python seeds in every program. None or the error."""
-    np.random.seed(0)
-    random.seed(0)
-    sys.argv = [entry] + arguments
-    sys.path[0] = os.path.dirname(os.path.abspath(entry))
-    try:
-        runpy.run_path(entry, run_name="__main__")
-    except SystemExit as stop:
-        if stop.code not in (None, 0):
-            traceback.print_exc()
-            return "the program left with exit code %s" % (stop.code,)
-    except Exception as error:
-        traceback.print_exc()
-        return "%s: %s" % (type(error).__name__, error)
-    return None
-
-
 def main(config_path: str) -> None:
+    """Run the program that the configuration names. Ends the process."""
     with open(config_path) as file:
         config = json.load(file)
     for path in config.get("python_path", []):
@@ -815,7 +505,3 @@ def main(config_path: str) -> None:
     error = run_program(config["entry"], config["arguments"])
     probe.trace.finish("program" if error is None else "error", error)
     leave(0 if error is None else 1)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

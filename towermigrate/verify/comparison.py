@@ -1,0 +1,107 @@
+"""What comparing two recordings finds, as data, and what the keys of their arrays mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from towermigrate.verify.trace import Arrays, Run
+
+Level = Literal["structure", "forward", "gradient", "update", "trajectory"]
+QUANTITIES = ("loss", "gradient", "variable", "slot")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One place where the rewritten program is not the original.
+
+    `step` counts updates of that stage from 0; `error` is in units that the tolerance is in.
+    """
+
+    step: int
+    stage: int | None
+    level: Level
+    name: str
+    replica: int | None
+    expected: float | str | None
+    actual: float | str | None
+    error: float
+    key: str
+    run: int
+
+    def sort_key(self) -> tuple[int, int, float]:
+        order = ("structure", "forward", "gradient", "update", "trajectory").index(self.level)
+        return (self.run, order, -self.error)
+
+
+@dataclass
+class Comparison:
+    """What came out of comparing two recordings."""
+
+    steps: int = 0
+    max_abs: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
+    max_error: float = 0.0
+    differences: list[Difference] = field(default_factory=list)
+    not_compared: list[str] = field(default_factory=list)
+    compared: int = 0
+    excused: dict[str, float] = field(default_factory=dict)
+
+    def fail(self, difference: Difference) -> None:
+        """Add a difference that no tolerance allows."""
+        self.max_error = float("inf")
+        self.differences.append(difference)
+
+    def first(self) -> Difference | None:
+        return min(self.differences, key=Difference.sort_key, default=None)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One training run of both programs, and the state each had before it."""
+
+    run: Run
+    steps: dict[int, int]
+    expected: Arrays
+    actual: Arrays
+    alternative: Arrays
+    before: Arrays
+    own_before: Arrays
+    growth: int
+    stages: tuple[str, ...]
+
+
+def quantity_of(key: str) -> str | None:
+    """Which of QUANTITIES a key holds, None for an input or a single tower's gradient."""
+    if key.startswith("state/variable/"):
+        return "variable"
+    if key.startswith("state/slot/"):
+        return "slot"
+    kind = key.partition("/")[0]
+    return kind if kind in ("loss", "gradient") else None
+
+
+def level_of(key: str) -> Level:
+    """The level that a difference of this key belongs to."""
+    if key.startswith("state/"):
+        return "update"
+    return "forward" if key.startswith("loss/") else "gradient"
+
+
+def describe_key(key: str) -> tuple[int | None, str, int | None]:
+    """The stage, name and replica of a key, None where it has none."""
+    parts = key.split("/")
+    if parts[0] == "loss":
+        return int(parts[1]), "loss", int(parts[2])
+    if parts[0] in ("gradient", "tower_gradient"):
+        return int(parts[1]), "/".join(parts[2:]), None
+    if key.startswith("state/slot/"):
+        return int(parts[2]), "/".join(parts[3:]), None
+    return None, "/".join(parts[2:]), None
+
+
+def key_said(pairs: Pairs, key: str) -> str:
+    """A key as a person says it: `loss of tower 1, stage train`."""
+    stage, name, replica = describe_key(key)
+    what = quantity_of(key) if replica is not None else f"{quantity_of(key)} {name}"
+    tower = "" if replica is None else f" of tower {replica}"
+    return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")

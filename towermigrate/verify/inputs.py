@@ -1,0 +1,80 @@
+"""Whether the rewritten towers would have had the original's inputs by themselves.
+
+Both programs train on the recorded inputs, so a difference in what they read shows in no number.
+"""
+
+from __future__ import annotations
+
+from towermigrate.verify.comparison import Difference
+from towermigrate.verify.probe.recording import same
+from towermigrate.verify.programs import Recorded
+from towermigrate.verify.trace import Trace
+
+
+def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
+    """Inputs that the rewritten towers would have had by themselves, where the original determines them."""
+    agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    by_index = {run.index: run for run in made.runs}
+    updates: dict[int, int] = {}
+    for run in recorded.first.runs:
+        step = {stage: updates.get(stage, 0) for stage in run.stages}
+        for stage in run.stages:
+            updates[stage] = updates.get(stage, 0) + 1
+        if run.index not in by_index:
+            break
+        wanted = recorded.first.arrays(run)
+        found = made.arrays(by_index[run.index])
+        differences = []
+        for key, sure in agreed.items():
+            own = found.get("own/" + key)
+            if not sure or own is None or key not in wanted or same(own, wanted[key]):
+                continue
+            _, tower, name = key.split("/", 2)
+            others = [
+                other
+                for other in wanted
+                if other.startswith("input/")
+                and other.endswith("/" + name)
+                and same(own, wanted[other])
+            ]
+            stage = run.stages[0]
+            differences.append(
+                Difference(
+                    step=step[stage],
+                    stage=stage,
+                    level="forward",
+                    name=f"input {name}",
+                    replica=int(tower),
+                    expected=f"the rows of tower {tower}",
+                    actual=f"the rows of tower {others[0].split('/')[1]}"
+                    if others
+                    else "other rows",
+                    error=float("inf"),
+                    key=key,
+                    run=run.index,
+                )
+            )
+        if differences:
+            return differences
+    return []
+
+
+def inputs_not_compared(recorded: Recorded) -> list[str]:
+    """Inputs of which the recorded ones were given to both programs, and why: the original does not fix them."""
+    agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    drawn = {
+        key.split("/", 2)[2]
+        for run in recorded.first.runs[:1]
+        for key in recorded.first.arrays(run)
+        if key.startswith("input/") and key not in agreed
+    }
+    other = {key.split("/", 2)[2] for key, same in agreed.items() if not same}
+    return [
+        f"input {name}: drawn from a queue or an iterator, in an order that is not fixed; the recorded "
+        "rows were given to both programs"
+        for name in sorted(drawn)
+    ] + [
+        f"input {name}: two runs of the original feed different rows; the recorded ones were given to "
+        "both programs"
+        for name in sorted(other)
+    ]

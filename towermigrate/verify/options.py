@@ -1,0 +1,69 @@
+"""What `verify` is asked to do."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from towermigrate.verify.devices import DevicesNotSupported, parse_devices
+
+# compat.v1 runs the very kernels that the rewritten program runs; what is left is the order of a sum over
+# towers: 1.2e-7 after 20 steps (FACTS 5). TF 1.15 has other kernels: 2.4e-7 in 20 steps, 1.4e-6 in a gradient.
+COMPAT_TOLERANCE = 1e-6
+TF1_TOLERANCE = 1e-5
+
+
+@dataclass(frozen=True)
+class VerifyOptions:
+    """What `run_verify` compares, and how.
+
+    `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
+    that is not the tree itself; `tolerance` None takes the default for the reference.
+    """
+
+    path: Path
+    devices: tuple[str, ...] = ("cpu:2",)
+    rewritten: Path | None = None
+    steps: int = 5
+    entry: str | None = None
+    arguments: tuple[str, ...] = ()
+    tf1_python: str | None = None
+    synthetic: bool = False
+    tolerance: float | None = None
+    timeout_s: float = 600.0
+    python: str = field(default=sys.executable)
+    keep: Path | None = None
+    progress: Callable[[str], None] = field(default=lambda _: None, compare=False)
+
+    @property
+    def root(self) -> Path:
+        """The tree's folder."""
+        return self.path if self.path.is_dir() else self.path.parent
+
+    @property
+    def limit(self) -> float:
+        """The tolerance that counts."""
+        if self.tolerance is not None:
+            return self.tolerance
+        return TF1_TOLERANCE if self.tf1_python else COMPAT_TOLERANCE
+
+
+def check_options(options: VerifyOptions) -> None:
+    """See that there is something to do.
+
+    Raises:
+        ValueError: a device spec is not understood, or a number is out of range (bad usage).
+    """
+    for text in options.devices:
+        with contextlib.suppress(DevicesNotSupported):
+            parse_devices(text)
+    if not options.devices or options.steps < 1:
+        raise ValueError("verify needs at least one device spec and at least one step.")
+    if options.tolerance is not None and not 0 <= options.tolerance < math.inf:
+        raise ValueError(f"--tolerance {options.tolerance} is no number that is at least 0.")
+    if not options.timeout_s > 0:
+        raise ValueError(f"--timeout {options.timeout_s} is no number of seconds above 0.")

@@ -1,0 +1,245 @@
+"""Run the original and the rewritten program, each in a process and a scratch copy, and read what they recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from towermigrate.program import TowerProgram
+from towermigrate.symbols import rewrite_symbols
+from towermigrate.vendor import check_copy, copy_beside
+from towermigrate.verify import probe
+from towermigrate.verify.children import ChildFailed, last_words, run_child
+from towermigrate.verify.compare import disagreement
+from towermigrate.verify.count import with_count
+from towermigrate.verify.devices import DeviceSpec
+from towermigrate.verify.options import VerifyOptions
+from towermigrate.verify.probe.recording import read_meta
+from towermigrate.verify.probes import before_update, probed, trained_together
+from towermigrate.verify.report import Reference
+from towermigrate.verify.rounding import moved_by
+from towermigrate.verify.trace import Trace, read_trace
+from towermigrate.verify.tree import choose_program, copy_tree
+
+_START = "import sys\n\nfrom towermigrate_probe.probe import main\n\nmain(sys.argv[1])\n"
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The original's two recordings for one tower count, and what they say about it."""
+
+    first: Trace
+    second: Trace
+    program: TowerProgram
+    rewritten: dict[str, str]
+    reference: Reference
+    free: dict[str, float]
+    towers: int
+    originals: dict[str, str]
+    again: dict[str, object]
+
+
+class Programs:
+    """The two programs of one `verify`.
+
+    Args:
+        options: what was asked.
+        scratch: an empty folder for copies and recordings.
+    """
+
+    def __init__(self, options: VerifyOptions, scratch: Path) -> None:
+        self.options = options
+        self.scratch = scratch
+        self.root = options.root
+        self.entry = _entry(options, self.root)
+
+    # ---- the original ----------------------------------------------------------------------------
+
+    def record(
+        self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
+    ) -> Recorded:
+        """Train the original twice with the tower count of `spec`.
+
+        Raises:
+            NothingToVerify: see `choose_program`.
+            CountNotSet: see `with_count`.
+            ChildFailed: the original cannot be run, or trained nothing.
+        """
+        program, entry = choose_program(originals, rewritten, self.entry)
+        originals, rewritten = with_count(originals, rewritten, program, spec.replicas)
+        # The positions again: a count of two digits moves what follows it.
+        program, entry = choose_program(originals, rewritten, self.entry)
+        self.entry = entry
+        copy = copy_beside(self.options.rewritten or self.root, entry)
+        if copy is not None:
+            check_copy(copy)
+        name = f"original-{spec.replicas}"
+        compat = self.options.tf1_python is None
+        mode = "compat.v1" if compat else "TensorFlow 1"
+        try:
+            first = self._run_original(originals, program, spec, name, {})
+        except ChildFailed as problem:
+            if not self._none_crash(name, program):
+                raise
+            try:
+                first = self._run_original(
+                    originals, program, spec, name + "-repaired", {"repair_none": True}
+                )
+            except ChildFailed:
+                raise problem from None
+            mode += (
+                "; its averaging crashes on None gradients, so only that was repaired (zeros in their "
+                "place); otherwise it cannot run"
+            )
+        if not first.runs:
+            raise ChildFailed(
+                "The original ended without one training run that could be recorded; nothing was compared."
+            )
+        repaired = {"repair_none": "repaired" in mode}
+        again: dict[str, object] = {**repaired, "replay": str(first.folder)}
+        second = self._run_original(originals, program, spec, name + "-again", again)
+        free = disagreement(first, second, self.options.limit)
+        reference = Reference(first.meta["tensorflow"], first.meta["python"], mode)
+        return Recorded(
+            first, second, program, rewritten, reference, free, spec.replicas, originals, again
+        )
+
+    def run_moved(self, recorded: Recorded, spec: DeviceSpec, *, adds_up: bool) -> Trace | None:
+        """The original once more with its weights moved (`rounding.py`), None where that cannot be run."""
+        name = f"original-{spec.replicas}-moved{'-freely' if adds_up else ''}"
+        trace = self.scratch / name / "trace"
+        if trace.is_dir():
+            return read_trace(trace)
+        size = moved_by(self.options.limit, adds_up=adds_up)
+        more = {**recorded.again, "rounding": size, "rounding_adds_up": adds_up}
+        try:
+            return self._run_original(recorded.originals, recorded.program, spec, name, more)
+        except ChildFailed:
+            return None
+
+    def _none_crash(self, name: str, program: TowerProgram) -> bool:
+        try:
+            meta = read_meta(str(self.scratch / name / "trace"))
+        except OSError:
+            return False
+        return bool(meta.get("none_gradients")) and not meta["runs"] and meta["ended"] == "error"
+
+    def _run_original(
+        self,
+        originals: dict[str, str],
+        program: TowerProgram,
+        spec: DeviceSpec,
+        name: str,
+        more: dict[str, object],
+    ) -> Trace:
+        folder = self.scratch / name
+        tree = folder / "tree"
+        sources = {**originals, **probed(originals, program)}
+        compat = self.options.tf1_python is None
+        if compat:
+            sources = {
+                path: rewrite_symbols(text.removeprefix("\ufeff"), path).text
+                for path, text in sources.items()
+            }
+        copy_tree(self.root, tree, sources)
+        # Under its own folder: Python puts a script's folder first on its path.
+        script = folder / "probe" / "run.py"
+        copy = script.parent / "towermigrate_probe"
+        shutil.copytree(
+            Path(probe.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        script.write_text(_START, encoding="utf-8")
+        config = {
+            **self._config(tree, folder, spec),
+            "compat": compat,
+            "stages": len(program.stages),
+            "together": trained_together(program),
+            "before_update": before_update(program),
+            "synthetic": self.options.synthetic,
+            "tower_gradients": True,
+            **more,
+        }
+        python = self.options.tf1_python or self.options.python
+        again = ", a second time" if "replay" in more else ""
+        again = ", its weights moved" if "rounding" in more else again
+        what = f"The original ({'compat.v1' if compat else 'TensorFlow 1'}, {spec.replicas} towers{again})"
+        return self._child([python, str(script)], tree, folder, config, spec, what)
+
+    # ---- the rewritten program -------------------------------------------------------------------
+
+    def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
+        folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
+        tree = folder / "tree"
+        root = self.options.rewritten or self.root
+        copy_tree(root, tree, recorded.rewritten)
+        copy = copy_beside(tree, self.entry or "")
+        config = {
+            **self._config(tree, folder, spec),
+            "helpers": None if copy is None else str(copy),
+            "replay": str(recorded.first.folder),
+            "lockstep": lockstep,
+            "tower_gradients": lockstep,
+        }
+        command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
+        what = f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
+        return self._child(command, tree, folder, config, spec, what)
+
+    def _config(self, tree: Path, folder: Path, spec: DeviceSpec) -> dict[str, object]:
+        return {
+            "tree": str(tree),
+            "entry": str(tree / (self.entry or "")),
+            "arguments": list(self.options.arguments),
+            "towers": spec.replicas,
+            "steps": self.options.steps,
+            "trace": str(folder / "trace"),
+            "python_path": [_package_root()],
+        }
+
+    def _child(
+        self,
+        command: list[str],
+        tree: Path,
+        folder: Path,
+        config: dict[str, object],
+        spec: DeviceSpec,
+        what: str,
+    ) -> Trace:
+        self.options.progress(f"{what} trains")
+        path = folder / "config.json"
+        path.write_text(json.dumps(config), encoding="utf-8")
+        environment = {
+            "PYTHONHASHSEED": "0",
+            "TF_CPP_MIN_LOG_LEVEL": "2",
+            "MPLBACKEND": "Agg",
+            "PYTHONUNBUFFERED": "1",
+            **spec.environment,
+        }
+        if "-m" in command:
+            environment["PYTHONPATH"] = os.pathsep.join(
+                filter(None, [_package_root(), os.environ.get("PYTHONPATH")])
+            )
+        log = folder / "output.txt"
+        run_child([*command, str(path)], tree, log, environment, self.options.timeout_s, what)
+        try:
+            return read_trace(folder / "trace")
+        except FileNotFoundError:
+            raise ChildFailed(f"{what} ended without a recording.{last_words(log)}") from None
+
+
+def _entry(options: VerifyOptions, root: Path) -> str | None:
+    """The script to run, relative to the root as the sources are named; None where it was not said."""
+    if options.entry is None:
+        return options.path.name if options.path.is_file() else None
+    given = Path(options.entry)
+    if given.is_absolute() or not (root / given).is_file():
+        given, top = given.resolve(), root.resolve()
+        if given.is_relative_to(top):  # else it is not found, and that is said
+            return given.relative_to(top).as_posix()
+    return options.entry
+
+
+def _package_root() -> str:
+    return str(Path(__file__).resolve().parents[2])

@@ -1,0 +1,116 @@
+"""Put the replay around what a rewritten program uses: its `tf.function`s and its TF1 optimizers."""
+
+from __future__ import annotations
+
+import functools
+import os
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from towermigrate.verify.replay_tf2 import Replay
+
+
+class _Step:
+    """What `tf.function` makes in the child: the same function, with the replay around its calls."""
+
+    def __init__(self, function: Any, replay: Replay) -> None:
+        self._function = function
+        self._replay = replay
+        self._bound: weakref.WeakKeyDictionary[Any, _Step] = weakref.WeakKeyDictionary()
+        functools.update_wrapper(self, function.python_function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self._replay.tf.executing_eagerly():
+            return self._function(*args, **kwargs)
+        return self._replay.call(self._function, args, kwargs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        if instance not in self._bound:
+            self._bound[instance] = _Step(self._function.__get__(instance, owner), self._replay)
+        return self._bound[instance]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._function, name)
+
+
+def wrap_functions(replay: Replay, tree: str) -> None:
+    """Have `replay` called around every `tf.function` that a file of the tree makes, and told of its traces."""
+    tf = replay.tf
+    make = tf.function
+
+    def traced(python_function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(python_function)
+        def body(*args: Any, **kwargs: Any) -> Any:
+            graph = tf.compat.v1.get_default_graph()
+            if not tf.executing_eagerly():
+                replay.trace_begins(graph)
+            return python_function(*args, **kwargs)
+
+        return body
+
+    def function(func: Any = None, **kwargs: Any) -> Any:
+        if func is None:
+            return functools.partial(function, **kwargs)
+        code = getattr(func, "__code__", None)
+        if code is None or not os.path.realpath(code.co_filename).startswith(tree + os.sep):
+            return make(func, **kwargs)
+        return _Step(make(traced(func), **kwargs), replay)
+
+    tf.function = function
+
+
+def wrap_optimizers(replay: Replay) -> None:
+    """Have `replay` told of what every TF1 optimizer, the program's own too, computes and applies."""
+
+    def subclasses(cls: Any) -> list[Any]:
+        return [cls, *(found for child in cls.__subclasses__() for found in subclasses(child))]
+
+    def wrap(cls: Any) -> None:
+        if "apply_gradients" in vars(cls) and not hasattr(cls.apply_gradients, "replayed"):
+            cls.apply_gradients = applying(cls.apply_gradients)
+        if "compute_gradients" in vars(cls) and not hasattr(cls.compute_gradients, "replayed"):
+            cls.compute_gradients = computing(cls.compute_gradients)
+
+    def applying(original: Any) -> Any:
+        @functools.wraps(original)
+        def apply_gradients(self: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
+            pairs = list(grads_and_vars)
+            if getattr(replay.local, "averaged", False):
+                replay.local.averaged = False
+                return original(self, pairs, *args, **kwargs)
+            if getattr(replay.local, "applying", False):
+                return original(self, pairs, *args, **kwargs)
+            replay.record_update(self, pairs, averaged=False)
+            replay.local.applying = True  # An override that calls its base class is one update.
+            try:
+                return original(self, pairs, *args, **kwargs)
+            finally:
+                replay.local.applying = False
+
+        apply_gradients.replayed = True  # type: ignore[attr-defined]
+        return apply_gradients
+
+    def computing(original: Any) -> Any:
+        @functools.wraps(original)
+        def compute_gradients(self: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+            if getattr(replay.local, "computing", False):
+                return original(self, loss, *args, **kwargs)
+            replay.local.computing = True
+            try:
+                pairs = original(self, loss, *args, **kwargs)
+            finally:
+                replay.local.computing = False
+            replay.record_compute(self, loss, pairs)
+            return pairs
+
+        compute_gradients.replayed = True  # type: ignore[attr-defined]
+        return compute_gradients
+
+    base = replay.tf.compat.v1.train.Optimizer
+    for cls in subclasses(base):
+        wrap(cls)
+    base.__init_subclass__ = classmethod(lambda cls, **kwargs: wrap(cls))
