@@ -72,19 +72,37 @@ def test_the_same_program_in_python3(before: str, after: str) -> None:
     ast.parse(result)
 
 
+CLASS = """\
+class A(object):
+    size = 4
+    def __init__(self, data, rate):
+        self.n, self.rate, self.half = len(data), rate, 0.5
+        self.n += 1
+    def parts(self):
+        a = self.n / 2
+        b = self.size / 2
+        return a, b, self.rate / 2, self.half / 2"""
+
 DIVIDED = [
     pytest.param("x = 7 / 2\ny = (x + 1) * 2 / x", "x = 7 // 2\ny = (x + 1) * 2 // x", [], id="integers by their literals"),
     pytest.param("len(a) / 2; x.get_shape().as_list()[1] / 2; x.shape[0] / 2; x.get_shape()[1].value / 2", "len(a) // 2; x.get_shape().as_list()[1] // 2; x.shape[0] // 2; x.get_shape()[1].value // 2", [], id="sizes"),
     pytest.param("_, h, w, _ = x.get_shape().as_list()\nh / 2, w / 2", "_, h, w, _ = x.get_shape().as_list()\nh // 2, w // 2", [], id="a shape taken apart"),
     pytest.param("for i in range(9):\n    a = i / 2\n    i / 2.0\nfor j, z in enumerate(y):\n    j / 2", "for i in range(9):\n    a = i // 2\n    i / 2.0\nfor j, z in enumerate(y):\n    j // 2", [], id="loops"),
-    pytest.param("def f(n, x):\n    return x[:n / 2], range(n / 2), x[n / 2]", "def f(n, x):\n    return x[:n // 2], list(range(n // 2)), x[n / 2]", [2], id="a slice and a range take integers only"),
+    pytest.param("def f(n, m=2):\n    m = n / m\n    return m", "def f(n, m=2):\n    m = n / m\n    return m", [2], id="a parameter may be anything, also one whose default is an integer"),
+    pytest.param("s = [int(d) for d in x]\ns[0] / 2", "s = [int(d) for d in x]\ns[0] // 2", [], id="a list of integers"),
+    pytest.param("import math, random\nmath.factorial(5) / 7; random.randint(1, 9) / 2; random.random() / 2", "import math, random\nmath.factorial(5) // 7; random.randint(1, 9) // 2; random.random() / 2", [], id="functions that give integers"),
+    pytest.param(CLASS, CLASS.replace("self.n / 2", "self.n // 2").replace("self.size / 2", "self.size // 2"), [9], id="an attribute that the class binds to integers only"),
+    pytest.param(f"{CLASS}\nclass B(A): pass", f"{CLASS}\nclass B(A): pass", [7, 8, 9], id="not one of a class that another derives from"),
+    pytest.param(CLASS.replace("(object)", "(B)"), CLASS.replace("(object)", "(B)"), [7, 8, 9], id="nor of one that derives from another"),
+    pytest.param(f"{CLASS}\na.n = 2.5", f"{CLASS}\na.n = 2.5".replace("self.size / 2", "self.size // 2"), [7, 9], id="nor one that is set from outside"),
+    pytest.param(f"{CLASS}\nsetattr(a, n, 2.5)", f"{CLASS}\nsetattr(a, n, 2.5)", [7, 8, 9], id="nor one that may be set by its name"),
     pytest.param("N = 64\ndef f(): return N / 2", "N = 64\ndef f(): return N // 2", [], id="a constant of the module"),
     pytest.param("N = 64\ndef f():\n    global N\n    N = g()\nN / 2", "N = 64\ndef f():\n    global N\n    N = g()\nN / 2", [5], id="not one that a function sets anew"),
     pytest.param("N = 64\nfrom m import *\nN / 2", "N = 64\nfrom m import *\nN / 2", [3], id="nor one that a star import may hide"),
     pytest.param("n = 8\nn /= 2\nm = n\nm /= 2.\nm / 2", "n = 8\nn //= 2\nm = n\nm /= 2.\nm / 2", [5], id="in place"),
     pytest.param(TF + "tf.app.flags.DEFINE_integer('n', 8, '')\ntf.app.flags.DEFINE_float('r', 8, '')\nF = tf.app.flags.FLAGS\nF.n / 2, F.r / 2, F.z / 2", TF + "tf.app.flags.DEFINE_integer('n', 8, '')\ntf.app.flags.DEFINE_float('r', 8, '')\nF = tf.app.flags.FLAGS\nF.n // 2, F.r / 2, F.z / 2", [5], id="flags"),
     pytest.param("p.add_argument('--n', type=int, default=3)\np.add_argument('--r', type=float)\na = p.parse_args()\na.n / 2, a.r / 2", "p.add_argument('--n', type=int, default=3)\np.add_argument('--r', type=float)\na = p.parse_args()\na.n // 2, a.r / 2", [4], id="arguments"),
-    pytest.param(TF + "x = tf.add_n(y)\nx / 2; z = x[:x / 2]; tf.shape(x)[0] / 2", TF + "x = tf.add_n(y)\nx / 2; z = x[:x / 2]; tf.shape(x)[0] / 2", [3], id="a tensor never"),
+    pytest.param(TF + "x = tf.add_n(y)\nx / 2; tf.shape(x)[0] / 2", TF + "x = tf.add_n(y)\nx / 2; tf.shape(x)[0] / 2", [3], id="a tensor never"),
     pytest.param(TF + "tf.nn.l2_loss(x) / 3; tf.cast(n, tf.float32) / 2; time.time() / 2; np.mean(x) / n; x.astype('float32') / 9", TF + "tf.nn.l2_loss(x) / 3; tf.cast(n, tf.float32) / 2; time.time() / 2; np.mean(x) / n; x.astype('float32') / 9", [], id="what is surely no integer"),
     pytest.param("def f(a, b):\n    return a / b\nf.x / 2\ns = [1]\ns.append(.5)\ns[0] / 2", "def f(a, b):\n    return a / b\nf.x / 2\ns = [1]\ns.append(.5)\ns[0] / 2", [2, 3, 6], id="what may be anything"),
     pytest.param("x = (1  # a / b\n     / 2)", "x = (1  # a / b\n     // 2)", [], id="over lines"),
@@ -101,6 +119,23 @@ def test_only_what_surely_are_integers_is_rounded_down(
     found = [f.message for f in result.findings if f.rule == "TM122"]
     said = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
     assert found == ([f"`/` may be one between integers: {said}"] if lines else [])
+
+
+IN_PLACE = [
+    pytest.param("def f(n, x):\n    return x[1:n / 2 + 1]", "slice", id="a slice"),
+    pytest.param("def f(n, x):\n    return [i for i in range(n / x)]", "range", id="a range"),
+    pytest.param(f"{TF}x[:tf.shape(x)[0] / 2]", "slice", id="a slice of a tensor"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "place"), IN_PLACE)
+def test_a_division_where_a_fraction_raises_stays_and_says_so(text: str, place: str) -> None:
+    result = ported(f"{text}\n{OLD}")
+    assert result.text == f"{text}\n{NEW}"
+    assert [f.message for f in result.findings if f.rule == "TM122"] == [
+        f"`/` may be one between integers: line 2 (in a {place}: a fraction raises an error there in Python 3, "
+        "write `//` if both are integers)"
+    ]
 
 
 REMARKED = [
@@ -234,7 +269,7 @@ def test_a_tree_is_ported_and_put_back(tmp_path: Path) -> None:
     assert [(file["path"], file["status"]) for file in found["files"]] == [
         ("helper.py", "rewritten"), ("old.py", "rewritten"),
     ]  # fmt: skip
-    assert [finding["rule"] for finding in found["files"][1]["findings"]] == ["TM121"]
+    assert [finding["rule"] for finding in found["files"][1]["findings"]] == ["TM121", "TM120"]
     assert (root / "old.py").read_bytes() == (
         OLD_FILE.replace("print 'a'", "print('a')")
         .replace("tf.placeholder", "tf.compat.v1.placeholder")

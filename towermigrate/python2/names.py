@@ -4,70 +4,28 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.python2.source import Source, dotted
-
-_BUILTINS = {
-    "xrange": "range",
-    "unicode": "str",
-    "basestring": "str",
-    "unichr": "chr",
-    "long": "int",
-    "raw_input": "input",
-    "StandardError": "Exception",
-}
-_METHODS = {"iteritems": "items", "iterkeys": "keys", "itervalues": "values"}
-_VIEWS = {"viewitems": "items", "viewkeys": "keys", "viewvalues": "values"}
-_DOTTED = {
-    "sys.maxint": "sys.maxsize",
-    "os.getcwdu": "os.getcwd",
-    "itertools.izip": "zip",
-    "itertools.imap": "map",
-    "itertools.ifilter": "filter",
-    "itertools.izip_longest": "itertools.zip_longest",
-    "itertools.ifilterfalse": "itertools.filterfalse",
-    "string.letters": "string.ascii_letters",
-    "string.lowercase": "string.ascii_lowercase",
-    "string.uppercase": "string.ascii_uppercase",
-}
-_STRING_FUNCTIONS = frozenset(
-    "lower upper strip lstrip rstrip split rsplit find rfind index rindex count replace capitalize swapcase "
-    "title expandtabs ljust rjust center zfill".split()
+from towermigrate.python2.source import Function, Source, dotted
+from towermigrate.python2.tables import (
+    BUILTINS,
+    DOTTED,
+    ITERTOOLS,
+    ITERTOOLS_RENAMED,
+    METHODS,
+    MODULES,
+    STRING_FUNCTIONS,
+    URLLIB,
+    VIEWS,
 )
-# The module keeps the name that the file calls it by, so nothing else changes.
-_MODULES = {
-    "cPickle": "pickle",
-    "Queue": "queue",
-    "ConfigParser": "configparser",
-    "StringIO": "io",
-    "cStringIO": "io",
-    "urllib2": "urllib.request",
-    "urlparse": "urllib.parse",
-    "httplib": "http.client",
-    "HTMLParser": "html.parser",
-    "SocketServer": "socketserver",
-    "BaseHTTPServer": "http.server",
-    "Tkinter": "tkinter",
-    "thread": "_thread",
-    "__builtin__": "builtins",
-    "copy_reg": "copyreg",
-    "cookielib": "http.cookiejar",
-}
-_URLLIB = {
-    **dict.fromkeys("urlopen urlretrieve urlcleanup".split(), "request"),
-    **dict.fromkeys("urlencode quote quote_plus unquote unquote_plus".split(), "parse"),
-}
-_ITERTOOLS = {"izip": "zip", "imap": "map", "ifilter": "filter"}
-_ITERTOOLS_RENAMED = {"izip_longest": "zip_longest", "ifilterfalse": "filterfalse"}
 
 
 def rename(source: Source) -> None:
     """Give Python 3's names to what Python 2 called otherwise, where it is certain what is meant."""
-    modules = _plain_imports(source)
-    generators = _generators(source)
+    modules = plain_imports(source)
+    iterators = generators(source)
     for node in ast.walk(source.tree):
         match node:
-            case ast.Name(id=name) if name in _BUILTINS and source.is_builtin(node, name):
-                source.replace(node, _BUILTINS[name])
+            case ast.Name(id=name) if name in BUILTINS and source.is_builtin(node, name):
+                source.replace(node, BUILTINS[name])
             case ast.Name(id="reduce") if source.is_builtin(node, "reduce"):
                 source.replace(node, "functools.reduce")
                 source.imports.add("functools")
@@ -79,8 +37,8 @@ def rename(source: Source) -> None:
                 source.replace(node.func, "importlib.reload")
                 source.imports.add("importlib")
             case ast.Call(func=ast.Attribute(attr=attr) as func, args=[], keywords=[]):
-                if attr in _METHODS or attr in _VIEWS:
-                    source.replace_attribute(func, (_METHODS | _VIEWS)[attr])
+                if attr in METHODS or attr in VIEWS:
+                    source.replace_attribute(func, (METHODS | VIEWS)[attr])
                 elif attr == "next" and _is_iterator(func.value):
                     start, end = source.text.span(node)
                     value_end = source.text.span(func.value)[1]
@@ -88,15 +46,15 @@ def rename(source: Source) -> None:
                 elif (
                     attr == "next"
                     and isinstance(func.value, ast.Name)
-                    and func.value.id in generators
+                    and func.value.id in iterators
                 ):
                     start, end = source.text.span(node)
                     value_end = source.text.span(func.value)[1]
                     source.edits += [(start, start, "next("), (value_end, end, ")")]
             case ast.Attribute():
                 name = dotted(node) or ""
-                if name in _DOTTED and name.split(".")[0] in modules:
-                    source.replace(node, _DOTTED[name])
+                if name in DOTTED and name.split(".")[0] in modules:
+                    source.replace(node, DOTTED[name])
             case ast.Raise(exc=ast.Call(func=ast.Call() as made, args=[ast.Constant(value=None)])):
                 # `raise E("why"), None`: the fixer calls the exception that is there already.
                 assert node.exc is not None
@@ -119,12 +77,12 @@ def _is_iterator(node: ast.expr) -> bool:
     """Whether a node is `d.itervalues()` or its like, which becomes a view, or `os.walk(…)`."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
-    return dotted(node.func) == "os.walk" or (node.func.attr in _METHODS and not node.args)
+    return dotted(node.func) == "os.walk" or (node.func.attr in METHODS and not node.args)
 
 
 def string_functions(source: Source) -> bool:
     """`string.join(words, sep)` to `sep.join(words)` and the like; says whether more may be left inside."""
-    if "string" not in _plain_imports(source):
+    if "string" not in plain_imports(source):
         return False
     taken: list[tuple[int, int]] = []
     for node in ast.walk(source.tree):
@@ -141,7 +99,7 @@ def string_functions(source: Source) -> bool:
         if function in ("join", "joinfields"):
             separator = _operand(source, node.args[1]) if len(node.args) > 1 else '" "'
             new = f"{separator}.join({arguments[0]})"
-        elif function in _STRING_FUNCTIONS:
+        elif function in STRING_FUNCTIONS:
             new = f"{_operand(source, node.args[0])}.{function}({', '.join(arguments[1:])})"
         elif function in ("atoi", "atof", "atol"):
             new = f"{'float' if function == 'atof' else 'int'}({', '.join(arguments)})"
@@ -177,52 +135,52 @@ def _operand(source: Source, node: ast.expr) -> str:
     return text if simple else f"({text})"
 
 
-def _plain_imports(source: Source) -> set[str]:
+def plain_imports(source: Source) -> set[str]:
     """Modules that the file imports under their own names, and binds to nothing else."""
     imported = {
         alias.name
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Import)
+        for node in source.all(ast.Import)
         for alias in node.names
         if alias.asname is None
     }
-    other = {
-        node.id
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-    } | {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
-    return imported - other
+    other = {node.id for node in source.all(ast.Name) if not isinstance(node.ctx, ast.Load)}
+    return imported - other - {node.arg for node in source.all(ast.arg)}
 
 
-def _generators(source: Source) -> set[str]:
-    """Names that the file binds only to what its own generator functions, or `iter`, return."""
-    makers = {
-        node.name
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.FunctionDef)
-        and any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(node))
-    }
+def generators(source: Source, *, of_iter: bool = True) -> set[str]:
+    """Names that the file binds only to generators: what its own functions return, and `csv.reader` and its like.
+
+    `of_iter` says whether `iter(…)` counts: what that returns may have a `next` of its own.
+    """
+    makers = {"csv.reader", "csv.DictReader", "os.walk"}
+    makers.update(node.name for node in source.all(ast.FunctionDef) if _yields(node))
     good: set[str] = set()
-    bad: set[str] = {node.arg for node in ast.walk(source.tree) if isinstance(node, ast.arg)}
-    assigned: set[int] = set()
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            target, value = node.targets[0], node.value
-            if isinstance(target, ast.Name) and (
-                isinstance(value, ast.GeneratorExp)
-                or isinstance(value, ast.Call)
-                and (
-                    dotted(value.func) in {*makers, "csv.reader", "csv.DictReader", "os.walk"}
-                    or source.is_builtin(value.func, "iter")
-                )
-            ):
-                good.add(target.id)
-                assigned.add(id(target))
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            if id(node) not in assigned:
-                bad.add(node.id)
+    bad: set[str] = {node.arg for node in source.all(ast.arg)}
+    assigned: set[ast.AST] = set()
+    for node in source.all(ast.Assign):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.Call(func=made)):
+                if dotted(made) in makers or (of_iter and source.is_builtin(made, "iter")):
+                    good.add(name)
+                    assigned.add(target)
+            case ast.Assign(targets=[ast.Name(id=name) as target], value=ast.GeneratorExp()):
+                good.add(name)
+                assigned.add(target)
+    for stored in source.all(ast.Name):
+        if not isinstance(stored.ctx, ast.Load) and stored not in assigned:
+            bad.add(stored.id)
     return good - bad
+
+
+def _yields(function: ast.FunctionDef) -> bool:
+    """Whether a function is a generator: its own code yields, not only that of a function in it."""
+    nodes: list[ast.AST] = [*function.body]
+    for node in nodes:
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            return True
+        if not isinstance(node, Function | ast.ClassDef):
+            nodes.extend(ast.iter_child_nodes(node))
+    return False
 
 
 def _name_next(source: Source, node: ast.ClassDef) -> None:
@@ -242,9 +200,9 @@ def _name_next(source: Source, node: ast.ClassDef) -> None:
 
 def _rename_import(source: Source, node: ast.Import) -> None:
     for alias in node.names:
-        if alias.name in _MODULES:
+        if alias.name in MODULES:
             local = alias.asname or alias.name
-            new = _MODULES[alias.name]
+            new = MODULES[alias.name]
             source.replace(alias, new if new == local else f"{new} as {local}")
 
 
@@ -253,13 +211,13 @@ def _rename_from(source: Source, node: ast.ImportFrom) -> None:
     if node.level:
         return
     text = source.text.of(node)
-    if module in _MODULES:
+    if module in MODULES:
         start = source.text.span(node)[0] + text.index(module)
-        source.edits.append((start, start + len(module), _MODULES[module]))
+        source.edits.append((start, start + len(module), MODULES[module]))
     elif module == "itertools" and "#" not in text:
-        gone = [alias for alias in node.names if alias.name in _ITERTOOLS]
-        kept = [alias for alias in node.names if alias.name not in _ITERTOOLS]
-        lines = [f"{alias.asname or alias.name} = {_ITERTOOLS[alias.name]}" for alias in gone]
+        gone = [alias for alias in node.names if alias.name in ITERTOOLS]
+        kept = [alias for alias in node.names if alias.name not in ITERTOOLS]
+        lines = [f"{alias.asname or alias.name} = {ITERTOOLS[alias.name]}" for alias in gone]
         if gone:
             if kept:
                 names = ", ".join(_alias(alias) for alias in kept)
@@ -267,12 +225,12 @@ def _rename_from(source: Source, node: ast.ImportFrom) -> None:
             source.replace(node, "; ".join(lines))
         else:
             for alias in kept:
-                if alias.name in _ITERTOOLS_RENAMED:
+                if alias.name in ITERTOOLS_RENAMED:
                     source.replace(alias, _alias(alias))
     elif module == "urllib" and "#" not in text:
         parts: dict[str, list[str]] = {}
         for alias in node.names:
-            parts.setdefault(_URLLIB.get(alias.name, ""), []).append(_alias(alias))
+            parts.setdefault(URLLIB.get(alias.name, ""), []).append(_alias(alias))
         if "" not in parts:
             lines = [
                 f"from urllib.{part} import {', '.join(names)}" for part, names in parts.items()
@@ -281,7 +239,7 @@ def _rename_from(source: Source, node: ast.ImportFrom) -> None:
 
 
 def _alias(alias: ast.alias) -> str:
-    name = _ITERTOOLS_RENAMED.get(alias.name, alias.name)
+    name = ITERTOOLS_RENAMED.get(alias.name, alias.name)
     local = alias.asname or alias.name
     return name if name == local else f"{name} as {local}"
 
@@ -300,8 +258,8 @@ def _rename_urllib(source: Source, modules: set[str]) -> None:
     names = [
         node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "urllib"
     ]
-    if len(names) != len(links) or not all(link.attr in _URLLIB for link in links):
+    if len(names) != len(links) or not all(link.attr in URLLIB for link in links):
         return
     for link in links:
-        source.replace_attribute(link, f"{_URLLIB[link.attr]}.{link.attr}")
-    source.imports.update(f"urllib.{_URLLIB[link.attr]}" for link in links)
+        source.replace_attribute(link, f"{URLLIB[link.attr]}.{link.attr}")
+    source.imports.update(f"urllib.{URLLIB[link.attr]}" for link in links)

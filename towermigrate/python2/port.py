@@ -71,7 +71,7 @@ def port(text: str, path: str) -> Ported | Unported:
     except NotPorted as error:
         return Unported(str(error), python2=not str(error).startswith("Python 2 cannot"))
     try:
-        line = _python3_only(parse_python(changed))
+        line = python3_only(parse_python(changed))
         if line is not None:
             return Unported(f"line {line} is Python 3, others are Python 2", python2=False)
         while True:
@@ -95,9 +95,8 @@ def port(text: str, path: str) -> Ported | Unported:
         where = f" (line {line})" if line else ""
         return Unported(f"what became of it does not parse{where}: {error}", python2=True)
     findings = [Finding("TM121", path, 1, 0, "was Python 2 and is now Python 3")]
-    divisions = [(line, "") for line in stay]
     mapped_lines = _original_lines(text, changed)
-    findings += _summed("TM122", path, "`/` may be one between integers", divisions, mapped_lines)
+    findings += _summed("TM122", path, "`/` may be one between integers", stay, mapped_lines)
     findings += _summed("TM123", path, "bytes are no text in Python 3", about_text, lines)
     findings += _summed("TM124", path, "Python 3 does this otherwise", meaning, lines)
     return Ported(result, tuple(findings), lines)
@@ -118,7 +117,7 @@ def in_python3(sources: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _python3_only(tree: ast.Module) -> int | None:
+def python3_only(tree: ast.Module) -> int | None:
     """The line of something that Python 2 cannot parse: then the file is not a Python 2 program."""
     for node in ast.walk(tree):
         match node:

@@ -7,6 +7,7 @@ import importlib
 from collections.abc import Iterator
 
 from towermigrate.python2.source import Function, Source, dotted
+from towermigrate.python2.tables import GONE, GONE_METHODS, GONE_MODULES
 
 _BINARY_MODES = frozenset("rb wb ab rb+ wb+ r+b w+b".split())
 _BYTES = frozenset(
@@ -14,12 +15,6 @@ _BYTES = frozenset(
     "subprocess.check_output StringIO.StringIO cStringIO.StringIO zlib.compress zlib.decompress "
     "base64.b64encode base64.b64decode".split()
 )
-_GONE = ("cmp", "intern", "execfile", "apply", "buffer", "coerce")
-_GONE_METHODS = frozenset(
-    "__cmp__ __div__ __idiv__ __rdiv__ __getslice__ __setslice__ __unicode__ __coerce__".split()
-)
-_GONE_MODULES = frozenset("commands md5 sha sets exceptions dircache popen2 urllib".split())
-
 Remark = tuple[int, str]
 
 
@@ -72,9 +67,9 @@ def about_meaning(source: Source) -> list[Remark]:
 def _gone(source: Source) -> Iterator[Remark]:
     for node in ast.walk(source.tree):
         match node:
-            case ast.Name(id=name) if name in _GONE and source.is_builtin(node, name):
+            case ast.Name(id=name) if name in GONE and source.is_builtin(node, name):
                 yield node.lineno, f"there is no {name}"
-            case ast.FunctionDef(name=name) if name in _GONE_METHODS:
+            case ast.FunctionDef(name=name) if name in GONE_METHODS:
                 yield node.lineno, f"{name} is not called"
             case ast.Name(id="__metaclass__", ctx=ast.Store()):
                 yield node.lineno, "__metaclass__ has no effect"
@@ -82,7 +77,7 @@ def _gone(source: Source) -> Iterator[Remark]:
                 yield node.lineno, ".next() is next(…) for iterators"
             case ast.Import(names=names):
                 for alias in names:
-                    if alias.name in _GONE_MODULES - {"urllib"}:
+                    if alias.name in GONE_MODULES - {"urllib"}:
                         yield node.lineno, f"there is no module {alias.name}"
             case ast.ImportFrom(module=module, names=names, level=0):
                 for alias in names:

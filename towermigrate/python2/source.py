@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from towermigrate.symbols.edits import Text
+from towermigrate.symbols.scopes import below
 from towermigrate.tree import parse_python
 
+_Node = TypeVar("_Node", bound=ast.AST)
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
@@ -20,14 +24,30 @@ class Source:
     parents: dict[ast.AST, ast.AST]
     bound: frozenset[str]
     """Every name that the file binds anywhere: what is not in it and a builtin's name is the builtin."""
+    kinds: Mapping[type[ast.AST], Sequence[ast.AST]]
+    """The nodes by their class, each class in the order of `ast.walk`."""
     edits: list[tuple[int, int, str]] = field(default_factory=list)
     imports: set[str] = field(default_factory=set)
 
     @classmethod
-    def of(cls, text: str) -> Source:
-        tree = parse_python(text)
-        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        return cls(Text(text), tree, parents, frozenset(_bound_names(tree)))
+    def of(cls, text: str, tree: ast.Module | None = None) -> Source:
+        tree = parse_python(text) if tree is None else tree
+        parents: dict[ast.AST, ast.AST] = {}
+        kinds: dict[type[ast.AST], list[ast.AST]] = {}
+        nodes: list[ast.AST] = [tree]
+        for node in nodes:
+            kinds.setdefault(type(node), []).append(node)
+            found = below(node)
+            nodes += found
+            for child in found:
+                parents[child] = node
+        source = cls(Text(text), tree, parents, frozenset(), kinds)
+        source.bound = frozenset(_bound_names(source))
+        return source
+
+    def all(self, kind: type[_Node]) -> Sequence[_Node]:
+        """Every node of one class, in the order of `ast.walk`."""
+        return self.kinds.get(kind, ())  # type: ignore[return-value]
 
     def is_builtin(self, node: ast.AST, *names: str) -> bool:
         """Whether a node is one of these names, and they mean Python 2's builtins."""
@@ -80,19 +100,21 @@ class Source:
         raise ValueError("there is no line for an import")
 
 
-def _bound_names(tree: ast.Module) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                found.add(name)
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
-                found.add(name)
-            case ast.ExceptHandler(name=str(name)):
-                found.add(name)
-            case ast.alias(name=name, asname=asname):
-                found.add(asname or name.split(".")[0])
-    return found
+def _bound_names(source: Source) -> Iterator[str]:
+    for name in source.all(ast.Name):
+        if not isinstance(name.ctx, ast.Load):
+            yield name.id
+    for function in source.all(ast.FunctionDef):
+        yield function.name
+    for definition in source.all(ast.ClassDef):
+        yield definition.name
+    for argument in source.all(ast.arg):
+        yield argument.arg
+    for handler in source.all(ast.ExceptHandler):
+        if handler.name is not None:
+            yield handler.name
+    for alias in source.all(ast.alias):
+        yield alias.asname or alias.name.split(".")[0]
 
 
 def dotted(node: ast.AST) -> str | None:
