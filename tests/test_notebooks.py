@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from towermigrate import notebooks
 from towermigrate.cli import main
-from towermigrate.notebooks import rewrite_notebook
+from towermigrate.migrate import plan
+from towermigrate.notebooks import Positions, rewrite_notebook
 
 PROGRAM = (Path(__file__).parent.parent / "towermigrate/demo_program/complete.py").read_text()
 IMPORT = "import tensorflow as tf\n"
@@ -57,6 +58,15 @@ CELLS = [
     pytest.param([IMPORT, "print 1", "f'{tf.log(1)}'"], [IMPORT, "print 1", "f'{tf.compat.v1.log(1)}'"], id="Python 2 beside Python 3"),
     pytest.param(["x = 1\n"], ["x = 1\n"], id="no TensorFlow"),
 ]  # fmt: skip
+
+
+def test_a_notebook_is_run_as_a_script_is() -> None:
+    cells = [IMPORT, "def train():\n    with tf.Session() as sess:\n        sess.run(0)", "train()"]
+    text = json.dumps(notebook(*map(code, cells)))
+    new = sources(rewritten(text))
+    assert new[0] == IMPORT + "\ntf.compat.v1.disable_v2_behavior()\n"
+    assert new[1:] == [cells[1].replace("tf.Session", "tf.compat.v1.Session"), "train()"]
+    assert messages(text) == []
 
 
 @pytest.mark.parametrize("indent", [1, None], ids=["indented", "on one line"])
@@ -128,23 +138,118 @@ def test_what_is_no_notebook_is_unparsable(text: str) -> None:
     ]
 
 
-def test_findings_name_their_cell() -> None:
-    cells = [
-        code(IMPORT),
-        code("\n", "tf.contrib.crf.x()"),
-        code("for i in"),
-        code("%time tf.log()"),
+MARKDOWN = {"cell_type": "markdown", "source": ["One\n", "Two"]}
+PLACED = [
+    code("%matplotlib inline\n", IMPORT),
+    MARKDOWN,
+    code("!pip install \\\n", "  caf\xe9\n", "x = '\\t\xe9\U0001f600'; tf.contrib.crf.x()"),
+    code("x = 1\n", "for i in"),
+    code("\n", "%time tf.log()"),
+]
+# Rule, cell, line in the cell, column; and the text of the file's line from the column on.
+PLACES = [
+    ("TM111", 3, 3, 12, "tf.contrib.crf.x()"),
+    ("TM126", 4, 2, 0, "for i in"),
+    ("TM126", 5, 2, 0, "%time tf.log()"),
+]
+
+
+def test_findings_count_in_their_cells() -> None:
+    (file,) = rewrite_notebook(json.dumps(notebook(*PLACED)), "n.ipynb").files
+    assert [(f.rule, f.cell, f.line, f.column) for f in file.findings] == [
+        place[:4] for place in PLACES
     ]
-    report = rewrite_notebook(json.dumps(notebook(*cells)), "n.ipynb")
-    found = {f.rule: (f.line, f.message) for f in report.files[0].findings}
-    assert found["TM111"][0] == 2 and found["TM111"][1].startswith("cell 2: `tf.contrib.crf")
-    every = [f.message for f in report.files[0].findings if f.rule == "TM126"]
-    assert every[0].startswith("cell 3: ") and every[1].startswith("a magic holds code")
+
+
+JUPYTER = {"indent": 1, "ensure_ascii": False}
+
+
+@pytest.mark.parametrize("string", [False, True], ids=["lines", "one string for each cell"])
+@pytest.mark.parametrize("layout", [JUPYTER, {"indent": 4}, {}], ids=["Jupyter", "escaped", "one line"])  # fmt: skip
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["LF", "CRLF"])
+def test_positions_lead_to_the_text_in_the_file(
+    string: bool, layout: dict[str, Any], end: str
+) -> None:
+    cells = [{**each, "source": "".join(each["source"])} for each in PLACED] if string else PLACED
+    text = json.dumps(notebook(*cells), **layout).replace("\n", end)
+    positions = Positions(text)
+    for _, cell, line, column, there in PLACES:
+        row, start = positions.of(cell, line, column)
+        assert text.split(end)[row - 1][start:].startswith(there)
+    row, start = positions.of(1, 1, 999)
+    assert text.split(end)[row - 1][start:].startswith("\\n"), "a column beyond its line is its end"
+
+
+def test_each_report_says_where_in_a_notebook_a_finding_is(tmp_path: Path) -> None:
+    text = json.dumps(notebook(*PLACED), **JUPYTER) + "\n"
+    path = tmp_path / "n.ipynb"
+    path.write_text(text, encoding="utf-8")
+    ways = {way: tmp_path / f"r.{way}" for way in ("json", "sarif", "html")}
+    options = [str(part) for way, file in ways.items() for part in (f"--{way}", file)]
+    result = CliRunner().invoke(main, ["scan", str(path), *options], catch_exceptions=False)
+    page = ways["html"].read_text(encoding="utf-8")
+    (file,) = json.loads(ways["json"].read_text())["files"]
+    assert [(f["rule"], f["cell"], f["line"], f["column"]) for f in file["findings"]] == [
+        place[:4] for place in PLACES
+    ]
+    results = json.loads(ways["sarif"].read_text())["runs"][0]["results"]
+    for (_, cell, line, _, there), told, sarif in zip(
+        PLACES, file["findings"], results, strict=True
+    ):
+        message = told["message"].removeprefix(f"cell {cell}: ")
+        assert f"{path.as_posix()}, cell {cell}, line {line}: {message[:20]}" in result.output
+        assert f"n.ipynb, cell {cell}, line {line}</code>" in page
+        region = sarif["locations"][0]["physicalLocation"]["region"]
+        row = text.split("\n")[region["startLine"] - 1]
+        assert row[region["startColumn"] - 1 :].startswith(there)
+        assert sarif["message"]["text"] == f"cell {cell}, line {line}: {message}"
+
+
+def test_programs_count_in_their_cells(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    path.write_text(json.dumps(notebook(MARKDOWN, *map(code, parts(PROGRAM)))))
+    report = tmp_path / "r.json"
+    result = CliRunner().invoke(main, ["scan", str(path), "--json", str(report)])
+    (program,) = json.loads(report.read_text())["files"][0]["programs"]
+    cell = json.loads(path.read_text())["cells"][program["cell"] - 1]
+    assert cell["source"][program["line"] - 1].lstrip().startswith("for ")
+    where = f"{path.as_posix()}, cell {program['cell']}, line {program['line']} towers in train"
+    assert where in result.output
+
+
+OTHER = """
+def other(parts):
+    opt = tf.train.AdamOptimizer(0.1)
+    tower_grads = []
+    for i in range(2):
+        with tf.device("/gpu:%d" % i):
+            tower_grads.append(opt.compute_gradients(strange_loss(parts, i)))
+    return average_gradients(tower_grads)
+"""
+WITH_OTHER = PROGRAM.replace("\ndef main():", f"{OTHER}\n\ndef main():")
+
+
+def test_one_program_of_a_notebook_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "n.ipynb"
+    whole = json.dumps(notebook(*map(code, parts(WITH_OTHER))), indent=1)
+    path.write_text(whole)
+
+    def run(function: str) -> Result:
+        return CliRunner().invoke(main, ["rewrite", f"{path}:{function}"], catch_exceptions=False)
+
+    wrong = run("nothing")
+    assert wrong.exit_code == 2
+    assert "has no function `nothing`; its tower programs: `train`, `other`" in wrong.output
+    assert run("other").exit_code == 1 and path.read_text() == whole
+    assert run("train").exit_code == 0
+    new = sources(path.read_text())
+    assert OTHER.strip() in [source.strip() for source in new]
+    assert sum("@variables.tower" in source for source in new) == 1
 
 
 def test_lists_of_lines_name_their_cells() -> None:
     text = json.dumps(notebook(code(IMPORT, "print 1"), code("a\n", "a / b"), code("b / a")))
-    assert "cell 2: `/` may be one between integers: line 2 of cell 2, line 1 of cell 3" in messages(text)  # fmt: skip
+    assert "`/` may be one between integers: line 2 of cell 2, line 1 of cell 3" in messages(text)
 
 
 def parts(program: str) -> list[str]:
@@ -259,3 +364,20 @@ def test_a_tree_with_notebooks(tmp_path: Path) -> None:
     assert run("rewrite", root / "a.ipynb", "--out", tmp_path / "out") == 0
     assert "compat" in (tmp_path / "out/a.ipynb").read_text(encoding="utf-8")
     assert (root / "a.ipynb").read_text(encoding="utf-8") == text
+
+
+def test_pictures_do_not_make_a_notebook_too_large(tmp_path: Path) -> None:
+    picture = {"output_type": "display_data", "data": {"image/png": "A" * 2**21}}
+    cell = code(IMPORT, "tf.log(1.0)\n") | {"outputs": [picture]}
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook(cell)), encoding="utf-8")
+    report = plan(tmp_path).report
+    assert [file.status for file in report.files] == ["rewritten"]
+    assert json.loads(report.texts["a.ipynb"])["cells"][0]["outputs"] == [picture]
+
+
+def test_a_notebook_of_too_much_code_is_named_and_left_alone(tmp_path: Path) -> None:
+    cell = code(IMPORT, "a = 1\n" * 2**18)
+    (tmp_path / "a.ipynb").write_text(json.dumps(notebook(cell)), encoding="utf-8")
+    (file,) = plan(tmp_path).report.files
+    assert file.status == "unparsable"
+    assert "its code: 1.5 MiB is more than 1 MiB" in file.findings[0].message

@@ -74,10 +74,21 @@ FINDINGS = [
 
 @pytest.mark.parametrize(("line", "rules"), FINDINGS)
 def test_a_comment_hides_the_findings_of_its_line(line: str, rules: list[str]) -> None:
-    text = f"import tensorflow as tf\n{line}\ntf.placeholder(tf.float32)\n"
+    text = f"import tensorflow as tf\n{line}\ntf.log(1)\n"
     report = rewrite_tree({"m.py": text})
     assert [finding.rule for finding in report.files[0].findings] == rules
-    assert "tf.compat.v1.placeholder" in report.texts["m.py"]
+    assert "tf.compat.v1.log" in report.texts["m.py"]
+
+
+@pytest.mark.parametrize(("comment", "rules"), [("", ["TM112"]), ("  # towermigrate: ignore", [])], ids=["no comment", "a comment"])  # fmt: skip
+def test_sarif_has_no_result_for_what_a_comment_hides(
+    tmp_path: Path, comment: str, rules: list[str]
+) -> None:
+    text = f"import tensorflow as tf\ntf.estimator.Estimator(f){comment}\n"
+    (tmp_path / "m.py").write_text(text)
+    run("scan", tmp_path, "--sarif", tmp_path / "r.sarif")
+    results = document(tmp_path / "r.sarif")["runs"][0]["results"]
+    assert [result["ruleId"] for result in results] == rules
 
 
 def test_a_comment_hides_no_refusal() -> None:
@@ -240,12 +251,14 @@ MISNAMED = [
     pytest.param("two.py:nothing", "no function `nothing`; its tower programs: `train`, `other`", id="no such function"),
     pytest.param("two.py:not-a-name", "the name of a function", id="no name"),
     pytest.param("no.py:train", "does not exist", id="no such file"),
+    pytest.param("plain.ipynb:train", "does not mention TensorFlow", id="a notebook without TensorFlow"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("target", "said"), MISNAMED)
 def test_a_program_that_is_not_there_is_bad_usage(tmp_path: Path, target: str, said: str) -> None:
     (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
+    (tmp_path / "plain.ipynb").write_text('{"cells": []}')
     result = run("rewrite", f"{tmp_path}/{target}")
     assert result.exit_code == 2
     assert said in " ".join(result.output.split())

@@ -1,4 +1,4 @@
-"""One program of a tree, `train.py:main`: convert that one, and keep the file's other programs as they are."""
+"""One program of a tree, `train.py:main` or `train.ipynb:main`: convert that one, and keep the file's other programs as they are."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from towermigrate.listing import NOTEBOOK
 from towermigrate.tree import parse_python
 
 
@@ -33,7 +34,7 @@ def parse_target(text: str) -> tuple[Path, str | None]:
     path = Path(text)
     name, colon, function = text.rpartition(":")
     # A path with a colon in it is a path as long as it exists.
-    if not colon or path.exists() or not name.endswith(".py"):
+    if not colon or path.exists() or not name.endswith((".py", NOTEBOOK)):
         return path, None
     if not all(part.isidentifier() or part == "<locals>" for part in function.split(".")):
         raise ChoiceError(f"{text}: after the colon stands the name of a function")

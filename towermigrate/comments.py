@@ -17,7 +17,7 @@ _COMMENT = re.compile(
 
 def _orders(text: str) -> list[tuple[int, re.Match[str]]]:
     """The comments that speak to us, with their lines; what stands in a string is no comment."""
-    if _MARK not in text.lower():
+    if _MARK not in text.lower() or _COMMENT.search(text) is None:
         return []
     found: list[tuple[int, re.Match[str]]] = []
     try:

@@ -22,13 +22,17 @@ class Rule:
 
 @dataclass(frozen=True)
 class Finding:
-    """One place where a rule applies. `line` counts from 1, `column` from 0 in characters."""
+    """One place where a rule applies. `line` counts from 1, `column` from 0 in characters.
+
+    `cell` is that of a notebook, counted from 1 over all its cells; `line` then counts in the cell.
+    """
 
     rule: str
     path: str
     line: int
     column: int
     message: str
+    cell: int | None = None
 
     @property
     def severity(self) -> Severity:
@@ -147,7 +151,8 @@ _rule(
     "TM218", "The towers do not share their variables", "error",
     "Without reuse every tower has variables of its own, and only the first tower's are updated. Replicas "
     "share: the rewrite would train something else.",
-    "Share the variables: `tf.get_variable_scope().reuse_variables()`, `reuse=i > 0` or `tf.AUTO_REUSE`.",
+    "Share the variables: `tf.get_variable_scope().reuse_variables()`, `reuse=i > 0` or `tf.AUTO_REUSE`, and no "
+    "tower index in a variable's or scope's name.",
     "for i in range(n):\n    with tf.device('/gpu:%d' % i):\n        w = tf.Variable(0.0)",
 )  # fmt: skip
 _rule(

@@ -14,8 +14,10 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any
 
+from towermigrate.choice import Chosen
 from towermigrate.comments import skips_file
 from towermigrate.findings import Finding
+from towermigrate.project import LARGEST, too_large
 from towermigrate.python2 import Ported, port
 from towermigrate.reading import parse_problem
 from towermigrate.rewrite import (
@@ -30,6 +32,10 @@ from towermigrate.rewrite import (
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SCALAR = re.compile(r"[^\s,\]}]+")
+_CHARACTER = re.compile(
+    r"\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\?.", re.DOTALL
+)
+"""One character of a string as JSON writes it."""
 _PYTHON_MAGICS = frozenset({"time", "timeit", "capture", "prun", "python", "python3"})
 # `%magic`, `!command` (which a backslash takes to the next line), `?name`, `name?`, `files = !ls`
 _MAGIC = re.compile(
@@ -37,6 +43,8 @@ _MAGIC = re.compile(
 )
 _LINE_LIST = re.compile(r"\blines? (\d+(?:, \d+)*)|\b(\d+)(?=: #)")
 _RUNS_CODE = re.compile(r"[\w, ]*=?[ \t]*%%?\w+ .*\(")
+# A notebook is run, not imported: what holds for scripts holds for it.
+_END = 'if __name__ == "__main__":\n    "towermigrate: end of the cells"\n'
 _SAYS_LINES = frozenset({"TM122", "TM123", "TM124", "TM305"})
 
 
@@ -71,7 +79,12 @@ class _Cell:
 
 
 def rewrite_notebook(
-    text: str, path: str, *, refused: Refused = "keep", py2: Python2 = "auto"
+    text: str,
+    path: str,
+    *,
+    refused: Refused = "keep",
+    function: str | None = None,
+    py2: Python2 = "auto",
 ) -> TreeReport:
     """Rewrite the code cells of a notebook.
 
@@ -79,10 +92,12 @@ def rewrite_notebook(
         text: the notebook as it is on disk.
         path: its path relative to the tree's root, for findings.
         refused: see `rewrite_tree`.
+        function: convert the tower program in this function only; raises ChoiceError where there is no such
+            function. The functions of all cells are looked at.
         py2: see `rewrite_tree`.
 
     Returns:
-        A report of the one file. Lines of findings count in their cell, which the message names.
+        A report of the one file, whose lines count in their cells.
 
     Example:
         >>> cell = {"cell_type": "code", "source": ["import tensorflow as tf\\n", "tf.log(1)"]}
@@ -97,6 +112,10 @@ def rewrite_notebook(
         return _only(path, "unparsable", Finding("TM125", path, 1, 0, f"not a notebook: {error}"))
     if not _is_python(notebook):
         return TreeReport((FileReport(path, "unchanged"),), {})
+    size = sum(len(line.text) for cell in cells for line in cell.lines)
+    if size > LARGEST:
+        message = f"its code: {too_large(size, LARGEST)}"
+        return _only(path, "unparsable", Finding("TM105", path, 1, 0, message))
     program = _Program.of(cells, py2)
     if py2 == "auto" and _problem(program.text, py2) is not None:
         # Each cell is Python 2 or Python 3, all of them together are neither: those of Python 2 stay.
@@ -105,23 +124,24 @@ def rewrite_notebook(
         message = "not changed: a comment in it says skip-file"
         return _only(path, "unchanged", Finding("TM106", path, 1, 0, message))
     skipped = [
-        Finding("TM126", path, 1, 0, f"cell {cell.number}: {reason}, so it was not changed")
-        for cell, reason in program.skipped
+        Finding("TM126", path, line, 0, f"not changed, as it cannot be parsed: {reason}", cell)
+        for cell, line, reason in program.skipped
     ]
-    report = rewrite_tree({path: program.text}, refused=refused, py2=py2)
+    chosen = None if function is None else Chosen(path, function)
+    report = rewrite_tree({path: program.text}, refused=refused, chosen=chosen, py2=py2)
     file = report.files[0] if report.files else FileReport(path, "unchanged")
     file = _in_cells(file, program)
-    code_magics = [magic for magic in program.hidden.values() if _RUNS_CODE.match(magic)]
-    skipped += [
-        Finding("TM126", path, 1, 0, f"a magic holds code, which was not changed: {magic}")
-        for magic in code_magics
-        if "tf." in magic or "sess" in magic
-    ]
+    code_magics = {mask: each for mask, each in program.hidden.items() if _RUNS_CODE.match(each)}
+    for mask, magic in code_magics.items():
+        if "tf." in magic or "sess" in magic:
+            cell, line = program.place(program.text.count("\n", 0, program.text.index(mask)) + 1)
+            message = f"a magic holds code, which was not changed: {magic}"
+            skipped.append(Finding("TM126", path, line, 0, message, cell))
     new = text
     if path in report.texts:
         try:
             if code_magics and any(one.status == "converted" for one in file.programs):
-                raise NotebookError(f"`{code_magics[0]}` may run the graph")
+                raise NotebookError(f"`{next(iter(code_magics.values()))}` may run the graph")
             new = _splice(text, notebook, cells, program.cells_of(report.texts[path]))
         except NotebookError as error:
             reason = f"no cell was changed: {error}"
@@ -134,6 +154,41 @@ def rewrite_notebook(
             )
     file = replace(file, findings=(*file.findings, *skipped))
     return TreeReport((file,), {path: new} if new != text else {})
+
+
+class Positions:
+    """Where in a notebook's file the lines of its cells stand.
+
+    Example:
+        >>> text = '{"cells": [{"cell_type": "code", "source": [\\n "a\\\\n",\\n "\\\\tb"]}]}'
+        >>> Positions(text).of(cell=1, line=2, column=1)
+        (3, 4)
+    """
+
+    def __init__(self, text: str) -> None:
+        """`text` is a notebook that `rewrite_notebook` has read without a problem."""
+        self._text = text
+        self._cells = {cell.number: cell for cell in _read(text)[1]}
+
+    def of(self, cell: int, line: int, column: int) -> tuple[int, int]:
+        """The line (from 1) and column (from 0) of the file, for those in a code cell.
+
+        A column behind the end of its line is that of the end.
+        """
+        wanted = self._cells[cell]
+        rows = wanted.text.split("\n")
+        row = min(line, len(rows)) - 1
+        left = sum(len(each) + 1 for each in rows[:row]) + min(column, len(rows[row]))
+        place = wanted.bracket[0] if wanted.bracket is not None else 0
+        for part in wanted.lines:
+            literal = self._text[part.start + 1 : part.end - 1]
+            starts = [character.start() for character in _CHARACTER.finditer(literal)]
+            place = part.start + 1 + [*starts, len(literal)][min(left, len(starts))]
+            if left < len(part.text):
+                break
+            left -= len(part.text)
+        before = re.split(r"\r\n|\r|\n", self._text[:place])
+        return len(before), len(before[-1])
 
 
 def _only(path: str, status: Any, finding: Finding) -> TreeReport:
@@ -149,14 +204,15 @@ def _is_python(notebook: dict[str, Any]) -> bool:
 
 @dataclass(frozen=True)
 class _Program:
-    """The code cells as one Python file, each after a statement that names it."""
+    """The code cells as one Python script, each after a statement that names it."""
 
     text: str
     hidden: dict[str, str]
     cells: tuple[_Cell, ...]
     places: tuple[tuple[int, int], ...]
     """For every line of `text`: the number of its cell, and the line in that."""
-    skipped: tuple[tuple[_Cell, str], ...]
+    skipped: tuple[tuple[int, int, str], ...]
+    """The cells that are not in `text`: the number, the line that cannot be parsed, and why."""
 
     @classmethod
     def of(cls, cells: tuple[_Cell, ...], py2: Python2) -> _Program:
@@ -164,7 +220,7 @@ class _Program:
         hidden: dict[str, str] = {}
         used: list[_Cell] = []
         places: list[tuple[int, int]] = []
-        skipped: list[tuple[_Cell, str]] = []
+        skipped: list[tuple[int, int, str]] = []
         for cell in cells:
             code = cell.text
             first = code.lstrip().split("\n", 1)[0]
@@ -174,7 +230,7 @@ class _Program:
                 code, masks = _hide(code, len(hidden))
                 problem = _problem(code, py2)
                 if problem is not None:
-                    skipped.append((cell, f"it cannot be parsed ({problem})"))
+                    skipped.append((cell.number, *problem))
                     continue
                 hidden.update(masks)
             used.append(cell)
@@ -182,11 +238,19 @@ class _Program:
             lines = code.count("\n")
             places += [(cell.number, max(number, 1)) for number in range(lines)]
             parts.append(code)
-        return cls("".join(parts), hidden, tuple(used), (*places, (1, 1)), tuple(skipped))
+        places.append(places[-1] if places else (1, 1))  # for what stands behind them
+        return cls("".join([*parts, _END]), hidden, tuple(used), tuple(places), tuple(skipped))
+
+    def place(self, line: int) -> tuple[int, int]:
+        """The number of the cell that a line of `text` stands in, and the line in that."""
+        return self.places[min(line, len(self.places)) - 1]
 
     def cells_of(self, text: str) -> dict[_Cell, str]:
         """The new source of every cell that changed; raises NotebookError where it is not told apart."""
         found: dict[_Cell, str] = {}
+        if not text.endswith(_END):
+            raise NotebookError("the end of the cells cannot be told")
+        text = text.removesuffix(_END)
         for cell, following in zip(self.cells, [*self.cells[1:], None], strict=True):
             before, mark, text = text.partition(f"{_mark(cell)}\n")
             if not mark or before:
@@ -228,12 +292,12 @@ def _mark(cell: _Cell) -> str:
     return f'"towermigrate: cell {cell.number}"'
 
 
-def _problem(code: str, py2: Python2) -> str | None:
-    """Why a cell's code is no Python, as that of the rewrite is to be."""
+def _problem(code: str, py2: Python2) -> tuple[int, str] | None:
+    """Where and why a cell's code is no Python, as that of the rewrite is to be."""
     problem = parse_problem("", code)
     if problem is None or (py2 == "auto" and isinstance(port(code + "\n", ""), Ported)):
         return None
-    return problem.message.rsplit(": ", 1)[-1]
+    return problem.line, problem.message.rsplit(": ", 1)[-1]
 
 
 def _hide(code: str, count: int) -> tuple[str, dict[str, str]]:
@@ -253,21 +317,21 @@ def _in_cells(file: FileReport, program: _Program) -> FileReport:
     """A report whose lines count in cells."""
 
     def place(finding: Finding) -> Finding:
-        cell, line = program.places[min(finding.line, len(program.places)) - 1]
+        cell, line = program.place(finding.line)
         message = (
             _LINE_LIST.sub(listed, finding.message)
             if finding.rule in _SAYS_LINES
             else finding.message
         )
-        return replace(finding, line=line, message=f"cell {cell}: {message}")
+        return replace(finding, line=line, message=message, cell=cell)
 
     def listed(found: re.Match[str]) -> str:
-        spots = [program.places[int(number) - 1] for number in (found[1] or found[2]).split(", ")]
+        spots = [program.place(int(number)) for number in (found[1] or found[2]).split(", ")]
         return ", ".join(f"line {line} of cell {cell}" for cell, line in spots)
 
     def in_cell(one: ProgramReport) -> ProgramReport:
-        _, line = program.places[one.line - 1]
-        return replace(one, line=line, findings=tuple(map(place, one.findings)))
+        cell, line = program.place(one.line)
+        return replace(one, line=line, findings=tuple(map(place, one.findings)), cell=cell)
 
     return replace(
         file,

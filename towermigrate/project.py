@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towermigrate.findings import Finding
-from towermigrate.listing import Listing
+from towermigrate.listing import NOTEBOOK, Listing
 
 # More is no program that somebody wrote. Python's parser takes half a gigabyte for a table of this size.
 LARGEST = 2**20
+# Most of a notebook are the pictures that it put out; its code is held to the limit above.
+LARGEST_NOTEBOOK = 2**25
 _NEEDLE = b"tensorflow"
 
 
@@ -64,12 +66,17 @@ def read_tree(root: Path, listing: Listing, *, python2: bool = False) -> dict[st
             continue
         if _NEEDLE not in raw and not (python2 and _maybe_python2(path, raw)):
             continue
-        if len(raw) > LARGEST:
-            limit = f"more than {LARGEST // 2**20} MiB: too large for a program"
-            found[path] = _unread(path, f"{len(raw) / 2**20:.1f} MiB is {limit}")
+        limit = LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST
+        if len(raw) > limit:
+            found[path] = _unread(path, too_large(len(raw), limit))
         else:
             found[path] = decode(path, raw)
     return found
+
+
+def too_large(size: int, limit: int) -> str:
+    """Why so many bytes are not read."""
+    return f"{size / 2**20:.1f} MiB is more than {limit // 2**20} MiB: too large for a program"
 
 
 def _maybe_python2(path: str, raw: bytes) -> bool:

@@ -22,6 +22,8 @@ PLACES = [
     pytest.param(("import tensorflow as tf" + RUN).replace("\n", "\r\n"), ("import tensorflow as tf" + SWITCH + RAN).replace("\n", "\r\n"), id="CRLF"),
     pytest.param("import tensorflow as tf\ntf.disable_v2_behavior()" + RUN, "import tensorflow as tf\ntf.compat.v1.disable_v2_behavior()" + RAN, id="once"),
     pytest.param("import tensorflow as tf\n\n\ndef train():\n    tf.Session()\n", "import tensorflow as tf\n\n\ndef train():\n    tf.compat.v1.Session()\n", id="not in a module that is imported"),
+    pytest.param("import tensorflow as tf\ndef main():\n    tf.Session()\nmain()\n", "import tensorflow as tf" + SWITCH + "\ndef main():\n    tf.compat.v1.Session()\nmain()\n", id="main() at the outermost level"),
+    pytest.param("import tensorflow as tf\ndef main(_):\n    tf.Session()\ntf.app.run()\n", "import tensorflow as tf" + SWITCH + "\ndef main(_):\n    tf.compat.v1.Session()\ntf.compat.v1.app.run()\n", id="tf.app.run() at the outermost level"),
 ]  # fmt: skip
 
 

@@ -90,7 +90,8 @@ def _tree_options(command: Callable[..., None]) -> Callable[..., None]:
             "--sarif",
             "sarif_file",
             type=file,
-            help="Write the findings there as SARIF 2.1.0, for code hosts and editors.",
+            help="Write the findings there as SARIF 2.1.0, for code hosts and editors. What a comment hides is left "
+            "out.",
         ),
         click.option(
             "--html",
@@ -109,7 +110,7 @@ def _tree_options(command: Callable[..., None]) -> Callable[..., None]:
 def scan(targets: _Targets, **options: Any) -> None:
     """Say what tower programs are in PATH and what would become of each.
 
-    PATH is a folder, a Python file or notebook, one program of a file (`train.py:main`), or - for a file from
+    PATH is a folder, a Python file or notebook, one program of either (`train.py:main`), or - for a file from
     standard input.
     In code that uses tf.distribute already, it looks for the classic mistakes (rules TM401 to TM410).
     Writes nothing. Exit code 1: a program would be refused; 3: a file could not be read.
@@ -151,7 +152,7 @@ def rewrite(
 ) -> None:
     """Rewrite the tower programs in PATH, and TF1 names in all its files.
 
-    PATH is a folder, a Python file or notebook, one program of a file (`train.py:main`), or - for a file from
+    PATH is a folder, a Python file or notebook, one program of either (`train.py:main`), or - for a file from
     standard input, whose rewritten form then goes to standard output and all else to standard error. The originals are kept in
     PATH/.towermigrate; `towermigrate undo` puts them back. A program whose form is not understood stays as it
     was, with a finding that says why. Exit code 1: a program was refused, or --check found something to
@@ -296,47 +297,21 @@ def _plan_all(
     given: dict[str, Any],
     progress: Callable[[str], None],
 ) -> dict[str, Migration]:
-    """The plan for every target, by the text that names it, with only the findings to be reported."""
-    from dataclasses import replace
-
-    from towermigrate.config import excluded, read_config, settings
-    from towermigrate.migrate import plan, plan_text
-    from towermigrate.reports import reported
+    """The plan for every target, by the text that names it."""
+    from towermigrate.migrate import plan_configured
 
     files = [path.resolve() for path, function in targets if function is not None]
     for file in files:
         if files.count(file) > 1:
             raise click.UsageError(f"{file}: give one program of a file at a time")
-    migrations: dict[str, Migration] = {}
-    for path, function in targets:
-        config, base = read_config(Path() if path == _STDIN else path)
-        wanted = settings(config, given)
-        if wanted.style == "session":
-            raise click.BadParameter(
-                "the session style is not there yet; take loop, or auto (which takes loop)",
-                param_hint="--style",
-            )
-        if standard_input is not None:
-            migration = plan_text(
-                standard_input,
-                refused=wanted.refused,
-                distribution=distribution,
-                py2=wanted.py2,
-                progress=progress,
-            )
-            report = reported(migration.report, wanted.select, wanted.ignore)
-            return {"-": replace(migration, report=report)}
-        migration = plan(
-            path,
-            refused=wanted.refused,
-            distribution=distribution,
+    return {
+        str(path) if function is None else f"{path}:{function}": plan_configured(
+            Path() if path == _STDIN else path,
+            given,
+            raw=standard_input,
             function=function,
-            exclude=excluded(path, config, base, given["exclude"]),
-            gitignore=wanted.gitignore,
-            py2=wanted.py2,
+            distribution=distribution,
             progress=progress,
         )
-        report = reported(migration.report, wanted.select, wanted.ignore)
-        name = str(path) if function is None else f"{path}:{function}"
-        migrations[name] = replace(migration, report=report)
-    return migrations
+        for path, function in targets
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from towermigrate.config import is_shown
 from towermigrate.findings import Finding
@@ -27,3 +28,15 @@ def reported(report: TreeReport, select: Sequence[str], ignore: Sequence[str]) -
         for file in report.files
     ]
     return replace(report, files=tuple(files))
+
+
+def place(file: Path, line: int, cell: int | None, column: int | None = None) -> str:
+    """A place as a person finds it; lines and columns count from 1.
+
+    Example:
+        >>> place(Path("m.py"), 3, None, 1), place(Path("n.ipynb"), 3, 2)
+        ('m.py:3:1', 'n.ipynb, cell 2, line 3')
+    """
+    if cell is not None:
+        return f"{file.as_posix()}, cell {cell}, line {line}"
+    return f"{file.as_posix()}:{line}" + ("" if column is None else f":{column}")

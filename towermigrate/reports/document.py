@@ -14,19 +14,30 @@ from towermigrate.rewrite import ProgramReport, TreeReport
 
 
 def finding_json(finding: Finding, path: str) -> dict[str, Any]:
-    """A finding of the file `path`; one about another file, which a tower calls, says so in its message."""
+    """A finding of the file `path`; one about another file, which a tower calls, says so in its message.
+
+    In a notebook `line` and `column` count in a cell, whose number (from 1, over all cells) is `cell`.
+    """
     elsewhere = f"{finding.path}:{finding.line}: " if finding.path != path else ""
+    if finding.cell is not None:
+        elsewhere = f"cell {finding.cell}: "
     return {
         "rule": finding.rule,
         "severity": finding.severity,
+        **_cell(finding.cell),
         "line": finding.line,
         "column": finding.column,
         "message": elsewhere + finding.message,
     }
 
 
+def _cell(number: int | None) -> dict[str, int]:
+    return {} if number is None else {"cell": number}
+
+
 def _program_json(program: ProgramReport, path: str) -> dict[str, Any]:
     return {
+        **_cell(program.cell),
         "line": program.line,
         "function": program.function,
         "style": program.style,

@@ -11,6 +11,7 @@ from towermigrate import __version__
 from towermigrate.findings import RULES, Finding, Severity
 from towermigrate.migrate import Migration
 from towermigrate.program import TowerProgram
+from towermigrate.reports import place
 from towermigrate.reports.sides import Fold, Row, side_by_side
 from towermigrate.reports.style import STYLE
 from towermigrate.reports.terminal import all_findings
@@ -76,8 +77,8 @@ class _Places:
             for file in migration.report.files:
                 self.ids[migration.root, file.path] = f"f{len(self.ids)}"
 
-    def link(self, root: Path, path: str, line: int | None = None) -> str:
-        text = f"<code>{_text((root / path).as_posix())}{'' if line is None else f':{line}'}</code>"
+    def link(self, root: Path, path: str, line: int, cell: int | None) -> str:
+        text = f"<code>{_text(place(root / path, line, cell))}</code>"
         there = self.ids.get((root, path))
         return text if there is None else f'<a href="#{there}">{text}</a>'
 
@@ -153,7 +154,7 @@ def _program(
 ) -> Iterator[str]:
     name = f"<code>{_text(program.function)}</code>" if program.function else "at module level"
     becomes = f"{program.style} style" if program.status == "converted" else "refused"
-    link = places.link(migration.root, file.path, program.line)
+    link = places.link(migration.root, file.path, program.line, program.cell)
     yield (
         f"<article class={program.status}>\n<h3>{name} <small>{link}</small> "
         f"<span class=badge>{becomes}</span></h3>\n"
@@ -249,7 +250,7 @@ def _finding_list(root: Path, findings: Sequence[Finding], places: _Places) -> I
         rule = RULES[finding.rule]
         yield (
             f"<li class={rule.severity}><details><summary><b>{rule.id}</b> {rule.severity} "
-            f"{places.link(root, finding.path, finding.line)} {_prose(finding.message)}</summary>\n"
+            f"{places.link(root, finding.path, finding.line, finding.cell)} {_prose(finding.message)}</summary>\n"
             f"<p>{_prose(rule.title)}. {_prose(rule.why)}</p><p><b>What to do:</b> {_prose(rule.advice)}</p>"
             "</details></li>\n"
         )
@@ -275,7 +276,7 @@ def _findings(migrations: Mapping[str, Migration], places: _Places) -> Iterator[
             f"<details><summary>Example</summary><pre>{_text(rule.example)}</pre></details>\n"
         )
         lines = [
-            f"<li>{places.link(root, finding.path, finding.line)} {_prose(finding.message)}</li>\n"
+            f"<li>{places.link(root, finding.path, finding.line, finding.cell)} {_prose(finding.message)}</li>\n"
             for root, finding in found
         ]
         yield f"<ul class=places>\n{''.join(lines[:_OPEN_PLACES])}</ul>\n"

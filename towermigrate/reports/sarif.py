@@ -1,5 +1,8 @@
 """Findings as SARIF 2.1.0, the format in which code hosts and editors read what checkers find.
 
+What a comment hides is left out, not marked as suppressed: GitHub's code scanning does not read that property and
+shows such results as open alerts (github/codeql-action, issue 1230).
+
 Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
 
@@ -9,6 +12,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +20,7 @@ from urllib.parse import quote
 from towermigrate import __version__
 from towermigrate.findings import RULES, Finding, Rule, Severity
 from towermigrate.migrate import Migration
+from towermigrate.notebooks import Positions
 from towermigrate.reports.sides import lines_of
 from towermigrate.reports.terminal import all_findings
 
@@ -42,13 +47,20 @@ def tree_sarif(migrations: Mapping[str, Migration], error: str | None) -> dict[s
             path: lines_of(migration.files[path].text or "")
             for path in {finding.path for finding in findings} & migration.files.keys()
         }
+        positions = {
+            path: Positions(migration.files[path].text or "")
+            for path in {finding.path for finding in findings if finding.cell is not None}
+        }
         for finding in findings:
+            on_disk = finding
+            if finding.cell is not None:
+                on_disk = _on_disk(finding, positions[finding.path])
             results.append(
                 _result(
-                    finding,
+                    on_disk,
                     used.index(finding.rule),
                     _uri(migration.root, finding.path),
-                    _fingerprint(finding, lines.get(finding.path, []), seen),
+                    _fingerprint(on_disk, lines.get(finding.path, []), seen),
                 )
             )
     invocation: dict[str, Any] = {"executionSuccessful": error is None}
@@ -66,6 +78,14 @@ def tree_sarif(migrations: Mapping[str, Migration], error: str | None) -> dict[s
         "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _on_disk(finding: Finding, positions: Positions) -> Finding:
+    """A finding of a notebook where it stands in the file; for people, its message names cell and line."""
+    assert finding.cell is not None
+    line, column = positions.of(finding.cell, finding.line, finding.column)
+    message = f"cell {finding.cell}, line {finding.line}: {finding.message}"
+    return replace(finding, line=line, column=column, message=message)
 
 
 def _rule(rule: Rule) -> dict[str, Any]:

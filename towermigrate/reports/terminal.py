@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from towermigrate.findings import RULES, Finding, Severity
 from towermigrate.program import TowerProgram
+from towermigrate.reports import place
 from towermigrate.rewrite import ProgramReport, TreeReport
 
 # How much of a list is printed; the reports that are written to files hold all of it.
@@ -32,7 +33,7 @@ def show_tree(console: Console, root: Path, report: TreeReport, verb: str) -> No
     # What was converted is what a person must look at; what was refused stays as it was.
     programs.sort(key=lambda pair: pair[1].status == "refused")
     for path, program in programs[:PROGRAMS]:
-        _show_program(console, root, f"{root / path}:{program.line}", program)
+        _show_program(console, root, place(root / path, program.line, program.cell), program)
     cut = len(programs) > PROGRAMS
     if cut:
         left = programs[PROGRAMS:]
@@ -71,8 +72,9 @@ def _short(message: str) -> str:
     return message if len(message) <= MESSAGE else message[: MESSAGE - 1] + "…"
 
 
-def _place(root: Path, finding: Finding) -> str:
-    return f"{root / finding.path}:{finding.line}:{finding.column + 1}"
+def _placed(root: Path, finding: Finding, message: str) -> str:
+    where = place(root / finding.path, finding.line, finding.cell, finding.column + 1)
+    return f"{where}{'' if finding.cell is None else ':'} {message}"
 
 
 def _show_findings(
@@ -94,7 +96,7 @@ def _show_findings(
         # One more is shown rather than the line that says so.
         shown = group if len(group) == PLACES + 1 else group[:PLACES]
         for finding in shown:
-            _print(console, f"  {_place(root, finding)} {_short(finding.message)}")
+            _print(console, f"  {_placed(root, finding, _short(finding.message))}")
         if len(shown) < len(group):
             cut = True
             _print(console, f"  … and {len(group) - len(shown):,} more")
@@ -138,7 +140,7 @@ def _show_program(console: Console, root: Path, where: str, program: ProgramRepo
             f"  stage {stage.name}: loss {stage.loss}, optimizer {stage.optimizer}{over}",
         )
     for finding in _reasons(program):
-        line = f"  [red]error[/] {finding.rule} {escape(_place(root, finding))} {escape(finding.message)}"
+        line = f"  [red]error[/] {finding.rule} {escape(_placed(root, finding, finding.message))}"
         _print(console, line, markup=True)
 
 

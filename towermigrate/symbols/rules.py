@@ -33,7 +33,7 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM105", "The file cannot be read", "error",
-        "A file or folder that cannot be opened, or a file of more than 1 MiB, which nobody wrote by hand, is "
+        "A file or folder that cannot be opened, or more than 1 MiB of code, which nobody wrote by hand, is "
         "neither read nor written.",
         "Mend the permissions, or exclude it.",
         "-rw------- root model.py",
@@ -58,6 +58,13 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "pipe or a device is no file. (A link inside the tree leads to a file that is found anyway.)",
         "Run towermigrate on the tree that the link leads to as well.",
         "model.py -> /elsewhere/model.py",
+    ),
+    Rule(
+        "TM109", "A file that stays on TensorFlow 1 is imported by one that goes to TensorFlow 2", "warning",
+        "The importing file runs on TensorFlow 2 after the rewrite, and the imported one with it, which was left alone "
+        "as asked. It fails where it reaches a name that TensorFlow 2 does not have or means otherwise.",
+        "Let the imported file be rewritten as well.",
+        "from legacy.model import build  # legacy/model.py: # towermigrate: skip-file",
     ),
     Rule(
         "TM111", "A name of tf.contrib has no successor", "warning",
@@ -119,6 +126,15 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "import train_towers  # rewritten: it runs eagerly\n\nwith tf.Session() as sess:\n    sess.run(train_op)",
     ),
     Rule(
+        "TM120", "A module runs a graph, and no script turns the behaviour of TensorFlow 2 off", "warning",
+        "Sessions and placeholders work in a graph only. The scripts that run one are told so (TM119), but none of "
+        "them was seen to import this module: one that does not mention TensorFlow is not read, one outside the tree "
+        "is not seen.",
+        "Call `tf.compat.v1.disable_v2_behavior()` at the start of the script that runs the module, or build the graph "
+        "inside `with tf.Graph().as_default():`.",
+        "# run.py\nimport model\nmodel.main()\n# model.py\ndef main():\n    with tf.Session() as sess:\n        ...",
+    ),
+    Rule(
         "TM121", "The file was brought from Python 2", "info",
         "Only Python 2 could parse it. Its syntax, and what Python 3 calls or counts otherwise, was changed first; "
         "`towermigrate undo` gives the Python 2 file back.",
@@ -127,10 +143,12 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM122", "A `/` that may divide integers", "warning",
-        "Python 2 rounds `/` of two integers down, Python 3 does not. Where both are known to be integers (literals, "
-        "`len`, shapes, `range`, integer flags) `//` was written. Here one is not known, and `//` of a tensor has "
-        "no gradient, so `/` stays.",
-        "Write `//` where both sides are integers; leave it where one is a float.",
+        "Python 2 rounds `/` of two integers down, Python 3 does not. In a file that only Python 2 parses, `//` was "
+        "written where both are known to be integers (literals, `len`, shapes, `range`, integer flags). Here one is "
+        "not known, and `//` of a tensor has no gradient, so `/` stays. In a file that both parse and that uses names "
+        "of Python 2 (TM127), nothing was changed; only the `/` between known integers are named.",
+        "Write `//` where both sides are integers; leave it where one is a float. In a slice or a `range` a fraction "
+        "raises an error, so there it is nearly always `//`.",
         "def half(count):\n    return count / 2",
     ),
     Rule(
@@ -159,5 +177,13 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "is no Python, or its part of the result cannot be told from that of its neighbours.",
         "Mend the cell; keep the towers, their averaging and the session in one cell.",
         "for i in range(",
+    ),
+    Rule(
+        "TM127", "A name that only Python 2 has", "warning",
+        "Python 3 parses the file, so it is not known which Python it was written for, and only its TensorFlow names "
+        "change. The name is bound nowhere in the file, nor in a part that asks for the Python version: Python 3 "
+        "raises an error there, and TensorFlow 2 runs on Python 3 only.",
+        "Write what Python 3 calls it, or import it from `six.moves` to keep both.",
+        "for i in xrange(num_gpus):\n    grads[i] = {k: v for k, v in sums.iteritems()}",
     ),
 )  # fmt: skip

@@ -27,6 +27,7 @@ _RUNS_GRAPH = _SESSIONS | frozenset(
     "placeholder test.main contrib.slim.learning.train contrib.slim.evaluation.evaluate_once "
     "contrib.slim.evaluation.evaluation_loop".split()
 )
+_STARTS = _SESSIONS | {"app.run"}
 _RUNS_EAGERLY = frozenset(
     "function GradientTape enable_eager_execution enable_v2_behavior contrib.eager".split()
 )
@@ -52,7 +53,7 @@ class Script:
 
 def mode(names: FileNames) -> Mode:
     """What the names of a file say about how it runs."""
-    plain = {found[0] for use in names.uses if (found := normal(_as_contrib(use.dotted)))}
+    plain = {found[0] for name in names.dotted if (found := normal(_as_contrib(name)))}
     return Mode(
         graph=any(prefix_in(name, _RUNS_GRAPH) for name in plain),
         eager=any(prefix_in(name, _RUNS_EAGERLY) for name in plain),
@@ -84,6 +85,22 @@ def script_of(work: Pass, switch: Edit | None) -> Script | None:
     finding = work.finding("TM119", node, "this script runs a graph in a session")
     text = None if switch is None else splice(work.text.text, [*work.edits, switch])
     return Script(finding, text)
+
+
+def needs_graph(work: Pass, runs: Mode) -> Finding | None:
+    """The first place of a module that works in the graph that it finds; None for a script, and without one."""
+    if not runs.graph or runs.eager or runs.switched or is_script(work):
+        return None
+    found = [
+        (use, known[0]) for use in work.names.uses if (known := normal(_as_contrib(use.dotted)))
+    ]
+    if any(name == "Graph" for _, name in found):
+        return None  # it makes its own, which TensorFlow 2 runs as it is
+    for use, name in found:
+        if prefix_in(name, _RUNS_GRAPH):
+            message = f"`tf.{name}` needs a graph; no script is seen to turn eager execution off"
+            return work.finding("TM120", use.chain, message)
+    return None
 
 
 def settled(result: SymbolResult, imported: Sequence[tuple[str, Mode]] | None) -> SymbolResult:
@@ -118,11 +135,17 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def is_script(work: Pass) -> bool:
-    """Whether a file is run rather than imported: a `__main__` test, or a session at its outermost level."""
-    if any(isinstance(node, ast.If) and _is_main_guard(node) for node in work.tree.body):
+    """Whether a file is run rather than imported.
+
+    That is one with a `__main__` test, or with a session, `main()` or `tf.app.run()` at its outermost level.
+    """
+    if any(
+        (isinstance(node, ast.If) and _is_main_guard(node)) or _calls_main(node)
+        for node in work.tree.body
+    ):
         return True
     outermost = (use for use in work.names.uses if use.scope is work.names.module)
-    return any(found[0] in _SESSIONS for use in outermost if (found := normal(use.dotted)))
+    return any(found[0] in _STARTS for use in outermost if (found := normal(use.dotted)))
 
 
 def _runs_graph(dotted: str) -> bool:
@@ -136,6 +159,11 @@ def _is_main_guard(node: ast.If) -> bool:
         isinstance(part, ast.Name) and part.id == "__name__"
         for part in [test.left, *test.comparators]
     )
+
+
+def _calls_main(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "main"
 
 
 def _place(work: Pass) -> int | None:
