@@ -13,7 +13,9 @@ import errno
 import hashlib
 import json
 import os
+import posixpath
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -70,33 +72,51 @@ def _replace(fresh: Path, target: Path) -> None:
 def _sync(paths: Iterable[Path]) -> None:
     """Let the disk have what was written to files, and what was renamed in folders."""
 
-    def sync(path: Path) -> None:
-        try:
-            handle = os.open(path, os.O_RDONLY)
-        except OSError:  # Windows does not open folders
-            return
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    def sync(some: Iterable[Path]) -> None:
+        for path in some:
+            try:
+                handle = os.open(path, os.O_RDONLY)
+            except OSError:  # Windows does not open folders
+                continue
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
+    every = list(paths)
     # The disk takes many at once in a tenth of the time that it takes for one after the other.
-    with ThreadPoolExecutor(16) as pool:
-        list(pool.map(sync, paths))
+    at_once = min(len(every), 16)
+    if at_once < 2:
+        return sync(every)
+    with ThreadPoolExecutor(at_once) as pool:
+        list(pool.map(sync, (every[number::at_once] for number in range(at_once))))
 
 
 def _digest(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()
 
 
-def _inside(root: Path, path: str) -> Path:
-    """The file `path` names under `root`; raises ProjectError where a link leads elsewhere or it is no file."""
-    target = root / path
-    if target.is_symlink() or not target.resolve().is_relative_to(root.resolve()):
-        raise ProjectError(f"{target}: is a link, or leads out of {root}; it was not touched")
-    if target.exists() and not target.is_file():
-        raise ProjectError(f"{target}: is not a regular file; it was not touched")
-    return target
+def _inside(root: Path, paths: Iterable[str]) -> dict[str, Path]:
+    """The files that `paths` name under `root`; raises ProjectError where a link leads elsewhere or it is no file."""
+    top = os.path.realpath(root)
+    folders: dict[str, bool] = {}
+    targets: dict[str, Path] = {}
+    for path in paths:
+        target = root / path
+        folder = posixpath.dirname(path)
+        if folder not in folders:
+            real = os.path.realpath(os.path.join(top, folder))
+            folders[folder] = os.path.commonpath([real, top]) == top
+        try:
+            kind = os.lstat(target).st_mode
+        except FileNotFoundError:
+            kind = stat.S_IFREG
+        if stat.S_ISLNK(kind) or not folders[folder]:
+            raise ProjectError(f"{target}: is a link, or leads out of {root}; it was not touched")
+        if not stat.S_ISREG(kind):
+            raise ProjectError(f"{target}: is not a regular file; it was not touched")
+        targets[path] = target
+    return targets
 
 
 @contextmanager
@@ -171,21 +191,26 @@ def _earlier_name(path: str, digest: str) -> str:
     return f"{folder}/{short}.{digest[:12]}" if folder else f"{short}.{digest[:12]}"
 
 
-def _keep(root: Path, part: str, contents: Mapping[str, bytes]) -> None:
-    """Keep bytes in a part of `.towermigrate`, by path."""
-    targets = {path: _inside(root, f"{STATE}/{part}/{path}") for path in contents}
-    for path, fresh in _stage(root, contents).items():
-        targets[path].parent.mkdir(parents=True, exist_ok=True)
-        os.replace(fresh, targets[path])
-    _sync({target.parent for target in targets.values()})
+def _keep(root: Path, staged: Mapping[str, Path]) -> None:
+    """Rename staged files to their places, relative to `.towermigrate`."""
+    targets = _inside(root, [f"{STATE}/{path}" for path in staged]).values()
+    for folder in {target.parent for target in targets}:
+        folder.mkdir(parents=True, exist_ok=True)
+    for fresh, target in zip(staged.values(), targets, strict=True):
+        os.replace(fresh, target)
+    _sync({target.parent for target in targets})
+
+
+def _earlier(contents: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Forms of files, by the path relative to `.towermigrate` where they are kept."""
+    return {
+        f"{_EARLIER}/{_earlier_name(path, _digest(raw))}": raw for path, raw in contents.items()
+    }
 
 
 def _keep_earlier(root: Path, contents: Mapping[str, bytes]) -> None:
-    _keep(
-        root,
-        _EARLIER,
-        {_earlier_name(path, _digest(raw)): raw for path, raw in contents.items()},
-    )
+    kept = _earlier(contents)
+    _keep(root, dict(zip(kept, _stage(root, kept.values()), strict=True)))
 
 
 def _open_state(root: Path) -> None:
@@ -242,13 +267,16 @@ def _check_writable(targets: Iterable[Path]) -> None:
         )
 
 
-def _stage(root: Path, contents: Mapping[str, bytes]) -> dict[str, Path]:
+def _stage(root: Path, contents: Iterable[bytes]) -> list[Path]:
     """Write files to `.towermigrate/new` and on to the disk."""
-    staged: dict[str, Path] = {}
-    for number, (path, raw) in enumerate(contents.items()):
-        staged[path] = root / STATE / _NEW / str(number)
-        staged[path].write_bytes(raw)
-    _sync(staged.values())
+    folder = root / STATE / _NEW
+    staged: list[Path] = []
+    for number, raw in enumerate(contents, start=len(os.listdir(folder))):
+        fresh = folder / str(number)
+        fresh.write_bytes(raw)
+        staged.append(fresh)
+    # All are written before the first is synced: what takes that one to the disk takes the others along.
+    _sync(staged)
     return staged
 
 
@@ -262,8 +290,9 @@ def _exchange(
 
     They take the mode and owner of what they replace; where nothing is there, `modes` tells.
     """
+    targets = _inside(root, staged)
     for path, fresh in staged.items():
-        target = _inside(root, path)
+        target = targets[path]
         if target.exists():
             there = target.stat()
             fresh.chmod(there.st_mode & 0o7777)
@@ -312,14 +341,12 @@ def save(
 def _save(
     root: Path, changes: Mapping[str, bytes], expected: Mapping[str, bytes], keep_first: bool
 ) -> None:
-    for path in changes:
-        if _now(_inside(root, path)) != expected[path]:
-            raise ProjectError(
-                f"{root / path}: was edited while towermigrate read it; run it again"
-            )
+    for path, target in _inside(root, changes).items():
+        if _now(target) != expected[path]:
+            raise ProjectError(f"{target}: was edited while towermigrate read it; run it again")
     _check_writable(root / path for path in changes)
     files = _manifest(root)
-    kept: dict[str, bytes] = {}
+    first: dict[str, bytes] = {}
     earlier: dict[str, bytes] = {}
     for path, raw in changes.items():
         old, entry = expected[path], files.get(path)
@@ -330,14 +357,15 @@ def _save(
             if keep_first:
                 continue
             earlier[path] = _original(root, path, entry)
-        kept[path] = old
+        first[path] = old
         mode = (root / path).stat().st_mode & 0o7777
         files[path] = {"before": _digest(old), "after": _digest(raw), "mode": f"{mode:o}"}
     try:
         _open_state(root)
-        _keep_earlier(root, earlier)
-        _keep(root, _ORIGINALS, kept)
-        staged = _stage(root, changes)
+        kept = {**_earlier(earlier), **{f"{_ORIGINALS}/{path}": raw for path, raw in first.items()}}
+        fresh = _stage(root, [*kept.values(), *changes.values()])
+        _keep(root, dict(zip(kept, fresh[: len(kept)], strict=True)))
+        staged = dict(zip(changes, fresh[len(kept) :], strict=True))
         _write_manifest(root, files)
         _exchange(root, staged, expected, {})
     finally:
@@ -350,7 +378,7 @@ def write_own(root: Path, files: Mapping[str, bytes | None], keep: Collection[st
     What the files in `keep` hold goes to `.towermigrate/earlier/` first. Raises ProjectError, before anything
     is written, where a link leads out of the tree.
     """
-    targets = {path: _inside(root, path) for path in files}
+    targets = _inside(root, files)
     _check_writable(targets.values())
     with _alone(root):
         try:
@@ -419,11 +447,10 @@ def _undo(root: Path, only: str | None, force: bool, dry_run: bool) -> Undone:
     now: dict[str, bytes | None] = {}
     edited: list[str] = []
     left = dict(files)
-    for path, entry in files.items():
-        if only not in (None, path):
-            continue
+    for path, target in _inside(root, [path for path in files if only in (None, path)]).items():
+        entry = files[path]
         raw = _original(root, path, entry)
-        now[path] = there = _now(_inside(root, path))
+        now[path] = there = _now(target)
         if there == raw:
             del left[path]
         elif force or (there is not None and _is_ours(entry, there)):
@@ -447,7 +474,8 @@ def _undo(root: Path, only: str | None, force: bool, dry_run: bool) -> Undone:
         _open_state(root)
         _keep_earlier(root, overwritten)
         modes = {path: int(files[path].get("mode", "644"), 8) for path in wanted}
-        _exchange(root, _stage(root, wanted), now, modes)
+        staged = dict(zip(wanted, _stage(root, wanted.values()), strict=True))
+        _exchange(root, staged, now, modes)
         _write_manifest(root, left)
     finally:
         _close_state(root)
@@ -468,10 +496,10 @@ def write_copy(root: Path, out: Path, changes: Mapping[str, bytes]) -> None:
     fresh = {**copies, **changes}
     out.mkdir(parents=True, exist_ok=True)
     with _alone(out):
-        for path, raw in fresh.items():
-            if _now(_inside(out, path)) not in (None, raw, copies[path]):
+        for path, target in _inside(out, fresh).items():
+            if _now(target) not in (None, fresh[path], copies[path]):
                 raise ProjectError(
-                    f"{out / path}: exists with other content; give --out an empty folder"
+                    f"{target}: exists with other content; give --out an empty folder"
                 )
         try:
             _open_state(out)

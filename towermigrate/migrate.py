@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
-from towermigrate.choice import Chosen
+from towermigrate.choice import ChoiceError, Chosen
 from towermigrate.comments import skips_file, without_suppressed
-from towermigrate.distribute_scan import scan_distribution
+from towermigrate.config import excluded, read_config, settings
 from towermigrate.findings import Finding
 from towermigrate.keeping import save, write_copy
 from towermigrate.listing import NOTEBOOK, Listing, list_tree
 from towermigrate.project import ProjectError, SourceFile, decode, read_tree
 from towermigrate.reading import parse_problem
+from towermigrate.reports import reported
 from towermigrate.rewrite import (
     FileReport,
     Progress,
@@ -81,22 +84,26 @@ def plan(
     """Read a tree (or one file, in its folder) and work out its rewrite, writing nothing.
 
     Args:
-        path: a folder, or a Python file; then only that file's programs and names are rewritten.
+        path: a folder, or a Python file or notebook; then only that file's programs and names are rewritten.
         refused: see `rewrite_tree`.
         distribution: also look for mistakes in code that uses `tf.distribute` already (rules TM4xx).
-        function: convert only the program in this function of the file `path`; see `rewrite_tree`.
+        function: convert only the program in this function of the file `path`; see `rewrite_tree`. Raises
+            ChoiceError where there is none.
         exclude: says of a path relative to the tree whether the file is left out: not changed, not reported.
         py2: see `rewrite_tree`.
         gitignore: leave out what `.gitignore` files name, unless it is `path` itself.
         progress: called with one line of text before each longer part.
     """
     single = path.is_file()
+    notebook = single and path.name.endswith(NOTEBOOK)
     root = path.parent if single else path
     progress(f"reading {path}")
     listing = list_tree(root, gitignore=gitignore, suffixes=(".py", NOTEBOOK))
     if single:
         listing = _with_file(listing, path)
     files = read_tree(root, listing, python2=py2 == "auto")
+    if function is not None and path.name not in files:
+        raise ChoiceError(f"{path} does not mention TensorFlow: it has no tower program")
     fixed = _fixed(files, exclude)
     hidden = {name for name in fixed if exclude(name) and not (single and name == path.name)}
     problems = [
@@ -111,13 +118,14 @@ def plan(
         refused=refused,
         only=[path.name] if single else None,
         fixed=fixed,
-        chosen=None if function is None else Chosen(path.name, function),
+        chosen=None if function is None or notebook else Chosen(path.name, function),
         py2=py2,
         progress=progress,
     )
     for name, text in texts.items():
         if name.endswith(NOTEBOOK) and (not single or name == path.name):
-            report = _with_notebook(report, name, text, fixed.get(name), refused, py2)
+            own = fixed.get(name)
+            report = _with_notebook(report, name, text, own, refused, function, py2)
     shown = [
         file
         for file in report.files
@@ -163,12 +171,60 @@ def plan_text(
     return Migration(Path(), {STDIN: file}, _encodable({STDIN: file}, report))
 
 
+def plan_configured(
+    path: Path,
+    given: Mapping[str, Any] = MappingProxyType({}),
+    *,
+    raw: bytes | None = None,
+    function: str | None = None,
+    distribution: bool = False,
+    progress: Progress = lambda _: None,
+) -> Migration:
+    """`plan` as `[tool.towermigrate]` says, with only the findings that are to be reported.
+
+    Args:
+        path: see `plan`; with `raw` the folder whose settings count.
+        given: the options of the command line by name, which win over the settings.
+        raw: the bytes of a file that is on no disk, which is planned in place of `path`.
+        function: see `plan`.
+        distribution: see `plan`.
+        progress: see `plan`.
+
+    Raises:
+        ConfigError: a setting or an option cannot be meant.
+    """
+    config, base = read_config(path)
+    wanted = settings(config, given)
+    if raw is not None:
+        migration = plan_text(
+            raw,
+            refused=wanted.refused,
+            distribution=distribution,
+            py2=wanted.py2,
+            progress=progress,
+        )
+    else:
+        migration = plan(
+            path,
+            refused=wanted.refused,
+            distribution=distribution,
+            function=function,
+            exclude=excluded(path, config, base, given.get("exclude", ())),
+            gitignore=wanted.gitignore,
+            py2=wanted.py2,
+            progress=progress,
+        )
+    report = reported(migration.report, wanted.select, wanted.ignore)
+    return replace(migration, report=report)
+
+
 def _with_notebook(
     report: TreeReport,
     path: str,
     text: str,
     fixed: Finding | None,
     refused: Refused,
+    function: str | None,
     py2: Python2,
 ) -> TreeReport:
     """The report with that of one notebook, which is a program of its own."""
@@ -176,7 +232,7 @@ def _with_notebook(
         return replace(report, files=(*report.files, FileReport(path, "unchanged", (), (fixed,))))
     from towermigrate.notebooks import rewrite_notebook
 
-    own = rewrite_notebook(text, path, refused=refused, py2=py2)
+    own = rewrite_notebook(text, path, refused=refused, function=function, py2=py2)
     return replace(report, files=(*report.files, *own.files), texts={**report.texts, **own.texts})
 
 
@@ -224,6 +280,8 @@ def _with_distribution(sources: dict[str, str], report: TreeReport, only: str | 
 
 def _scanned(good: Mapping[str, str], wanted: Collection[str]) -> dict[str, list[Finding]]:
     """`scan_distribution` without the files that nest too deeply for it."""
+    from towermigrate.distribute_scan import scan_distribution
+
     while True:
         try:
             return scan_distribution(good, wanted)
@@ -240,6 +298,8 @@ def _is_read_back(file: SourceFile, text: str) -> bool:
         raw = file.encode(text)
     except UnicodeEncodeError:
         return False
+    if raw.isascii() and b"coding" not in raw:
+        return True  # in whatever encoding Python takes it to be
     return decode(file.path, raw).text == text
 
 

@@ -10,12 +10,13 @@ import gc
 import os
 import pickle
 import signal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 from towermigrate.findings import Finding
-from towermigrate.recognize.hints import Hints, hints
+from towermigrate.hints import Hints, hints
+from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
 from towermigrate.symbols.scopes import file_names
@@ -24,15 +25,23 @@ from towermigrate.tree import Module, modules_in, parse_python
 _WORTH_A_PROCESS = 500_000
 """Characters: below, a second process costs more than it saves."""
 
+_File = tuple[str, str]
+"""Path and text."""
+
 
 @dataclass(frozen=True)
 class Reading:
-    """What a text says. Where there is a `problem` it cannot be read, and `symbols` leave it as it is."""
+    """What a text says. Where there is a `problem` it cannot be read, and `symbols` leave it as it is.
+
+    `hints` are not there of a text that a rewrite gave, whose towers are known. `python2` are the names in it
+    that only Python 2 has, where they were asked for.
+    """
 
     symbols: SymbolResult
     modules: frozenset[Module] = frozenset()
-    hints: Hints = field(default_factory=Hints)
+    hints: Hints | None = None
     problem: Finding | None = None
+    python2: tuple[Finding, ...] = ()
 
 
 def parse_problem(path: str, text: str) -> Finding | None:
@@ -51,8 +60,18 @@ def _problem(path: str, error: Exception) -> Finding:
     return Finding("TM101", path, line, column, f"Python 3 cannot parse this file: {reason}")
 
 
-def read(path: str, text: str, *, tf1: bool | None = None) -> Reading:
-    """Read one text; `tf1` as in `rewrite_symbols`."""
+def read(
+    path: str, text: str, *, tf1: bool | None = None, python2: bool = False, final: bool = False
+) -> Reading:
+    """Read one text.
+
+    Args:
+        path: its path, for findings.
+        text: the text.
+        tf1: as in `rewrite_symbols`.
+        python2: also look for names that only Python 2 has.
+        final: the text is what a rewrite gave, so nobody will look for towers in it.
+    """
     try:
         tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -61,7 +80,9 @@ def read(path: str, text: str, *, tf1: bool | None = None) -> Reading:
         names = file_names(tree)
         symbols = file_symbols(text, path, tree, names, tf1=tf1)
         modules = modules_in(node for _, node in names.imports)
-        return Reading(symbols, modules, hints(text, names))
+        old = python2_names(path, text, tree) if python2 and "tensorflow" in text else ()
+        towers = None if final else hints(text, names)
+        return Reading(symbols, modules, towers, python2=old)
     except RecursionError:
         problem = Finding("TM101", path, 1, 0, "it is nested too deeply to be read")
         return Reading(SymbolResult(text, ()), problem=problem)
@@ -83,12 +104,14 @@ class Readings:
     """The readings of a run, by path and text: what was read is not read again.
 
     A second process reads half of a large tree. Then it reads what the files will become, while this one looks
-    for tower programs. Use it in a `with`, which ends that process.
+    for tower programs and takes a part in it afterwards. Use it in a `with`, which ends that process.
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, str], Reading] = {}
-        self._ahead: _Child | None = None
+        self._known: dict[_File, Reading] = {}
+        self._ported: dict[_File, Ported | Unported] = {}
+        self._ahead: _Shared | None = None
+        self._python2: frozenset[_File] = frozenset()
 
     def __enter__(self) -> Readings:
         return self
@@ -100,66 +123,144 @@ class Readings:
     def of(self, path: str, text: str) -> Reading:
         """The reading of a text, made now where it is not there yet."""
         if self._ahead is not None and (path, text) in self._ahead.files:
-            self._collect()
+            self._finish()
         if (path, text) not in self._known:
-            self._known[path, text] = read(path, text)
+            self._known[path, text] = read(path, text, python2=(path, text) in self._python2)
         return self._known[path, text]
 
-    def _collect(self) -> None:
-        """Take what the second process has read."""
-        if self._ahead is not None:
-            self._known.update(self._ahead.result() or {})
-            self._ahead = None
+    def ported(self, path: str, text: str) -> Ported | Unported:
+        """A text that Python 3 cannot parse, brought to Python 3; see `python2.port`."""
+        if (path, text) not in self._ported:
+            self._ported[path, text] = port(text, path)
+        return self._ported[path, text]
 
-    def read_ahead(self, sources: Mapping[str, str]) -> None:
-        """Read many files, and begin to read the texts that most of them will become."""
+    def read_ahead(self, sources: Mapping[str, str], python2: Collection[str] = ()) -> None:
+        """Read many files, and begin to read the texts that most of them will become.
+
+        The files of `python2` may be Python 2: where Python 3 cannot parse them they are brought to Python 3,
+        and of the others `Reading.python2` is found out.
+        """
+        self._python2 = frozenset((path, sources[path]) for path in python2)
         if sum(map(len, sources.values())) < _WORTH_A_PROCESS or not hasattr(os, "fork"):
             return
-        files = list(sources.items())
-        self._ahead = _Child(files[1::2])
-        self._known.update(_read_all(files[::2]))
-        self._collect()
-        after = ((path, _likely(path, self.of(path, text))) for path, text in files)
-        self._ahead = _Child([each for each in after if each not in self._known])
+        self._ahead = _Shared(list(sources.items()), self._python2)
+        self._finish()
+        after: list[_File] = []
+        for path, text in sources.items():
+            ported = self._ported.get((path, text))
+            reading = self.of(path, ported.text if isinstance(ported, Ported) else text)
+            new = _likely(reading)
+            if (path, new) not in self._known:
+                after.append((path, new))
+        self._ahead = _Shared(after, final=True)
+
+    def _finish(self) -> None:
+        """Read, together with the second process, what it has still to read."""
+        if self._ahead is not None:
+            shared, self._ahead = self._ahead, None
+            try:
+                for (path, text), found in shared.results():
+                    self._known[path, text] = found.reading
+                    if found.ported is not None:
+                        self._ported[path, text] = found.ported
+                    if isinstance(found.ported, Ported) and found.in_python3 is not None:
+                        self._known[path, found.ported.text] = found.in_python3
+            finally:
+                shared.end()
 
 
-def _read_all(files: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Reading]:
-    return {(path, text): read(path, text) for path, text in files}
-
-
-def _likely(path: str, reading: Reading) -> str:
+def _likely(reading: Reading) -> str:
     """What a file will most likely become: a script that runs a graph is switched."""
     new = reading.symbols
     return new.script.switched or new.text if new.script and new.mode.graph else new.text
 
 
-class _Child:
-    """A forked process that reads files."""
+@dataclass(frozen=True)
+class _Found:
+    """What one file says; where Python 3 cannot parse it also what it was brought to, and what that says."""
 
-    def __init__(self, files: Sequence[tuple[str, str]]) -> None:
+    reading: Reading
+    ported: Ported | Unported | None = None
+    in_python3: Reading | None = None
+
+    @classmethod
+    def of(cls, path: str, text: str, python2: bool, final: bool) -> _Found:
+        reading = read(path, text, python2=python2, final=final)
+        if reading.problem is None or not python2:
+            return cls(reading)
+        ported = port(text, path)
+        if not isinstance(ported, Ported):
+            return cls(reading, ported)
+        return cls(reading, ported, read(path, ported.text))
+
+    def packed(self, text: str) -> _Found:
+        """The same without the text that was read, where the names left that as it is: it is not sent back."""
+        return self._with("") if self.reading.symbols.text == text else self
+
+    def unpacked(self, text: str) -> _Found:
+        """What `packed` came from."""
+        return self if self.reading.symbols.text else self._with(text)
+
+    def _with(self, text: str) -> _Found:
+        symbols = replace(self.reading.symbols, text=text)
+        return replace(self, reading=replace(self.reading, symbols=symbols))
+
+
+class _Shared:
+    """Files that two processes read: each takes the next part when it is done with one.
+
+    The numbers of the parts stand in a pipe, one byte each, so that no part is taken twice.
+    """
+
+    def __init__(
+        self, files: Sequence[_File], python2: Container[_File] = (), *, final: bool = False
+    ) -> None:
         self.files = frozenset(files)
+        self._python2 = python2
+        self._final = final
+        # The largest first: what comes last decides how long one process waits for the other.
+        files = sorted(files, key=lambda file: -len(file[1]))
+        count = min(len(files), 256)
+        self._parts = [files[number::count] for number in range(count)]
+        self._numbers, sink = os.pipe()
+        os.write(sink, bytes(range(count)))
+        os.close(sink)
         self._source, sink = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
             try:
                 os.close(self._source)
+                found = [
+                    (number, [one.packed(text) for (_, text), one in part])
+                    for number, part in self._read()
+                ]
                 with os.fdopen(sink, "wb") as pipe:
-                    pickle.dump(_read_all(files), pipe, pickle.HIGHEST_PROTOCOL)
+                    pickle.dump(found, pipe, pickle.HIGHEST_PROTOCOL)
                 os._exit(0)
             finally:
                 os._exit(1)
         os.close(sink)
 
-    def result(self) -> dict[tuple[str, str], Reading] | None:
-        """What it read; None where it was killed, for want of memory perhaps."""
+    def _read(self) -> Iterator[tuple[int, list[tuple[_File, _Found]]]]:
+        """Read part after part until none is left; gives the number of each and what its files say."""
+        while byte := os.read(self._numbers, 1):
+            yield byte[0], [(file, self._found(*file)) for file in self._parts[byte[0]]]
+
+    def _found(self, path: str, text: str) -> _Found:
+        return _Found.of(path, text, (path, text) in self._python2, self._final)
+
+    def results(self) -> Iterator[tuple[_File, _Found]]:
+        """What this process reads, then what the other has read; nothing of it where it was killed."""
+        for _, part in self._read():
+            yield from part
         try:
             with os.fdopen(self._source, "rb", closefd=False) as pipe:
-                found: dict[tuple[str, str], Reading] = pickle.load(pipe)
-                return found
-        except EOFError:
-            return None
-        finally:
-            self.end()
+                others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
+        except EOFError:  # it was killed, for want of memory perhaps
+            return
+        for number, found in others:
+            for file, one in zip(self._parts[number], found, strict=True):
+                yield file, one.unpacked(file[1])
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
@@ -167,4 +268,5 @@ class _Child:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
             os.close(self._source)
+            os.close(self._numbers)
             self._pid = 0

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Literal
 from towermigrate.choice import ChoiceError, Chosen, has_function, put_back
 from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
+from towermigrate.hints import may_hold_towers
 from towermigrate.program import Recognition, Stage, TowerProgram
-from towermigrate.python2 import Ported, port
+from towermigrate.python2 import Ported
 from towermigrate.reading import Reading, Readings, read, without_collector
-from towermigrate.recognize.hints import may_hold_towers
+from towermigrate.symbols.neighbours import left_behind, unswitched
 from towermigrate.symbols.sessions import settled
 from towermigrate.tree import (
     TF1_COPY,
     deepest_files,
     exhausted_stack,
     import_closure,
-    imported_files,
+    import_graph,
 )
 
-if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where a tree is really rewritten
+if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import ProgramResult
     from towermigrate.listing import LeftOut
 
@@ -35,7 +36,10 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ProgramReport:
-    """What became of one tower program. `style` is None when it was refused."""
+    """What became of one tower program. `style` is None when it was refused.
+
+    `line` and `cell` are as in a `Finding`.
+    """
 
     line: int
     function: str | None
@@ -44,6 +48,7 @@ class ProgramReport:
     stages: tuple[Stage, ...]
     findings: tuple[Finding, ...]
     recognised: TowerProgram | None = None
+    cell: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,13 +134,11 @@ def _rewrite_tree(
     progress: Progress,
 ) -> TreeReport:
     progress("reading the files")
-    readings.read_ahead(sources)
+    only = None if only is None else frozenset(only)
+    python2 = _maybe_python2(sources, only, fixed or ()) if py2 == "auto" else frozenset()
+    readings.read_ahead(sources, python2)
     problems = {path: readings.of(path, text).problem for path, text in sources.items()}
-    ported: dict[str, Ported] = {}
-    if py2 == "auto" and any(problems.values()):
-        progress("bringing Python 2 files to Python 3")
-        only = None if only is None else frozenset(only)
-        ported = _port(sources, problems, only, frozenset(fixed or ()))
+    ported = _port(sources, problems, python2, only, fixed or (), readings) if py2 == "auto" else {}
     while True:
         texts = {**sources, **{path: one.text for path, one in ported.items()}}
         good = {path: texts[path] for path, problem in problems.items() if problem is None}
@@ -150,11 +153,24 @@ def _rewrite_tree(
                 problems[path] = Finding("TM101", path, 1, 0, "it is nested too deeply to be read")
 
 
+def _maybe_python2(
+    sources: Mapping[str, str], only: Collection[str] | None, fixed: Collection[str]
+) -> frozenset[str]:
+    """The files to bring to Python 3 where only Python 2 parses them."""
+    return frozenset(
+        path
+        for path, text in sources.items()
+        if path not in fixed and (only is None or path in only or "tensorflow" in text)
+    )
+
+
 def _port(
     sources: Mapping[str, str],
     problems: dict[str, Finding | None],
-    only: frozenset[str] | None,
-    fixed: frozenset[str],
+    python2: Collection[str],
+    only: Collection[str] | None,
+    fixed: Collection[str],
+    readings: Readings,
 ) -> dict[str, Ported]:
     """Bring what only Python 2 parses to Python 3; its problem goes, or says why it could not be done.
 
@@ -164,16 +180,15 @@ def _port(
     for path, problem in list(problems.items()):
         if problem is None or path in fixed:
             continue
-        tensorflow = "tensorflow" in sources[path]
-        if only is not None and path not in only and not tensorflow:
+        if path not in python2:
             del problems[path]
             continue
-        result = port(sources[path], path)
+        result = readings.ported(path, sources[path])
         if isinstance(result, Ported):
             problems[path] = None
             findings = without_suppressed(result.findings, sources[path])
             ported[path] = replace(result, findings=findings)
-        elif tensorflow or result.python2 or path in (only or ()):
+        elif "tensorflow" in sources[path] or result.python2 or path in (only or ()):
             message = f"{problem.message}; {result.reason}"
             problems[path] = replace(problem, message=message)
         else:
@@ -203,7 +218,16 @@ def _rewrite_good(
     held: dict[str, Finding] = {}
     while True:
         files, texts, spoiled = _once(
-            good, readings, wanted, refused, held, progress, fixed, chosen, ported.keys()
+            good,
+            readings,
+            wanted,
+            refused,
+            held,
+            progress,
+            fixed,
+            chosen,
+            ported.keys(),
+            complete=only is None,
         )
         if chosen is not None and not _holds(files, chosen):
             return TreeReport((_without_program(good, chosen),), {})
@@ -267,22 +291,27 @@ def _once(
     chosen: Chosen | None,
     ported: Collection[str] = (),
     towers: Collection[str] | None = None,
+    complete: bool = False,
 ) -> tuple[list[FileReport], dict[str, str], dict[str, Finding]]:
     """One run of the passes. `held` files must not change; what they say is added to their reports.
 
     `ported` files are not on disk as they are in `good`: they are written even where nothing else changes.
-    `towers` are the files to look for tower programs in; None finds that out.
+    `towers` are the files to look for tower programs in; None finds that out. `complete` says that all of the
+    tree was asked for, not some files.
 
     Returns the reports, the new texts, and the files whose other programs could not be kept as they were.
     """
-    from towermigrate.emit import emit_tree
-    from towermigrate.recognize import recognize_tree
-
     progress("looking for tower programs")
     read_before = {path: readings.of(path, text) for path, text in good.items()}
     if towers is None:
-        towers = may_hold_towers({path: each.hints for path, each in read_before.items()})
-    recognitions = recognize_tree(good, wanted & set(towers))
+        hints = {path: each.hints for path, each in read_before.items() if each.hints is not None}
+        assert len(hints) == len(read_before)
+        towers = may_hold_towers(hints)
+    recognitions: list[Recognition] = []
+    if wanted & set(towers):
+        from towermigrate.recognize import recognize_tree
+
+        recognitions = recognize_tree(good, wanted & set(towers))
     others: list[Recognition] = []
     if chosen is not None:
         others = [
@@ -293,19 +322,26 @@ def _once(
         replace(r, program=None, findings=(*r.findings, held[r.path])) if r.path in held else r
         for r in recognitions
     ]
-    progress("rewriting tower programs")
-    emission = emit_tree(good, recognitions, fixed)
+    emitted: Mapping[str, str] = {}
     results: dict[str, list[ProgramResult]] = {}
-    for result in emission.results:
-        results.setdefault(result.recognition.path, []).append(result)
+    if recognitions:
+        from towermigrate.emit import emit_tree
+
+        progress("rewriting tower programs")
+        emission = emit_tree(good, recognitions, fixed)
+        emitted = emission.sources
+        for result in emission.results:
+            results.setdefault(result.recognition.path, []).append(result)
     graph = _graph(good, read_before)
     kept = {**_kept_files(good, graph, results, held, refused), **fixed}
     spoiled: dict[str, Finding] = {}
     files: list[FileReport] = []
     texts: dict[str, str] = {}
-    changed = {path: read(path, text, tf1=True) for path, text in emission.sources.items()}
+    changed = {path: read(path, text, tf1=True) for path, text in emitted.items()}
     whole = {**read_before, **changed}
     graph.update(_graph(good, changed))
+    named_in = {path: each.symbols for path, each in whole.items()}
+    unrun = unswitched(graph, named_in) if complete else {}
     progress("changing TensorFlow 1 names")
     for path, before in good.items():
         programs = tuple(_program(result, good) for result in results.get(path, ()))
@@ -315,13 +351,15 @@ def _once(
             status = "refused"
         if path in kept:
             findings.append(kept[path])
-        elif path in wanted or path in emission.sources:
-            emitted = emission.sources.get(path, before)
+        elif path in wanted or path in emitted:
             named = whole[path].symbols
             if named.script is not None and not named.mode.switched:
                 others_in = sorted(import_closure(good, [path], graph) - {path})
                 named = settled(named, [(each, whole[each].symbols.mode) for each in others_in])
-            findings.extend(without_suppressed(named.findings, emitted))
+            findings.extend(without_suppressed(named.findings, emitted.get(path, before)))
+            around = left_behind(good, path, graph[path], named_in, fixed)
+            around += [unrun[path]] if path in unrun else []
+            findings.extend(without_suppressed([*around, *read_before[path].python2], before))
             if others and chosen is not None and path == chosen.path:
                 try:
                     if path in ported:
@@ -349,7 +387,7 @@ def _once(
 
 def _graph(good: Mapping[str, str], found: Mapping[str, Reading]) -> dict[str, set[str]]:
     """Which files of the tree each file imports."""
-    return {path: imported_files(good, path, each.modules) for path, each in found.items()}
+    return import_graph(good, {path: each.modules for path, each in found.items()})
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:

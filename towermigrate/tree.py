@@ -7,7 +7,7 @@ import hashlib
 import posixpath
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 # What `towermigrate vendor` writes into a tree. These files are ours: no command reads programs from them.
 HELPERS_COPY = "towermigrate_helpers"
@@ -102,7 +102,26 @@ def imported_files(
     return {file for file in found if file is not None and file != path}
 
 
-def module_file(sources: Mapping[str, str], path: str, level: int, dotted: str) -> str | None:
+def import_graph(
+    sources: Collection[str], modules: Mapping[str, Iterable[Module]]
+) -> dict[str, set[str]]:
+    """The `imported_files` of every file whose modules are given."""
+    # Most files of a folder import the same modules.
+    known: dict[tuple[str, Module], str | None] = {}
+    graph: dict[str, set[str]] = {}
+    for path, named in modules.items():
+        folder = posixpath.dirname(path)
+        graph[path] = set()
+        for module in named:
+            if (folder, module) not in known:
+                known[folder, module] = module_file(sources, path, *module)
+            found = known[folder, module]
+            if found is not None and found != path:
+                graph[path].add(found)
+    return graph
+
+
+def module_file(sources: Collection[str], path: str, level: int, dotted: str) -> str | None:
     """The file of the tree that an import in `path` means; `level` counts the dots before `dotted`."""
     folder = posixpath.dirname(path)
     for _ in range(level - 1):
@@ -113,7 +132,7 @@ def module_file(sources: Mapping[str, str], path: str, level: int, dotted: str) 
         for candidate in (f"{stem}.py", f"{stem}/__init__.py" if stem else "__init__.py"):
             if candidate in sources:
                 return candidate
-        if level or not folder:
+        if level or folder in ("", "/"):
             return None
         folder = posixpath.dirname(folder)
 

@@ -4,8 +4,8 @@ import textwrap
 
 import pytest
 
+from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.recognize import recognize_tree
-from towermigrate.recognize.hints import hints_of, may_hold_towers
 
 TF = "import tensorflow as tf\n"
 MODEL = (
@@ -44,6 +44,16 @@ HELD = [
          "model.py": TF + "def train():\n    opt.minimize(loss)\n"},
         id="a loop over devices that calls a function of the tree",
     ),
+    pytest.param(
+        {"a.py": "class Net:\n    def build(self, d):\n        with tf.device(d):\n            tf.layers.dense(x, 1)\n"
+                 "    def towers(self):\n        for i in range(2):\n            self.build(i)\n"},
+        id="a method of its own that opens the device",
+    ),
+    pytest.param(
+        {"a.py": "import model\ndef build(d):\n    pass\nfor i in range(2):\n    model.build(i, x)\n    tf.gradients(x, x)\n",
+         "model.py": MODEL},
+        id="a function of another file beside one of its own of that name",
+    ),
 ]  # fmt: skip
 
 NOT_HELD = [
@@ -60,6 +70,10 @@ NOT_HELD = [
         "for device in devices:\n    print(device)  # tf.device(device)\n",
         id="a loop over devices that builds nothing",
     ),
+    pytest.param(
+        "for step in range(9):\n    pairs = opt.compute_gradients(loss)\n",
+        id="gradients that no list collects",
+    ),
 ]
 
 
@@ -67,6 +81,11 @@ NOT_HELD = [
 def test_held(sources: dict[str, str]) -> None:
     whole = {path: text if text.startswith(TF) else TF + text for path, text in sources.items()}
     assert "a.py" in may_hold_towers(hints_of(whole))
+
+
+def test_a_function_of_its_own_is_not_taken_for_one_of_another_file() -> None:
+    own = TF + "def build(x):\n    return x\nfor i in range(2):\n    build(i)  # tf.device(i)\n"
+    assert "a.py" not in may_hold_towers(hints_of({"a.py": own, "model.py": MODEL}))
 
 
 @pytest.mark.parametrize("text", NOT_HELD)

@@ -152,9 +152,10 @@ def _with_body(analysis: Analysis, body: list[cst.BaseStatement]) -> cst.Module:
         return module.with_changes(
             body=[changed if node is target else node for node in module.body]
         )
-    module = module.deep_replace(target, changed)
-    assert isinstance(module, cst.Module)
-    return module
+    replaced: cst.CSTNode = module
+    replaced = replaced.deep_replace(target, changed)
+    assert isinstance(replaced, cst.Module)
+    return replaced
 
 
 def _names_of_removed(analysis: Analysis, style: LoopStyle) -> set[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from towermigrate.findings import Finding
+from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
-from towermigrate.recognize.hints import hints_of, may_hold_towers
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import LoopFinder
 from towermigrate.recognize.source import Tree

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
-from towermigrate.recognize.hints import DEPTH, OVER_DEVICES
+from towermigrate.hints import DEPTH, OVER_DEVICES
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
     binds,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
+from functools import lru_cache
 
 import libcst as cst
 
@@ -319,6 +320,7 @@ def parameters(function: cst.FunctionDef) -> list[str]:
     return _parameters(function.params)
 
 
+@lru_cache(maxsize=10_000)
 def _names(node: cst.CSTNode) -> _Names:
     visitor = _Names()
     node.visit(visitor)

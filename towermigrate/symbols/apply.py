@@ -16,6 +16,7 @@ from towermigrate.symbols.sessions import (
     Script,
     in_order,
     mode,
+    needs_graph,
     script_of,
     settled,
     switch_edit,
@@ -34,12 +35,14 @@ class SymbolResult:
     """The new text of one file (the old one when nothing changed) and what could not be changed.
 
     `mode` is how the file runs, and `script` is there where the file is run; `sessions.settled` uses both.
+    `needs_graph` is there where it is a module whose importers must see to a graph.
     """
 
     text: str
     findings: tuple[Finding, ...]
     mode: Mode = Mode()
     script: Script | None = None
+    needs_graph: Finding | None = None
 
 
 @dataclass
@@ -155,7 +158,7 @@ def file_symbols(
     work = Pass(path, Text(source), tree, names)
     handled = {id(root) for root in rewrite_alias(work)}
     for use in names.uses:
-        if id(use.root) not in handled:
+        if id(use.root) not in handled and not _is_inert(use.dotted):
             _rewrite_use(work, use)
     for root in names.ambiguous:
         meanings = _meanings(work, root)
@@ -173,7 +176,7 @@ def file_symbols(
     findings = in_order(work.findings)
     try:
         text = splice(source, work.edits)
-        return SymbolResult(text, findings, runs, script_of(work, switch))
+        return SymbolResult(text, findings, runs, script_of(work, switch), needs_graph(work, runs))
     except ValueError as error:
         stuck = Finding("TM104", path, 1, 0, f"its names were not changed: {error}")
         return SymbolResult(source, (*findings, stuck), runs)
@@ -182,10 +185,8 @@ def file_symbols(
 def is_tf1(names: FileNames) -> bool:
     """Whether a file is TensorFlow 1 code: some name only TensorFlow 1 has, or no sign of TensorFlow 2."""
     modern = False
-    for use in names.uses:
-        found = normal(use.dotted)
-        if use.meaning.startswith("tf_slim"):
-            continue
+    for name in names.dotted:
+        found = normal(name)
         if found is None or found[1]:
             continue
         old = prefix_in(found[0], load_names().missing) or prefix_in(found[0], tf0.NAMES)
@@ -197,6 +198,38 @@ def is_tf1(names: FileNames) -> bool:
 
 def _meanings(work: Pass, root: ast.Name) -> set[str]:
     return set().union(*(scope.bound.get(root.id, set()) for scope in work.names.scopes.values()))
+
+
+@dataclass(frozen=True)
+class _Fate:
+    """What TensorFlow 2 made of a name."""
+
+    missing: bool
+    renamed: bool
+    legacy_keras: bool
+
+
+@cache
+def _fate(name: str) -> _Fate:
+    table = load_names()
+    return _Fate(
+        missing=bool(prefix_in(name, table.gone) or table.unknown(name)),
+        renamed=prefix_in(name, table.renamed) is not None,
+        legacy_keras=prefix_in(name, LEGACY_KERAS) is not None,
+    )
+
+
+@cache
+def _is_inert(dotted: str) -> bool:
+    """Whether there is nothing to do about a name whatever stands around it: most are of this kind."""
+    found = normal(dotted)
+    if found is None or dotted.startswith("tf_slim"):
+        return False
+    name, compat = found
+    if prefix_in(name, tf0.NAMES) or name.split(".")[0] == "contrib" or name in tf0.ORDERED:
+        return False
+    fate = _fate(name)
+    return not fate.missing and not fate.legacy_keras and (compat or not fate.renamed)
 
 
 def _rewrite_use(work: Pass, use: Use) -> None:
@@ -216,14 +249,14 @@ def _rewrite_use(work: Pass, use: Use) -> None:
         ("tensorflow.python", "tensorflow.examples")
     ):
         return  # their imports are looked at
-    table = load_names()
-    work.uses_keras(name)
-    missing = prefix_in(name, table.gone) or table.unknown(name)
-    if missing:
-        work.find("TM112", use.chain, f"`tf.{name}` is not in TensorFlow {table.tensorflow}")
+    fate = _fate(name)
+    work.legacy_keras |= fate.legacy_keras
+    if fate.missing:
+        version = load_names().tensorflow
+        work.find("TM112", use.chain, f"`tf.{name}` is not in TensorFlow {version}")
     elif not compat and id(use.chain) in work.calls:
         tf0.order_arguments(work, name, work.calls[id(use.chain)])
-    if prefix_in(name, table.renamed) and not compat:
+    if fate.renamed and not compat:
         if use.meaning == "tensorflow":
             end = work.text.span(use.root)[1]
             work.edits.append(Edit(end, end, ".compat.v1"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -34,7 +34,7 @@ class Text:
             self.starts = [0, *(match.end() for match in _NEWLINE.finditer(text))]
         else:
             lengths = map(len, text.split("\n")[:-1])
-            self.starts = list(accumulate(lengths, lambda at, length: at + length + 1, initial=0))
+            self.starts = list(accumulate(map((1).__add__, lengths), initial=0))
         found = _NEWLINE.search(text)
         self.newline = found.group() if found else "\n"
 
@@ -72,8 +72,10 @@ class Text:
         return before if not before.strip() else None
 
 
-def splice(text: str, edits: Iterable[Edit]) -> str:
+def splice(text: str, edits: Collection[Edit]) -> str:
     """Apply the edits; raises ValueError where two of them overlap."""
+    if not edits:
+        return text
     pieces: list[str] = []
     done = 0
     for edit in sorted(set(edits), key=lambda e: (e.start, e.end, e.depth, e.new)):

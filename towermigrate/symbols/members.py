@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from towermigrate.symbols.apply import Pass
 from towermigrate.symbols.edits import Edit
-from towermigrate.symbols.scopes import Scope
+from towermigrate.symbols.scopes import Scope, below
 
 Kind = Literal["shape", "dimension"]
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+_ASKED = (ast.Attribute, ast.Name, ast.Assign, ast.For, ast.arg, *get_args(_Comprehension))
+"""What `_Kinds` asks something of."""
 
 
 def rewrite_dimensions(work: Pass) -> None:
     """`x.get_shape()[1].value` -> `tf.compat.dimension_value(x.get_shape()[1])`, for names of it too."""
+    if "value" not in work.text.text or "shape" not in work.text.text:
+        return
     values = {
         id(node)
         for node in work.names.of(ast.Attribute)
@@ -51,7 +55,11 @@ class _Kinds:
 
     def __init__(self, work: Pass) -> None:
         self.scopes = work.names.scopes
-        self.nodes = list(_with_scopes(work.tree, work.names.module, self.scopes))
+        self.nodes = [
+            found
+            for found in _with_scopes(work.tree, work.names.module, self.scopes)
+            if isinstance(found[0], _ASKED)
+        ]
         self.bindings: dict[tuple[int, str], set[Kind | None]] = {}
         # Twice: a name may be bound to a part of another name.
         for _ in range(2):
@@ -117,9 +125,9 @@ def _with_scopes(
     node: ast.AST, scope: Scope, scopes: dict[ast.AST, Scope]
 ) -> Iterator[tuple[ast.AST, Scope]]:
     """Every node below `node` with the scope that it stands in; a function itself stands in the outer one."""
-    todo = [(child, scope) for child in ast.iter_child_nodes(node)]
+    todo = [(child, scope) for child in below(node)]
     while todo:
         child, where = todo.pop()
         yield child, where
         inner = scopes.get(child, where)
-        todo.extend((part, inner) for part in ast.iter_child_nodes(child))
+        todo += [(part, inner) for part in below(child)]

@@ -6,6 +6,7 @@ import ast
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -97,6 +98,8 @@ class _Walk:
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
         self.nodes: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
         self.aliases: list[tuple[Scope, str, ast.expr]] = []
+        self.chains: list[ast.expr] = []
+        """The values of aliases that may be chains of names."""
         self.imports: list[tuple[Scope, Import]] = []
         self.roots: defaultdict[str, list[tuple[ast.Name | ast.Attribute, Scope]]]
         self.roots = defaultdict(list)
@@ -107,7 +110,8 @@ class _Walk:
 
     def _scope(self, scope: Scope, stack: list[ast.AST]) -> None:
         """All of one scope; the scopes in it are put on the waiting list."""
-        nodes, roots = self.nodes, self.roots
+        nodes, roots, table = self.nodes, self.roots, _TABLE
+        attributes = nodes[ast.Attribute]
         while stack:
             node: Any = stack.pop()
             kind = node.__class__
@@ -120,24 +124,24 @@ class _Walk:
             if kind is ast.Attribute:
                 root: Any = node
                 while root.__class__ is ast.Attribute:
-                    nodes[ast.Attribute].append(root)
+                    attributes.append(root)
                     root = root.value
                 if root.__class__ is ast.Name:
                     roots[root.id].append((node, scope))
                 else:
                     stack.append(root)
                 continue
-            names = _CHILDREN.get(kind)
-            if names is None:
+            entry = table.get(kind)
+            if entry is None:
                 continue
             nodes[kind].append(node)
-            special = _SPECIAL.get(kind)
+            names, special = entry
             if special is not None and special(self, scope, stack, node):
                 continue
             for name in names:
                 child = getattr(node, name)
                 if child.__class__ is list:
-                    stack.extend(child)
+                    stack += child
                 else:
                     stack.append(child)
 
@@ -152,6 +156,8 @@ class _Walk:
         if len(node.targets) > 1 or not isinstance(target, ast.Name):
             return False
         self.aliases.append((scope, target.id, node.value))
+        if node.value.__class__ in (ast.Name, ast.Attribute):
+            self.chains.append(node.value)
         stack.append(node.value)
         return True
 
@@ -251,6 +257,19 @@ _SPECIAL: dict[type[ast.AST], Callable[[_Walk, Scope, list[ast.AST], Any], bool]
     ast.GeneratorExp: _Walk._comprehension,
 }
 """What binds a name or opens a scope; each says whether it dealt with the nodes below as well."""
+_TABLE = {kind: (names, _SPECIAL.get(kind)) for kind, names in _CHILDREN.items()}
+
+
+def below(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below a node as `ast.iter_child_nodes` gives them, without contexts and operators."""
+    found: list[ast.AST] = []
+    for name in _CHILDREN.get(node.__class__, ()):
+        child = getattr(node, name)
+        if child.__class__ is list:
+            found += [each for each in child if isinstance(each, ast.AST)]
+        elif isinstance(child, ast.AST):
+            found.append(child)
+    return found
 
 
 def _place(node: Any) -> tuple[int, int]:
@@ -272,6 +291,11 @@ class FileNames:
     nodes: Mapping[type[ast.AST], Sequence[Any]]
     imports: tuple[tuple[Scope, Import], ...]
 
+    @cached_property
+    def dotted(self) -> frozenset[str]:
+        """The whole names that are used, each once."""
+        return frozenset(use.dotted for use in self.uses)
+
     def of(self, kind: type[Node]) -> Sequence[Node]:
         """Every node of one class, in no order."""
         return self.nodes.get(kind, ())
@@ -282,20 +306,20 @@ def file_names(tree: ast.Module) -> FileNames:
     walk = _Walk(tree)
     imported = {
         (id(scope), name)
-        for scope in walk.scopes.values()
-        for name, meanings in scope.bound.items()
-        if meanings != {OTHER}
+        for scope, node in walk.imports
+        for name, meaning in _import_bindings(node)
+        if meaning != OTHER
     }
-    aliased = _bind_aliases(walk)
-    for scope in walk.scopes.values():
-        for name, meanings in scope.bound.items():
-            # `x = tf.nn.relu` beside other values of `x` says nothing about `x`.
-            key = (id(scope), name)
-            if len(meanings) > 1 and OTHER in meanings and key in aliased and key not in imported:
-                scope.bound[name] = {OTHER}
+    names = {name for _, name in imported}
+    if any((chain := chain_of(value)) and chain[0].id in names for value in walk.chains):
+        _bind_aliases(walk, imported)
+        names = {n for s in walk.scopes.values() for n, m in s.bound.items() if m != {OTHER}}
+    else:
+        for scope, name, _ in walk.aliases:
+            (walk.module if name in scope.outer else scope).bind(name, OTHER)
     uses: list[Use] = []
     ambiguous: list[ast.Name] = []
-    for name in {n for s in walk.scopes.values() for n, m in s.bound.items() if m != {OTHER}}:
+    for name in names:
         for node, scope in walk.roots.get(name, ()):
             meanings = scope.lookup(name)
             chain = chain_of(node)
@@ -316,8 +340,8 @@ def file_names(tree: ast.Module) -> FileNames:
     )
 
 
-def _bind_aliases(walk: _Walk) -> set[tuple[int, str]]:
-    """Bind every `name = value`, in source order; gives the scopes (by id) and names that were bound."""
+def _bind_aliases(walk: _Walk, imported: set[tuple[int, str]]) -> None:
+    """Bind every `name = value`, in source order. `imported` are the scopes (by id) and names that imports bind."""
     aliased: set[tuple[int, str]] = set()
     for scope, name, value in sorted(walk.aliases, key=lambda alias: _place(alias[2])):
         meaning = OTHER
@@ -328,9 +352,12 @@ def _bind_aliases(walk: _Walk) -> set[tuple[int, str]]:
             # Only an alias of a module matters: it stands before further names. A lower-case end is one.
             if whole.rpartition(".")[2].islower():
                 meaning = whole
-        target = scope
-        if name in scope.outer:
-            target = walk.module
+        target = walk.module if name in scope.outer else scope
         target.bind(name, meaning)
         aliased.add((id(target), name))
-    return aliased
+    for scope in walk.scopes.values():
+        for name, meanings in scope.bound.items():
+            # `x = tf.nn.relu` beside other values of `x` says nothing about `x`.
+            key = (id(scope), name)
+            if len(meanings) > 1 and OTHER in meanings and key in aliased and key not in imported:
+                scope.bound[name] = {OTHER}

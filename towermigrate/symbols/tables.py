@@ -82,6 +82,7 @@ def load_names() -> Names:
     )
 
 
+@cache
 def normal(dotted: str) -> tuple[str, bool] | None:
     """A TensorFlow name without `tensorflow.` and `compat.v1.`, and whether `compat.v1` stood in it."""
     if dotted != "tensorflow" and not dotted.startswith("tensorflow."):

@@ -121,6 +121,7 @@ _SILENT = {
     "nn.weighted_cross_entropy_with_logits": (2, "1.0 put the targets before the logits"),
     "image.resize_images": (3, "1.0 takes the new size as one argument"),
 }
+ORDERED = _CROSS_ENTROPY | _OLD_KEYWORDS.keys() | _SILENT.keys()
 
 
 def rename(work: Pass, use: Use, name: str) -> bool:
@@ -163,6 +164,8 @@ def _why_not(to: Renamed, call: ast.Call | None) -> str:
 
 def order_arguments(work: Pass, name: str, call: ast.Call) -> None:
     """Give names to arguments of `call`, a call of `tf.<name>`, that stand in the order of 0.x."""
+    if name not in ORDERED:
+        return
     old_keywords = _OLD_KEYWORDS.get(name, {})
     used = {keyword.arg for keyword in call.keywords}
     by_keyword = bool(used & old_keywords.keys())
