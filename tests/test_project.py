@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -369,6 +370,19 @@ def test_nothing_is_written_when_a_file_was_edited_meanwhile(tmp_path: Path) -> 
     with pytest.raises(ProjectError, match=r"a\.py: was edited"):
         save(tmp_path, {"a.py": b"2"}, {"a.py": b"1"})
     assert not (tmp_path / ".towermigrate").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such modes")
+def test_the_original_of_a_private_file_is_private(tmp_path: Path) -> None:
+    for name, mode in (("secret.py", 0o600), ("plain.py", 0o644)):
+        (tmp_path / name).write_bytes(b"1")
+        (tmp_path / name).chmod(mode)
+    save(tmp_path, {"secret.py": b"2", "plain.py": b"2"}, {"secret.py": b"1", "plain.py": b"1"})
+    kept = tmp_path / ".towermigrate/originals"
+    assert (kept / "secret.py").stat().st_mode & 0o777 == 0o600
+    assert (kept / "plain.py").stat().st_mode & 0o044
+    undo(tmp_path)
+    assert (tmp_path / "secret.py").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_damaged_original_is_not_put_back(tmp_path: Path) -> None:

@@ -97,7 +97,10 @@ def _digest(raw: bytes) -> str:
 
 
 def _inside(root: Path, paths: Iterable[str]) -> dict[str, Path]:
-    """The files that `paths` name under `root`; raises ProjectError where a link leads elsewhere or it is no file."""
+    """The files that `paths` name under `root`; raises ProjectError where one is no file, or a link is in the way.
+
+    Neither may it lead to another place of the tree: an original would be written over a file.
+    """
     top = os.path.realpath(root)
     folders: dict[str, bool] = {}
     targets: dict[str, Path] = {}
@@ -105,14 +108,17 @@ def _inside(root: Path, paths: Iterable[str]) -> dict[str, Path]:
         target = root / path
         folder = posixpath.dirname(path)
         if folder not in folders:
-            real = os.path.realpath(os.path.join(top, folder))
-            folders[folder] = os.path.commonpath([real, top]) == top
+            plain = os.path.normpath(os.path.join(top, folder))
+            straight = os.path.normcase(os.path.realpath(plain)) == os.path.normcase(plain)
+            folders[folder] = straight and os.path.commonpath([plain, top]) == top
         try:
             kind = os.lstat(target).st_mode
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             kind = stat.S_IFREG
         if stat.S_ISLNK(kind) or not folders[folder]:
-            raise ProjectError(f"{target}: is a link, or leads out of {root}; it was not touched")
+            raise ProjectError(
+                f"{target}: is a link, leads out of {root} or is reached by a link; it was not touched"
+            )
         if not stat.S_ISREG(kind):
             raise ProjectError(f"{target}: is not a regular file; it was not touched")
         targets[path] = target
@@ -213,15 +219,21 @@ def _keep_earlier(root: Path, contents: Mapping[str, bytes]) -> None:
     _keep(root, dict(zip(kept, _stage(root, kept.values()), strict=True)))
 
 
+def _link_in(state: Path) -> Path | None:
+    """What of `.towermigrate` is a link: behind it is nothing of ours to write or to remove."""
+    parts = (state, *(state / part for part in (_ORIGINALS, _EARLIER, _NEW)))
+    return next((part for part in parts if part.is_symlink()), None)
+
+
 def _open_state(root: Path) -> None:
     """Make the folder that keeps the originals where it is not there, and an empty `new` in it."""
     state = root / STATE
-    if state.is_symlink() or (state / _NEW).is_symlink():
-        raise ProjectError(
-            f"{state}: is a link; remove it, originals are kept inside the tree only"
-        )
+    link = _link_in(state)
+    if link is not None:
+        raise ProjectError(f"{link}: is a link; remove it, originals are kept inside the tree only")
     shutil.rmtree(state / _NEW, ignore_errors=True)
-    (state / _NEW).mkdir(parents=True)
+    state.mkdir(parents=True, exist_ok=True)
+    (state / _NEW).mkdir(mode=0o700)  # until they have the modes of what they replace
     if not (state / ".gitignore").exists():
         write_atomically(state / ".gitignore", b"*\n", scratch=state / _NEW)
 
@@ -232,7 +244,7 @@ def _close_state(root: Path) -> None:
     An original that the manifest does not name goes only where the tree's file holds the same bytes.
     """
     state = root / STATE
-    if state.is_symlink() or not state.is_dir():
+    if not state.is_dir() or _link_in(state) is not None:
         return
     files = _manifest(root)
     shutil.rmtree(state / _NEW, ignore_errors=True)
@@ -364,6 +376,9 @@ def _save(
         _open_state(root)
         kept = {**_earlier(earlier), **{f"{_ORIGINALS}/{path}": raw for path, raw in first.items()}}
         fresh = _stage(root, [*kept.values(), *changes.values()])
+        for path, original in zip(first, fresh[len(earlier) : len(kept)], strict=True):
+            if not int(files[path]["mode"], 8) & 0o044:
+                original.chmod(0o600)  # what only its owner may read
         _keep(root, dict(zip(kept, fresh[: len(kept)], strict=True)))
         staged = dict(zip(changes, fresh[len(kept) :], strict=True))
         _write_manifest(root, files)
