@@ -11,8 +11,9 @@ import os
 import pickle
 import signal
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from towermigrate.findings import Finding
 from towermigrate.hints import Hints, hints
@@ -20,7 +21,7 @@ from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
 from towermigrate.symbols.scopes import file_names
-from towermigrate.tree import Module, modules_in, parse_python
+from towermigrate.tree import Module, modules_in, modules_named, parse_python
 
 _WORTH_A_PROCESS = 500_000
 """Characters: below, a second process costs more than it saves."""
@@ -105,9 +106,13 @@ class Readings:
 
     A second process reads half of a large tree. Then it reads what the files will become, while this one looks
     for tower programs and takes a part in it afterwards. Use it in a `with`, which ends that process.
+
+    `links` are the texts of the files that do not mention TensorFlow: only what they import is looked at.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, links: Mapping[str, str] = MappingProxyType({})) -> None:
+        self.links = links
+        self.link_modules = {path: modules_named(text) for path, text in links.items()}
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
         self._ahead: _Shared | None = None
@@ -226,7 +231,11 @@ class _Shared:
         os.write(sink, bytes(range(count)))
         os.close(sink)
         self._source, sink = os.pipe()
-        self._pid = os.fork()
+        self._pid: int | None
+        try:
+            self._pid = os.fork()
+        except OSError:  # there may be no more processes: then this one reads all
+            self._pid = None
         if self._pid == 0:
             try:
                 os.close(self._source)
@@ -240,6 +249,7 @@ class _Shared:
             finally:
                 os._exit(1)
         os.close(sink)
+        self._pipes = [self._source, self._numbers]
 
     def _read(self) -> Iterator[tuple[int, list[tuple[_File, _Found]]]]:
         """Read part after part until none is left; gives the number of each and what its files say."""
@@ -256,7 +266,7 @@ class _Shared:
         try:
             with os.fdopen(self._source, "rb", closefd=False) as pipe:
                 others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
-        except EOFError:  # it was killed, for want of memory perhaps
+        except (EOFError, pickle.UnpicklingError):  # it was killed, for want of memory perhaps
             return
         for number, found in others:
             for file, one in zip(self._parts[number], found, strict=True):
@@ -264,9 +274,11 @@ class _Shared:
 
     def end(self) -> None:
         """End the process, whatever it is doing."""
-        if self._pid:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-            os.close(self._source)
-            os.close(self._numbers)
-            self._pid = 0
+        if self._pid is not None:
+            # It is gone already where this process was told not to wait for its children.
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(self._pid, signal.SIGKILL)
+                os.waitpid(self._pid, 0)
+            self._pid = None
+        while self._pipes:
+            os.close(self._pipes.pop())
