@@ -1,26 +1,31 @@
 """Which files may hold a tower loop, told from their syntax trees: libcst reads only these.
 
-What `loops` finds in a file is found here too, and more: names are compared, nothing is resolved. A tree of a
-thousand files has a few dozen that are worth the time.
+What `loops` finds in a file that speaks of devices at all is found here too, and more: names are compared, nothing
+is resolved. A tree of a thousand files has a few that are worth the time.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
-from towermigrate.symbols.scopes import FileNames, chain_of, file_names
+from towermigrate.symbols.scopes import FileNames, below, chain_of, file_names
 from towermigrate.tree import parse_python
 
-# A file without one of these words cannot hold a tower loop.
-_WORDS = re.compile(r"\bdevice\s*\(|compute_gradients|tf\.gradients|\.gradients\(")
 _COMPUTES = frozenset({"compute_gradients", "gradients", "minimize"})
+_WORDS = ("device", "gradients", "gpu", "tower", "clone", "replica")
+"""A file that says none of these is not looked into: its loops may call a function that picks devices, but then
+neither their first lines nor what becomes of their results speak of it."""
 OVER_DEVICES = re.compile(r"gpu|tower|device|clone|replica", re.IGNORECASE)
 """What a loop over devices says in its first line."""
 _NONE: frozenset[str] = frozenset()
 _Loop = ast.For | ast.AsyncFor
+Node = TypeVar("Node", bound=ast.expr | ast.stmt)
+_LINE_END = re.compile(r"\r\n|\r|\n")
 DEPTH = 2
 """How many calls deep a function of the tree is followed."""
 
@@ -55,48 +60,48 @@ def hints(text: str, names: FileNames) -> Hints:
     functions: list[ast.FunctionDef | ast.AsyncFunctionDef]
     functions = [*names.of(ast.FunctionDef), *names.of(ast.AsyncFunctionDef)]
     defines = frozenset(function.name for function in functions)
-    if "device" not in text and "gradients" not in text:
+    lower = text.lower()
+    if not any(word in lower for word in _WORDS):
         return Hints(defines=defines, renamed=renamed)
     imported = {
         alias.asname or alias.name.partition(".")[0]
         for _, node in names.imports
         for alias in node.names
     }
-    blocks: list[ast.With | ast.AsyncWith] = [*names.of(ast.With), *names.of(ast.AsyncWith)]
-    loops: list[_Loop] = []
-    if "tensorflow" in text and _WORDS.search(text):
-        loops = [*names.of(ast.For), *names.of(ast.AsyncFor)]
-    entered = [
-        (node, item.context_expr)
-        for node in blocks
-        for item in node.items
-        if isinstance(item.context_expr, ast.Call)
-    ]
+    places = _Places(names)
     opens: dict[str, frozenset[str]] = {}
     for function in functions:
-        within = [call for node, call in entered if _inside(node, function)]
+        within = places.entered.inside(function)
         if within:
-            given = _derived(_parameters(function), function, names)
-            inner = frozenset(_called(call, imported) for call in within if given & _names_in(call))
+            given = places.derived(_parameters(function), function)
+            inner = frozenset(
+                _called(call, imported) for call in within if given & places.names_in(call)
+            )
             opens[function.name] = opens.get(function.name, frozenset()) | inner
-    defined_here = defines - imported
+    around = [(each.name, names.scopes[each].parent) for each in functions]
+    top_level = {name for name, scope in around if scope is names.module}
+    methods = {name for name, scope in around if scope and isinstance(scope.node, ast.ClassDef)}
+    loops: list[_Loop] = [*names.of(ast.For), *names.of(ast.AsyncFor)]
+    lines = _LINE_END.split(text) if loops else ()
     certain = False
     called: set[str] = set()
     called_own: set[str] = set()
     over_devices: set[str] = set()
     for loop in loops:
-        inside = [call for call in names.of(ast.Call) if _inside(call, loop)]
-        header = f"{ast.unparse(loop.target)} {ast.unparse(loop.iter)}"
-        values = _derived(_names_in(loop.target), loop, names)
+        inside = places.calls.inside(loop)
+        if not inside:
+            continue
+        values = places.derived(_names_in(loop.target), loop)
         for call in inside:
-            if values & _names_in(call):
+            if values & places.names_in(call):
                 name = _of_this_file(call)
-                if name in defined_here:
+                own = methods if isinstance(call.func, ast.Attribute) else top_level
+                if name in own and name not in imported:
                     called_own.add(name)
                 else:
                     called.add(_called(call, imported))
         certain = certain or _collects(loop, inside, names)
-        if OVER_DEVICES.search(header):
+        if OVER_DEVICES.search(_first_line(loop, lines)):
             over_devices |= {_called(call, imported) for call in inside}
             certain = certain or any(_method(call) in _COMPUTES for call in inside)
     return Hints(
@@ -123,20 +128,18 @@ def hints_of(sources: Mapping[str, str]) -> dict[str, Hints]:
 
 def may_hold_towers(found: Mapping[str, Hints]) -> set[str]:
     """The files that may hold a tower loop, by what all files of the tree say."""
-    opening = {"device"}
     renamed = {pair for each in found.values() for pair in each.renamed}
+    opening = _also_as({"device"}, renamed)
     for _ in range(DEPTH + 1):
-        opening |= {new for old, new in renamed if old in opening}
         opening |= {
             function
             for each in found.values()
             for function, entered in each.opens.items()
             if entered & opening
         }
-    opening |= {new for old, new in renamed if old in opening}
+        opening = _also_as(opening, renamed)
     # In a loop over devices a function of the tree may compute the gradients.
-    computing = _COMPUTES.union(*(each.defines for each in found.values()))
-    computing |= {new for old, new in renamed if old in computing}
+    computing = _also_as(_COMPUTES.union(*(each.defines for each in found.values())), renamed)
     return {
         path
         for path, each in found.items()
@@ -145,6 +148,16 @@ def may_hold_towers(found: Mapping[str, Hints]) -> set[str]:
         or any(each.opens.get(name, _NONE) & opening for name in each.loops_call_own)
         or each.device_loops_call & computing
     }
+
+
+def _also_as(names: Collection[str], renamed: Collection[tuple[str, str]]) -> set[str]:
+    """Some names, and every other name that an import gives to one of them."""
+    found = set(names)
+    while True:
+        more = {new for old, new in renamed if old in found} - found
+        if not more:
+            return found
+        found |= more
 
 
 def _called(call: ast.Call, imported: set[str]) -> str:
@@ -171,33 +184,71 @@ def _method(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
 
 
-def _derived(values: set[str], block: ast.stmt, names: FileNames) -> set[str]:
-    """Some values and every name that is made of them in a block."""
-    made = [
-        (_names_in(*node.targets), _names_in(node.value))
-        for node in names.of(ast.Assign)
-        if _inside(node, block)
-    ]
-    loops: list[_Loop] = [*names.of(ast.For), *names.of(ast.AsyncFor)]
-    made += [
-        (_names_in(node.target), _names_in(node.iter))
-        for node in loops
-        if node is not block and _inside(node, block)
-    ]
-    blocks: list[ast.With | ast.AsyncWith] = [*names.of(ast.With), *names.of(ast.AsyncWith)]
-    made += [
-        (_names_in(item.optional_vars), _names_in(item.context_expr))
-        for node in blocks
-        if _inside(node, block)
-        for item in node.items
-        if item.optional_vars is not None
-    ]
-    found = set(values)
-    while True:
-        more = {name for bound, read in made if read & found for name in bound} - found
-        if not more:
-            return found
-        found |= more
+class _Sorted(Generic[Node]):
+    """Nodes by where they begin, to find those that stand in a block."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = sorted(nodes, key=_start)
+        self._starts = [_start(node) for node in self._nodes]
+
+    def inside(self, block: ast.stmt) -> list[Node]:
+        """The nodes that begin behind the beginning of a block, and before its end."""
+        first = bisect_right(self._starts, _start(block))
+        return self._nodes[first : bisect_left(self._starts, _end(block))]
+
+
+class _Places:
+    """What a file calls, enters and binds, by place."""
+
+    def __init__(self, names: FileNames) -> None:
+        blocks: list[ast.With | ast.AsyncWith] = [*names.of(ast.With), *names.of(ast.AsyncWith)]
+        entered = [item.context_expr for node in blocks for item in node.items]
+        self.calls = _Sorted(names.of(ast.Call))
+        self.entered = _Sorted(node for node in entered if isinstance(node, ast.Call))
+        self._binds: _Sorted[ast.stmt] = _Sorted(
+            [*names.of(ast.Assign), *names.of(ast.For), *names.of(ast.AsyncFor), *blocks]
+        )
+        self._made: dict[ast.stmt, list[tuple[set[str], set[str]]]] = {}
+        self._names: dict[ast.Call, set[str]] = {}
+
+    def names_in(self, call: ast.Call) -> set[str]:
+        if call not in self._names:
+            self._names[call] = _names_in(call)
+        return self._names[call]
+
+    def derived(self, values: set[str], block: ast.stmt) -> set[str]:
+        """Some values and every name that is made of them in a block."""
+        made = [pair for node in self._binds.inside(block) for pair in self._pairs(node)]
+        found = set(values)
+        while True:
+            more = {name for bound, read in made if read & found for name in bound} - found
+            if not more:
+                return found
+            found |= more
+
+    def _pairs(self, node: ast.stmt) -> list[tuple[set[str], set[str]]]:
+        """What a statement binds, and of which names."""
+        if node not in self._made:
+            match node:
+                case ast.Assign(targets=targets, value=value):
+                    pairs = [(_names_in(*targets), _names_in(value))]
+                case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
+                    pairs = [(_names_in(target), _names_in(value))]
+                case ast.With(items=items) | ast.AsyncWith(items=items):
+                    pairs = [
+                        (_names_in(item.optional_vars), _names_in(item.context_expr))
+                        for item in items
+                        if item.optional_vars is not None
+                    ]
+                case _:
+                    pairs = []
+            self._made[node] = pairs
+        return self._made[node]
+
+
+def _first_line(loop: _Loop, lines: Sequence[str]) -> str:
+    """The lines of a loop before its body, comments included."""
+    return "\n".join(lines[loop.lineno - 1 : max(loop.body[0].lineno - 1, loop.lineno)])
 
 
 def _parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -225,7 +276,15 @@ def _collects(loop: _Loop, inside: Sequence[ast.Call], names: FileNames) -> bool
 
 
 def _names_in(*nodes: ast.AST) -> set[str]:
-    return {inner.id for node in nodes for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+    found: set[str] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        else:
+            waiting += below(node)
+    return found
 
 
 def _inside(node: ast.expr | ast.stmt, outer: ast.expr | ast.stmt) -> bool:
