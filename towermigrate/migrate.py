@@ -101,7 +101,7 @@ def plan(
     listing = list_tree(root, gitignore=gitignore, suffixes=(".py", NOTEBOOK))
     if single:
         listing = _with_file(listing, path)
-    files = read_tree(root, listing, python2=py2 == "auto")
+    files = read_tree(root, listing, python2=py2 == "auto", links=not single)
     if function is not None and path.name not in files:
         raise ChoiceError(f"{path} does not mention TensorFlow: it has no tower program")
     fixed = _fixed(files, exclude)
@@ -111,7 +111,8 @@ def plan(
         for name, file in files.items()
         if file.problem is not None and name not in fixed and (not single or name == path.name)
     ]
-    texts = {name: file.text for name, file in files.items() if file.text is not None}
+    read = {name: file.text for name, file in files.items() if file.text is not None}
+    texts = {name: text for name, text in read.items() if not files[name].link}
     sources = {name: text for name, text in texts.items() if not name.endswith(NOTEBOOK)}
     report = rewrite_tree(
         sources,
@@ -120,6 +121,7 @@ def plan(
         fixed=fixed,
         chosen=None if function is None or notebook else Chosen(path.name, function),
         py2=py2,
+        links={name: text for name, text in read.items() if files[name].link},
         progress=progress,
     )
     for name, text in texts.items():
@@ -144,6 +146,8 @@ def plan(
         progress("reading code that uses tf.distribute already")
         readable = {name: text for name, text in sources.items() if name not in fixed}
         report = _with_distribution(readable, report, path.name if single else None)
+    told = {file.path for file in report.files}  # reports ask for the lines of these
+    files = {name: file for name, file in files.items() if not file.link or name in told}
     return Migration(root, files, _encodable(files, report))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towermigrate.findings import Finding
@@ -15,6 +16,7 @@ LARGEST = 2**20
 # Most of a notebook are the pictures that it put out; its code is held to the limit above.
 LARGEST_NOTEBOOK = 2**25
 _NEEDLE = b"tensorflow"
+_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 
 
 class ProjectError(Exception):
@@ -23,7 +25,7 @@ class ProjectError(Exception):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file that mentions TensorFlow.
+    """One file that mentions TensorFlow, or a `link`: one that does not and imports other files.
 
     `text` keeps its line ends and has no byte order mark; it is None where `problem` says why the bytes
     could not be read as text. `encoding` writes it back, byte order mark included.
@@ -34,6 +36,7 @@ class SourceFile:
     text: str | None
     encoding: str = "utf-8"
     problem: Finding | None = None
+    link: bool = False
 
     def encode(self, text: str) -> bytes:
         """`text` as bytes of this file; raises UnicodeEncodeError where its encoding lacks a character."""
@@ -52,10 +55,13 @@ def decode(path: str, raw: bytes) -> SourceFile:
     return SourceFile(path, raw, text, encoding)
 
 
-def read_tree(root: Path, listing: Listing, *, python2: bool = False) -> dict[str, SourceFile]:
+def read_tree(
+    root: Path, listing: Listing, *, python2: bool = False, links: bool = False
+) -> dict[str, SourceFile]:
     """Every listed file that contains the bytes `tensorflow`, and every one that cannot be read, by path.
 
-    With `python2`, also those that Python 3 cannot parse and that may be Python 2: programs import them.
+    With `python2`, also those that Python 3 cannot parse and that may be Python 2: programs import them. With
+    `links`, also the others that import anything: programs are run by them, or reach their modules through them.
     """
     found = {one.path: _unread(one.path, one.reason) for one in listing.left_out if one.unreadable}
     for path in listing.files:
@@ -65,6 +71,10 @@ def read_tree(root: Path, listing: Listing, *, python2: bool = False) -> dict[st
             found[path] = _unread(path, f"cannot be read: {error.strerror}")
             continue
         if _NEEDLE not in raw and not (python2 and _maybe_python2(path, raw)):
+            if links and _may_link(path, raw):
+                file = decode(path, raw)
+                if file.text is not None:
+                    found[path] = replace(file, link=True)
             continue
         limit = LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST
         if len(raw) > limit:
@@ -77,6 +87,11 @@ def read_tree(root: Path, listing: Listing, *, python2: bool = False) -> dict[st
 def too_large(size: int, limit: int) -> str:
     """Why so many bytes are not read."""
     return f"{size / 2**20:.1f} MiB is more than {limit // 2**20} MiB: too large for a program"
+
+
+def _may_link(path: str, raw: bytes) -> bool:
+    small = len(raw) <= LARGEST and not path.endswith(NOTEBOOK)
+    return small and _IMPORTS.search(raw) is not None
 
 
 def _maybe_python2(path: str, raw: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from towermigrate.choice import ChoiceError, Chosen, has_function, put_back
@@ -13,7 +14,7 @@ from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.program import Recognition, Stage, TowerProgram
 from towermigrate.python2 import Ported
-from towermigrate.reading import Reading, Readings, read, without_collector
+from towermigrate.reading import Readings, read, without_collector
 from towermigrate.symbols.neighbours import left_behind, unswitched
 from towermigrate.symbols.sessions import settled
 from towermigrate.tree import (
@@ -27,6 +28,7 @@ from towermigrate.tree import (
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import ProgramResult
     from towermigrate.listing import LeftOut
+    from towermigrate.symbols import SymbolResult
 
 FileStatus = Literal["rewritten", "unchanged", "refused", "unparsable"]
 Refused = Literal["keep", "symbols"]
@@ -53,24 +55,30 @@ class ProgramReport:
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of one file that mentions TensorFlow."""
+    """What became of one file. `link` tells that it does not mention TensorFlow: it is there for its findings."""
 
     path: str
     status: FileStatus
     programs: tuple[ProgramReport, ...] = ()
     findings: tuple[Finding, ...] = ()
+    link: bool = False
 
 
 @dataclass(frozen=True)
 class TreeReport:
     """What became of a tree: one report per TensorFlow file, and the new text of each rewritten one.
 
+    `files` has also the files without TensorFlow of which something is to be said.
     `left_out` are the files and folders that were not read on purpose.
     """
 
     files: tuple[FileReport, ...]
     texts: Mapping[str, str]
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def tensorflow_files(self) -> int:
+        return sum(not file.link for file in self.files)
 
     @property
     def programs(self) -> list[ProgramReport]:
@@ -94,6 +102,7 @@ def rewrite_tree(
     fixed: Mapping[str, Finding] | None = None,
     chosen: Chosen | None = None,
     py2: Python2 = "auto",
+    links: Mapping[str, str] = MappingProxyType({}),
     progress: Progress = lambda _: None,
 ) -> TreeReport:
     """Rewrite every tower program of a tree and every TensorFlow 1 name around them.
@@ -108,6 +117,8 @@ def rewrite_tree(
         chosen: convert this program only; the other programs of its file stay byte for byte. Raises
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
+        links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
+            change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
         progress: called with one line of text before each longer part.
 
     Returns:
@@ -119,7 +130,7 @@ def rewrite_tree(
         >>> report.texts["a.py"]
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    with Readings() as readings:
+    with Readings(links) as readings:
         return _rewrite_tree(sources, readings, refused, only, fixed, chosen, py2, progress)
 
 
@@ -227,7 +238,7 @@ def _rewrite_good(
             fixed,
             chosen,
             ported.keys(),
-            complete=only is None,
+            launchers=_launchers(good, readings, left) if only is None else None,
         )
         if chosen is not None and not _holds(files, chosen):
             return TreeReport((_without_program(good, chosen),), {})
@@ -247,11 +258,20 @@ def _rewrite_good(
         for path, problem in problems.items()
         if problem is not None
     ]
-    listed = wanted | fixed.keys()
+    listed = wanted | fixed.keys() | readings.links.keys()
     shown = [file for file in files if file.path in listed or file.status != "unchanged"]
     if ported:
         shown = [_as_of_python2(file, ported, file.path in texts) for file in shown]
     return TreeReport(tuple(sorted([*shown, *broken], key=lambda f: f.path)), texts)
+
+
+def _launchers(
+    good: Mapping[str, str], readings: Readings, fixed: Collection[str]
+) -> dict[str, str]:
+    """The files without TensorFlow, which may run modules that have it, but for those that are left alone."""
+    plain = {path: text for path, text in good.items() if "tensorflow" not in text}
+    texts = {**readings.links, **plain}
+    return {path: text for path, text in texts.items() if path not in fixed}
 
 
 def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool) -> FileReport:
@@ -291,18 +311,19 @@ def _once(
     chosen: Chosen | None,
     ported: Collection[str] = (),
     towers: Collection[str] | None = None,
-    complete: bool = False,
+    launchers: Mapping[str, str] | None = None,
 ) -> tuple[list[FileReport], dict[str, str], dict[str, Finding]]:
     """One run of the passes. `held` files must not change; what they say is added to their reports.
 
     `ported` files are not on disk as they are in `good`: they are written even where nothing else changes.
-    `towers` are the files to look for tower programs in; None finds that out. `complete` says that all of the
-    tree was asked for, not some files.
+    `towers` are the files to look for tower programs in; None finds that out. `launchers` are the files that may
+    run modules without a word of TensorFlow, None where only some files of the tree were asked for.
 
     Returns the reports, the new texts, and the files whose other programs could not be kept as they were.
     """
     progress("looking for tower programs")
     read_before = {path: readings.of(path, text) for path, text in good.items()}
+    again = towers is not None
     if towers is None:
         hints = {path: each.hints for path, each in read_before.items() if each.hints is not None}
         assert len(hints) == len(read_before)
@@ -332,16 +353,28 @@ def _once(
         emitted = emission.sources
         for result in emission.results:
             results.setdefault(result.recognition.path, []).append(result)
-    graph = _graph(good, read_before)
+    paths = good.keys() | readings.links.keys()
+    modules = {path: each.modules for path, each in read_before.items()}
+    graph = import_graph(paths, {**modules, **readings.link_modules})
     kept = {**_kept_files(good, graph, results, held, refused), **fixed}
     spoiled: dict[str, Finding] = {}
     files: list[FileReport] = []
     texts: dict[str, str] = {}
     changed = {path: read(path, text, tf1=True) for path, text in emitted.items()}
     whole = {**read_before, **changed}
-    graph.update(_graph(good, changed))
+    graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
     named_in = {path: each.symbols for path, each in whole.items()}
-    unrun = unswitched(graph, named_in) if complete else {}
+    changing = good.keys() & (wanted | emitted.keys()) - kept.keys()
+    named_in.update({path: _switched(path, named_in, graph) for path in changing})
+    unrun = {} if launchers is None else unswitched(graph, named_in, launchers, kept)
+    stay = dict(fixed)
+    if launchers is None and not again:
+        left_out = good.keys() - changing - kept.keys()
+        stay.update(
+            (each, Finding("TM106", each, 1, 0, "it was not asked for"))
+            for each in left_out
+            if posixpath.basename(each) != TF1_COPY
+        )
     progress("changing TensorFlow 1 names")
     for path, before in good.items():
         programs = tuple(_program(result, good) for result in results.get(path, ()))
@@ -351,13 +384,10 @@ def _once(
             status = "refused"
         if path in kept:
             findings.append(kept[path])
-        elif path in wanted or path in emitted:
-            named = whole[path].symbols
-            if named.script is not None and not named.mode.switched:
-                others_in = sorted(import_closure(good, [path], graph) - {path})
-                named = settled(named, [(each, whole[each].symbols.mode) for each in others_in])
+        elif path in changing:
+            named = named_in[path]
             findings.extend(without_suppressed(named.findings, emitted.get(path, before)))
-            around = left_behind(good, path, graph[path], named_in, fixed)
+            around = left_behind(good, path, graph[path], named_in, stay)
             around += [unrun[path]] if path in unrun else []
             findings.extend(without_suppressed([*around, *read_before[path].python2], before))
             if others and chosen is not None and path == chosen.path:
@@ -382,12 +412,21 @@ def _once(
                     texts[path] = named.text
                     status = "refused" if status == "refused" else "rewritten"
         files.append(FileReport(path, status, programs, tuple(findings)))
+    for path in unrun.keys() & readings.links.keys():
+        said = without_suppressed([unrun[path]], readings.links[path])
+        files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
     return files, texts, spoiled
 
 
-def _graph(good: Mapping[str, str], found: Mapping[str, Reading]) -> dict[str, set[str]]:
-    """Which files of the tree each file imports."""
-    return import_graph(good, {path: each.modules for path, each in found.items()})
+def _switched(
+    path: str, symbols: Mapping[str, SymbolResult], graph: Mapping[str, Collection[str]]
+) -> SymbolResult:
+    """What the symbol pass made of a file, switched where it is a script that runs a graph."""
+    own = symbols[path]
+    if own.script is None or own.mode.switched:
+        return own
+    others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
+    return settled(own, [(each, symbols[each].mode) for each in others])
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import doctest
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from click.testing import CliRunner
 
+from towermigrate import tree as imports
 from towermigrate.cli import main
 from towermigrate.findings import Finding
+from towermigrate.listing import list_tree
+from towermigrate.migrate import plan
+from towermigrate.project import read_tree
 from towermigrate.rewrite import rewrite_tree
 from towermigrate.symbols import neighbours
 from towermigrate.symbols.neighbours import tf1_names
@@ -36,9 +43,15 @@ Places = list[tuple[str, int, int]]
 
 
 def told(rule: str, sources: dict[str, str], skipped: tuple[str, ...] = ()) -> Places:
-    """Path, line and column of each finding of a rule, where some files are not to be changed."""
+    """Path, line and column of each finding of a rule, where some files are not to be changed.
+
+    The files without the word are given as those that link others.
+    """
     fixed = {path: Finding("TM106", path, 1, 0, "not changed: it is excluded") for path in skipped}
-    report = rewrite_tree(sources, fixed=fixed)
+    links = {path: text for path, text in sources.items() if "tensorflow" not in text}
+    sources = {path: text for path, text in sources.items() if path not in links}
+    report = rewrite_tree(sources, fixed=fixed, links=links)
+    assert report.texts.keys() <= sources.keys()
     return [
         (finding.path, finding.line, finding.column)
         for file in report.files
@@ -109,16 +122,192 @@ def test_a_module_that_no_script_runs(sources: dict[str, str], places: Places) -
     assert told("TM120", sources) == places
 
 
+AT_MODULE = ("model.py", 5, 8)
+GUARDED = "import os\nimport model\nif __name__ == '__main__':\n    model.main()\n"
+REFUSED = (
+    TF
+    + """
+opt = tf.train.AdamOptimizer(0.1)
+towers = []
+for i in range(2):
+    with tf.device('/gpu:%d' % i):
+        towers.append(opt.compute_gradients(loss(i)))
+train = opt.apply_gradients(unknown(towers))
+"""
+)
+
+LAUNCHED = [
+    pytest.param({"run.py": GUARDED}, [("run.py", 2, 0)], id="a __main__ test"),
+    pytest.param({"run.py": "import model\nmodel.main()\n"}, [("run.py", 1, 0)], id="a call of the module's function"),
+    pytest.param({"run.py": "from model import main as go\nx = go()\n"}, [("run.py", 1, 0)], id="a call of the function, its result kept"),
+    pytest.param({"run.py": "def main():\n  import model\n\nmain()\n"}, [("run.py", 2, 2)], id="a call of main()"),
+    pytest.param({"run.py": "import model\nmodel.main()\n", "b.py": "import run"}, [AT_MODULE], id="a call in a file that is imported"),
+    pytest.param({"run.py": "import model\nprint(model.main)\n"}, [AT_MODULE], id="a call of something else"),
+    pytest.param({"run.py": GUARDED, "b.py": GUARDED}, [("b.py", 2, 0), ("run.py", 2, 0)], id="each of two"),
+    pytest.param({"run.py": GUARDED, "b.py": SCRIPT}, [("run.py", 2, 0)], id="another script is switched"),
+    pytest.param({"run.py": "import p\nif __name__ == '__main__': p.go()", "p/__init__.py": "from .q import (\n  a,  # A\n  go,\n)", "p/q.py": "from model import main as go"}, [("run.py", 1, 0)], id="through files without the word"),
+    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": "x = 1"}, [AT_MODULE], id="it does not reach the module"),
+    pytest.param({"run.py": "'''\nimport model\n'''\nif __name__ == '__main__': 1"}, [AT_MODULE], id="the import stands in a string"),
+    pytest.param({"run.py": "import on\n" + GUARDED, "on.py": TF + "tf.compat.v1.disable_v2_behavior()"}, [], id="what it imports has the switch"),
+    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": SCRIPT}, [], id="what it imports gets the switch"),
+    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": TF + EAGER}, [AT_MODULE], id="a part of it runs eagerly: the advice would be wrong"),
+    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": REFUSED}, [AT_MODULE], id="a part of it was refused: it stays on TensorFlow 1"),
+    pytest.param({"run.py": GUARDED.replace("import model", "import model  # towermigrate: ignore[TM120]")}, [], id="a comment hides it"),
+    pytest.param({"run.py": "print 1\n" + GUARDED}, [AT_MODULE], id="Python 3 cannot parse it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sources", "places"), LAUNCHED)
+def test_a_script_without_the_word_that_runs_a_module(
+    sources: dict[str, str], places: Places
+) -> None:
+    assert told("TM120", {"model.py": MODULE, **sources}) == places
+
+
+def test_the_finding_names_the_module_that_is_imported_itself() -> None:
+    sources = {"model.py": "import a\n" + MODULE, "a.py": MODULE}
+    (found,) = rewrite_tree(sources, links={"run.py": GUARDED}).files[-1].findings
+    advice = "call `tf.compat.v1.disable_v2_behavior()` at its start"
+    assert found.message == f"runs model.py, which needs a graph: {advice}"
+
+
+def test_a_script_that_is_left_alone_says_nothing_and_the_module_does() -> None:
+    assert told("TM120", {"model.py": MODULE, "run.py": GUARDED}, ("run.py",)) == [AT_MODULE]
+
+
+def test_nothing_is_said_of_a_module_that_stays() -> None:
+    assert told("TM120", {"model.py": MODULE, "run.py": GUARDED}, ("model.py",)) == []
+
+
+def test_what_a_refused_program_uses_through_a_file_without_the_word_stays_too() -> None:
+    sources = {"train.py": "import middle\n" + REFUSED, "model.py": MODULE}
+    report = rewrite_tree(sources, links={"middle.py": "import model\n"})
+    assert report.texts == {}
+    assert [file.path for file in report.files] == ["model.py", "train.py"]
+
+
 def test_nothing_is_said_of_scripts_where_one_file_was_asked_for() -> None:
     for file in rewrite_tree({"model.py": MODULE}, only=["model.py"]).files:
         assert not file.findings
 
 
+TREE = {
+    "model.py": MODULE, "run.py": GUARDED, "off.py": GUARDED, "skip.py": "# towermigrate: skip-file\n" + GUARDED,
+    "old.py": "import model\nif __name__ == '__main__':\n    print 'a', model.main()\n",
+    "notes.py": "import os\n",
+}  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "src"
+    root.mkdir()
+    for name, text in TREE.items():
+        (root / name).write_text(text)
+    return root
+
+
+def command(*arguments: str | Path) -> str:
+    given = [str(argument) for argument in arguments]
+    return CliRunner().invoke(main, given, catch_exceptions=False).output
+
+
+def test_a_tree_on_disk_reports_the_scripts_and_does_not_write_them(
+    tree: Path, tmp_path: Path
+) -> None:
+    said = tmp_path / "report"
+    output = command("rewrite", tree, "--exclude", "off.py", "--json", said)
+    files = {file["path"]: file for file in json.loads(said.read_text())["files"]}
+    rules = {path: {each["rule"] for each in file["findings"]} for path, file in files.items()}
+    assert rules == {"model.py": set(), "run.py": {"TM120"}, "old.py": {"TM120", "TM121"}}
+    assert files["run.py"]["status"] == "unchanged"
+    assert files["old.py"]["status"] == "rewritten"  # it was Python 2
+    assert "2 TensorFlow files, 2 rewritten" in output
+    for name in ("run.py", "off.py", "skip.py", "notes.py"):
+        assert (tree / name).read_text() == TREE[name]
+
+
+@pytest.mark.parametrize("kind", ["--sarif", "--html"])
+def test_every_report_has_the_script(tree: Path, tmp_path: Path, kind: str) -> None:
+    command("scan", tree, kind, tmp_path / "report")
+    said = (tmp_path / "report").read_text()
+    assert "run.py" in said and "skip.py" not in said
+
+
+def test_a_script_whose_finding_is_not_wanted_is_not_in_the_report(
+    tree: Path, tmp_path: Path
+) -> None:
+    command("scan", tree, "--ignore", "TM120", "--json", tmp_path / "report")
+    files = json.loads((tmp_path / "report").read_text())["files"]
+    assert [file["path"] for file in files] == ["model.py", "old.py"]
+
+
+def test_only_reported_scripts_are_among_the_files_of_a_migration(tree: Path) -> None:
+    assert set(plan(tree).files) == {"model.py", "off.py", "old.py", "run.py"}
+
+
+NAMED = [
+    pytest.param("import a, b.c as d # e", {(0, "a"), (0, "b.c")}, id="import"),
+    pytest.param("if x:\n\tfrom a import b as c, d", {(0, "a"), (0, "a.b"), (0, "a.d")}, id="from, in a block"),
+    pytest.param("from .import a\nfrom ..b import c", {(1, ""), (1, "a"), (2, "b"), (2, "b.c")}, id="with dots"),
+    pytest.param("from a import ( # (b)\r\n  c, # d\r\n  e)", {(0, "a"), (0, "a.c"), (0, "a.e"), (0, "a.b"), (0, "a.d")}, id="in brackets: a comment counts too"),
+    pytest.param("from a import b, \\\r\n  c", {(0, "a"), (0, "a.b"), (0, "a.c")}, id="a continued line"),
+    pytest.param("x = 'import a'\n#import b\nimported = important(c)", set(), id="none"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "named"), NAMED)
+def test_modules_by_the_looks_of_the_lines(text: str, named: set[tuple[int, str]]) -> None:
+    assert imports.modules_named(text) == named
+
+
+LONG = [
+    pytest.param("from" + " " * 100_000, id="blanks"),
+    pytest.param("from a import (\n" * 20_000, id="open brackets"),
+    pytest.param("from a import (" + "#b\n" * 30_000, id="comments"),
+    pytest.param("from " + "a." * 50_000, id="a long name"),
+    pytest.param("import " + "a , " * 30_000 + "!", id="a long list"),
+]
+
+
+@pytest.mark.parametrize("text", LONG)
+def test_no_text_takes_long_to_look_through(text: str) -> None:
+    began = time.process_time()
+    imports.modules_named(text)
+    assert time.process_time() - began < 2
+
+
+def test_only_what_may_import_is_read_as_a_link(tmp_path: Path) -> None:
+    texts = {
+        "a.py": b"import b", "b.py": b"if x:\n    from . import a\n", "tf.py": TF.encode(), "plain.py": b"x = 1\n",
+        "latin.py": b"import a  # \xe9", "big.py": b"import a\n" + b"#" * 2**20, "n.ipynb": b"import a\n",
+    }  # fmt: skip
+    for name, text in texts.items():
+        (tmp_path / name).write_bytes(text)
+    listing = list_tree(tmp_path, suffixes=(".py", ".ipynb"))
+    files = read_tree(tmp_path, listing, links=True)
+    assert {name: file.link for name, file in files.items()} == {
+        "a.py": True,
+        "b.py": True,
+        "tf.py": False,
+    }
+    assert set(read_tree(tmp_path, listing)) == {"tf.py"}
+
+
+def test_one_file_that_was_asked_for_reads_no_scripts(tree: Path) -> None:
+    assert "TM120" not in command("scan", tree / "model.py")
+
+
 @pytest.mark.full
 def test_the_module_fails_as_said_and_runs_as_advised(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(rewrite_tree({"model.py": MODULE}).texts["model.py"])
+    (tmp_path / "model.py").write_text(MODULE)
     run = tmp_path / "run.py"
     launch = "import model\n\nmodel.main()\n"
+    run.write_text(launch)
+    plan(tmp_path).apply()
+
+    def rules() -> list[str]:
+        return [each.rule for file in plan(tmp_path).report.files for each in file.findings]
 
     def output(text: str) -> str:
         run.write_text(text)
@@ -126,8 +315,11 @@ def test_the_module_fails_as_said_and_runs_as_advised(tmp_path: Path) -> None:
         return done.stdout + done.stderr
 
     assert "not compatible with eager execution" in output(launch)
+    assert rules() == ["TM120"]
     assert "(1, 1)" in output(f"{TF}\ntf.compat.v1.disable_v2_behavior()\n{launch}")
+    assert rules() == []
 
 
-def test_the_examples_of_the_module() -> None:
-    assert doctest.testmod(neighbours).failed == 0
+@pytest.mark.parametrize("module", [neighbours, imports], ids=["neighbours", "tree"])
+def test_the_examples_of_the_modules(module: ModuleType) -> None:
+    assert doctest.testmod(module).failed == 0

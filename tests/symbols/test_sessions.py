@@ -56,3 +56,30 @@ def test_a_script_that_imports_what_runs_eagerly_gets_a_finding() -> None:
     assert [finding.rule for finding in found] == ["TM119"]
     assert "eager.py" in found[0].message
     assert "disable_v2_behavior" not in report.texts["run.py"]
+
+
+BETWEEN = [
+    pytest.param("import lib", {"lib/__init__.py": "from .model import train\n"}, id="a package's __init__"),
+    pytest.param("import middle", {"middle.py": "import far\n", "far.py": "def f():\n    from lib.model import (\n        train)\n"}, id="two files"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("imports", "links"), BETWEEN)
+def test_the_way_to_the_session_may_lead_through_files_without_the_word(
+    imports: str, links: dict[str, str]
+) -> None:
+    script = f"import tensorflow as tf\n{imports}\n\nif __name__ == '__main__':\n    tf.log(1)\n"
+    module = "import tensorflow as tf\n\n\ndef train():\n    tf.Session()\n"
+    sources = {"run.py": script, "lib/model.py": module}
+    assert "disable_v2_behavior" not in rewrite_tree(sources).texts["run.py"]
+    report = rewrite_tree(sources, links=links)
+    assert "disable_v2_behavior" in report.texts["run.py"]
+    assert not rewrite_tree({**sources, **report.texts}, links=links).texts
+
+
+def test_what_runs_eagerly_counts_behind_a_file_without_the_word() -> None:
+    sources = {"run.py": "import tensorflow as tf\nimport middle" + RUN, "eager.py": EAGER}
+    report = rewrite_tree(sources, links={"middle.py": "import eager\n"})
+    found = {file.path: file.findings for file in report.files}["run.py"]
+    assert [finding.rule for finding in found] == ["TM119"]
+    assert "disable_v2_behavior" not in report.texts["run.py"]

@@ -27,7 +27,8 @@ def reported(report: TreeReport, select: Sequence[str], ignore: Sequence[str]) -
         )
         for file in report.files
     ]
-    return replace(report, files=tuple(files))
+    told = [file for file in files if file.findings or not file.link]
+    return replace(report, files=tuple(told))
 
 
 def place(file: Path, line: int, cell: int | None, column: int | None = None) -> str:

@@ -116,7 +116,7 @@ def _header(
     programs = [program for file in files for program in file.programs]
     converted = sum(program.status == "converted" for program in programs)
     numbers = [
-        (len(files), "TensorFlow files"),
+        (sum(m.report.tensorflow_files for m in migrations.values()), "TensorFlow files"),
         (sum(len(m.report.texts) for m in migrations.values()), verb),
         (sum(file.status == "unparsable" for file in files), "could not be read"),
         (converted, "programs converted"),

@@ -109,7 +109,7 @@ def _show_summary(console: Console, root: Path, report: TreeReport, verb: str) -
     unread = sum(file.status == "unparsable" for file in report.files)
     _print(
         console,
-        f"{len(report.files):,} TensorFlow files, {len(report.texts):,} {verb}"
+        f"{report.tensorflow_files:,} TensorFlow files, {len(report.texts):,} {verb}"
         + (f", {unread:,} could not be read" if unread else "")
         + f"; {len(programs):,} tower programs, {len(programs) - refused:,} converted, {refused:,} refused.",
     )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 
 from towermigrate.findings import Finding
 from towermigrate.symbols import tf0
 from towermigrate.symbols.apply import SymbolResult
-from towermigrate.symbols.scopes import file_names
+from towermigrate.symbols.scopes import chain_of, file_names
 from towermigrate.symbols.tables import load_names, normal, prefix_in
-from towermigrate.tree import import_closure, module_file, modules_in, parse_python
+from towermigrate.tree import import_closure, is_script, module_file, modules_in, parse_python
+
+_OUTERMOST_CALL = re.compile(r"^(?:[\w, ]+= *)?[a-zA-Z_][\w.]*\(", re.MULTILINE)
 
 
 def left_behind(
@@ -72,17 +75,82 @@ def _import_of(sources: Mapping[str, str], path: str, other: str) -> tuple[int, 
 
 
 def unswitched(
-    graph: Mapping[str, set[str]], symbols: Mapping[str, SymbolResult]
+    graph: Mapping[str, set[str]],
+    symbols: Mapping[str, SymbolResult],
+    launchers: Mapping[str, str],
+    kept: Collection[str],
 ) -> dict[str, Finding]:
-    """Modules that need a graph around them, and that no script is seen to run, each with its finding.
+    """What needs a graph where nothing turns eager execution off, each file with its finding.
+
+    These are scripts that do not mention TensorFlow and run a module that needs a graph, and such modules that
+    no script is seen to run.
 
     Args:
         graph: the files of the tree that each file imports.
-        symbols: what the symbol pass made of every file.
+        symbols: what the symbol pass made of every file that mentions TensorFlow.
+        launchers: texts of the files, by path, that may be such scripts.
+        kept: files that stay as they are: what runs one of them is taken to stay on TensorFlow 1.
     """
     waiting = {path: each.needs_graph for path, each in symbols.items() if each.needs_graph}
     if not waiting:
         return {}
     starts = [path for path, each in symbols.items() if each.script or each.mode.switched]
+    imported = set().union(*graph.values())
+    found: dict[str, Finding] = {}
+    for path, text in launchers.items():
+        if not ("__main__" in text or (path not in imported and _OUTERMOST_CALL.search(text))):
+            continue
+        closure = import_closure({}, [path], graph)
+        modes = [symbols[each].mode for each in closure & symbols.keys()]
+        if (
+            closure.isdisjoint(waiting)
+            or not closure.isdisjoint(kept)
+            or any(m.eager for m in modes)
+        ):
+            continue
+        finding = _launch(path, text, graph, waiting.keys())
+        if finding is not None:
+            starts.append(path)
+            if not any(mode.switched for mode in modes):
+                found[path] = finding
     reached = import_closure({}, starts, graph)
-    return {path: finding for path, finding in waiting.items() if path not in reached}
+    return found | {path: finding for path, finding in waiting.items() if path not in reached}
+
+
+def _launch(
+    path: str, text: str, graph: Mapping[str, set[str]], waiting: Collection[str]
+) -> Finding | None:
+    """The finding at the first import through which a script reaches one of the modules that are `waiting`.
+
+    None where the file is no script: it has no `__main__` test, and no call of what it so imports or of `main`
+    at its outermost level.
+    """
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError):
+        return None
+    places: list[tuple[int, int, str]] = []
+    names = {"main"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            found = {module_file(graph, path, *module) for module in modules_in([node])}
+            files = {file for file in found if file is not None and file != path}
+            reached = import_closure({}, files, graph) & set(waiting)
+            if reached:
+                places.append((node.lineno, node.col_offset, min(reached & files or reached)))
+                names.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+    if not places or not (is_script(text) or _calls_one_of(tree, names)):
+        return None
+    line, column, module = min(places)
+    advice = "call `tf.compat.v1.disable_v2_behavior()` at its start"
+    return Finding("TM120", path, line, column, f"runs {module}, which needs a graph: {advice}")
+
+
+def _calls_one_of(tree: ast.Module, names: Collection[str]) -> bool:
+    """Whether a statement at the outermost level is a call of, or through, one of these names."""
+    for node in tree.body:
+        if isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
+            chain = chain_of(node.value.func)
+            if chain is not None and chain[0].id in names:
+                return True
+    return False

@@ -127,11 +127,11 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM120", "A module runs a graph, and no script turns the behaviour of TensorFlow 2 off", "warning",
-        "Sessions and placeholders work in a graph only. The scripts that run one are told so (TM119), but none of "
-        "them was seen to import this module: one that does not mention TensorFlow is not read, one outside the tree "
-        "is not seen.",
-        "Call `tf.compat.v1.disable_v2_behavior()` at the start of the script that runs the module, or build the graph "
-        "inside `with tf.Graph().as_default():`.",
+        "Sessions and placeholders work in a graph only. A script that mentions TensorFlow is switched by `rewrite`; "
+        "this one does not mention it, and is left as it is. Where the module itself is reported, no script of the "
+        "tree was seen to import it.",
+        "Import TensorFlow and call `tf.compat.v1.disable_v2_behavior()` at the start of the script that runs the "
+        "module, or build the graph inside `with tf.Graph().as_default():`.",
         "# run.py\nimport model\nmodel.main()\n# model.py\ndef main():\n    with tf.Session() as sess:\n        ...",
     ),
     Rule(

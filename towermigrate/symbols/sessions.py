@@ -125,7 +125,7 @@ def settled(result: SymbolResult, imported: Sequence[tuple[str, Mode]] | None) -
         where = f"{eager[0]}, which it imports, runs" if eager else "another part of it runs"
         finding = replace(finding, message=f"{finding.message}, and {where} eagerly")
     elif imported is not None and script.switched is not None:
-        return replace(result, text=script.switched)
+        return replace(result, text=script.switched, mode=replace(own, switched=True))
     return replace(result, findings=in_order([*result.findings, finding]))
 
 

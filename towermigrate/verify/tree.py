@@ -141,7 +141,12 @@ def choose_program(
         if not programs:
             raise NothingToVerify(f"{entry} imports no file that holds a tower program.")
     places = ", ".join(f"{program.path}:{program.line}" for program in programs)
-    programs = [each for each in programs if rewritten.get(each.path) != sources[each.path]]
+    programs = [
+        each
+        for each in programs
+        if (text := rewritten.get(each.path, "")) != sources[each.path]
+        and parse_problem(each.path, text) is None  # else it stays Python 2
+    ]
     if not programs:
         raise NothingToVerify(
             f"The tower programs that are there ({places}) stay as they are, so there is nothing to compare; "
