@@ -2,7 +2,8 @@
 
 `tf.variable_scope('tower_%d' % i)` and `tf.get_variable('w_%d' % i)` are such names, wherever they stand: in the
 loop, in a function that is called with the index or with a text made from it, in a method of an object that
-keeps either. A name scope, a summary's name or a device may have the index; no variable is named by them.
+keeps either. What a branch or a loop binds that goes by the index is such a text too: it is not the same in
+all towers. A name scope, a summary's name or a device may have the index; no variable is named by them.
 """
 
 from __future__ import annotations
@@ -21,13 +22,11 @@ from towermigrate.recognize.source import Function, SourceFile
 from towermigrate.recognize.syntax import (
     argument,
     binds,
-    calls,
     children,
     code,
     dotted,
     parameters,
     statements,
-    walk,
 )
 
 _NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
@@ -50,7 +49,13 @@ _LAYERS = (
 )  # fmt: skip
 """Functions whose `name` or `scope` names the variables they make."""
 
-_NO_VARIABLES = re.compile(r"pool|flatten|dropout|softmax|regularizer|summar|\.losses\.", re.I)
+_NO_VARIABLES = re.compile(
+    r"pool|flatten|dropout|(?<!spatial_)softmax|regularizer|summar|\.losses\.|\.(?:unit_norm|one_hot_encoding|maxout)$"
+    r"|\.keras\.layers\.(?:Input|InputLayer|Activation|Reshape|Permute|RepeatVector|Masking|ReLU|LeakyReLU|ELU"
+    r"|ThresholdedReLU|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Dot|GaussianNoise"
+    r"|(?:Cropping|UpSampling|ZeroPadding)[123]D)$",
+    re.I,
+)
 """The ones among them that make none."""
 
 
@@ -76,11 +81,15 @@ def check_variable_names(kinds: Kinds, candidate: Candidate) -> None:
 class _Place:
     """The function, or module (`function` None), whose statements are followed.
 
-    `returns` says whether a value that it returns differs between the towers.
+    `chosen` says whether the statements at hand are run, or run as often, in some towers only; `left` whether
+    the loop at hand may be left, or go on, in some towers only; `returns` whether a value that is returned
+    differs between the towers.
     """
 
     file: SourceFile
     function: str | None
+    chosen: bool = False
+    left: bool = False
     returns: bool = False
 
 
@@ -97,6 +106,8 @@ class _Follower:
         # What a loop at module level binds, every function of the module can read.
         self.global_names = names if candidate.function is None else set()
         self.attributes: dict[tuple[str, str], set[str]] = {}
+        # By function: parameters whose defaults differ.
+        self.defaults: dict[int, set[str]] = {}
         self.done: dict[tuple[int, frozenset[str]], bool] = {}
 
     # -- statements
@@ -107,18 +118,23 @@ class _Follower:
                 for small in node.body:
                     self._small(place, small, names)
             elif isinstance(node, cst.FunctionDef):
+                defaults = self._defaults(place, node.params, names)
+                self.defaults[id(node)] = defaults
                 # It may be called later, by a name or as an argument: what it reads from here it reads then.
                 inside = _Place(place.file, _nested(place.function, node))
-                self.block(inside, statements(node.body), names - _own(node))
+                self.block(inside, statements(node.body), names - _own(node) | defaults)
+                self._bind(place, node.name, False, names)
             elif not isinstance(node, cst.ClassDef):
                 self._compound(place, node, names)
 
     def _small(self, place: _Place, node: cst.BaseSmallStatement, names: set[str]) -> None:
         self._calls(place, node, names)
         if isinstance(node, cst.Return) and node.value is not None:
-            place.returns = place.returns or self._differs(place, node.value, names)
+            place.returns |= place.chosen or self._differs(place, node.value, names)
+        elif isinstance(node, cst.Break | cst.Continue):
+            place.left |= place.chosen
         elif isinstance(node, cst.AugAssign):
-            if self._differs(place, node.value, names):
+            if place.chosen or self._differs(place, node.value, names):
                 self._bind(place, node.target, True, names)
         elif isinstance(node, cst.Assign):
             differs = self._differs(place, node.value, names)
@@ -135,26 +151,48 @@ class _Follower:
                     differs = self._differs(place, item.item, names)
                     self._bind(place, item.asname.name, differs, names)
             self.block(place, statements(node.body), names)
-            return
-        heads = list(_heads(node))
-        for head in heads:
-            self._calls(place, head, names)
-        differs = any(self._differs(place, head, names) for head in heads)
-        if isinstance(node, cst.For):
-            self._bind(place, node.target, differs, names)
-        before = set(names)
-        for suite in _suites(node):
-            # Where a branch is not taken, what was there before it stays.
-            inside = set(before)
-            for _ in range(2 if isinstance(node, cst.For | cst.While) else 1):
+        elif isinstance(node, cst.For | cst.While):
+            self._loop(place, node, names)
+        else:
+            outer, before = place.chosen, set(names)
+            for test in _tests(node):
+                place.chosen |= self._asked(place, test, names)
+            for suite in _suites(node):
+                # Where a branch is not taken, what was there before it stays; a `finally` comes after its `try`.
+                inside = set(before if isinstance(node, cst.If) else names)
                 self.block(place, statements(suite), inside)
+                names |= inside
+            place.chosen = outer
+
+    def _loop(self, place: _Place, node: cst.For | cst.While, names: set[str]) -> None:
+        outer = place.chosen, place.left
+        place.left = False
+        over = isinstance(node, cst.For) and self._asked(place, node.iter, names)
+        if isinstance(node, cst.For):
+            names.difference_update(_targets(node.target))
+        while True:  # until a round finds nothing new
+            inside, left = set(names), place.left
+            place.chosen = outer[0] or over or left
+            if isinstance(node, cst.For):
+                self._bind(place, node.target, over, inside)
+            else:
+                place.chosen |= self._asked(place, node.test, inside)
+            self.block(place, statements(node.body), inside)
+            if inside <= names and place.left == left:
+                break
             names |= inside
-            if differs and isinstance(node, cst.If):
-                names |= set(_texts(suite))
+        if node.orelse is not None:
+            self.block(place, statements(node.orelse.body), names)
+        place.chosen, place.left = outer
+
+    def _asked(self, place: _Place, node: cst.BaseExpression, names: set[str]) -> bool:
+        """Whether what a statement goes over or asks differs."""
+        self._calls(place, node, names)
+        return self._differs(place, node, names)
 
     def _bind(self, place: _Place, target: cst.CSTNode, differs: bool, names: set[str]) -> None:
         for name in _targets(target):
-            if not differs:
+            if not (differs or place.chosen):
                 if not isinstance(target, cst.Subscript):
                     names.discard(name)
                 continue
@@ -167,18 +205,51 @@ class _Follower:
 
     def _calls(self, place: _Place, node: cst.CSTNode, names: set[str]) -> None:
         """Refuse a variable's name that differs; follow the functions that are called."""
-        for call in calls(node):
-            name = place.file.tf(call.func)
-            if name is None:
-                self._called(place, call, names)
-                continue
-            for value in _variable_names(name, call):
-                if self._differs(place, value, names):
-                    raise refuse(
-                        "TM218", place.file, call,
-                        f"`{code(value)}` in `{code(call.func)}` differs between the towers: each has variables "
-                        "of its own name",
-                    )  # fmt: skip
+        if isinstance(node, cst.Call):
+            self._call(place, node, names)
+        elif isinstance(node, cst.BaseComp):
+            names = self._comprehended(place, node, names)
+        elif isinstance(node, cst.Lambda):
+            own = {p.name.value for p in _parameters(node.params)}
+            names = names - own | self._defaults(place, node.params, names)
+        for child in children(node):
+            self._calls(place, child, names)
+        if isinstance(node, cst.NamedExpr):
+            self._bind(place, node.target, self._differs(place, node.value, names), names)
+
+    def _call(self, place: _Place, call: cst.Call, names: set[str]) -> None:
+        name = place.file.tf(call.func)
+        if name is None:
+            self._called(place, call, names)
+            return
+        for value in _variable_names(name, call):
+            if self._differs(place, value, names):
+                raise refuse(
+                    "TM218", place.file, call,
+                    f"`{code(value)}` in `{code(call.func)}` differs between the towers: each has variables "
+                    "of its own name",
+                )  # fmt: skip
+
+    def _comprehended(self, place: _Place, node: cst.BaseComp, names: set[str]) -> set[str]:
+        """What differs inside a comprehension: its own names do where what it goes over or asks does."""
+        inside = set(names)
+        part: cst.CompFor | None = node.for_in
+        while part is not None:
+            targets = set(_targets(part.target))
+            over = self._differs(place, part.iter, inside)
+            inside = inside | targets if over else inside - targets
+            if any(self._differs(place, test.test, inside) for test in part.ifs):
+                inside |= targets
+            part = part.inner_for_in
+        return inside
+
+    def _defaults(self, place: _Place, params: cst.Parameters, names: set[str]) -> set[str]:
+        """The parameters whose defaults differ."""
+        found = set()
+        for param in _parameters(params):
+            if param.default is not None and self._asked(place, param.default, names):
+                found.add(param.name.value)
+        return found
 
     def _differs(self, place: _Place, node: cst.CSTNode, names: set[str]) -> bool:
         """Whether the value of an expression differs between the towers as a name would; tensors do not count."""
@@ -200,6 +271,8 @@ class _Follower:
             returned = None if name is not None else self._called(place, node, names)
             if returned is not None:
                 return returned
+        if isinstance(node, cst.BaseComp):
+            names = self._comprehended(place, node, names)
         return any(self._differs(place, child, names) for child in children(node))
 
     def _called(self, place: _Place, call: cst.Call, names: set[str]) -> bool | None:
@@ -221,13 +294,13 @@ class _Follower:
             if function.qualified.startswith(f"{place.function}.<locals>."):
                 given |= names - _own(function.node)
             found = self._function(function, given) or found
-        if not isinstance(call.func, cst.Attribute):
-            return found
-        # A method that was found by its name only, of an object that may have been made with the index.
-        return found or self._differs(place, call.func.value, names)
+        # A function that a branch chose; or a method that was found by its name only, of an object that may have
+        # been made with the index.
+        chosen = call.func.value if isinstance(call.func, cst.Attribute) else call.func
+        return found or self._differs(place, chosen, names)
 
     def _function(self, function: Function, given: set[str]) -> bool:
-        names = set(given)
+        names = given | self.defaults.get(id(function.node), set())
         owner = (function.file.path, function.qualified.rpartition(".")[0])
         names |= self.attributes.get(owner, set())
         if function.file is self.candidate.file:
@@ -295,22 +368,17 @@ def _nested(outer: str | None, function: cst.FunctionDef) -> str:
     return function.name.value if outer is None else f"{outer}.<locals>.{function.name.value}"
 
 
-def _texts(suite: cst.BaseSuite) -> Iterator[str]:
-    """Names that a branch gives a text: which text it is, is the branch's doing."""
-    for node in walk(suite):
-        if isinstance(node, cst.Assign) and isinstance(node.value, cst.BaseString):
-            for target in node.targets:
-                yield from _targets(target.target)
+def _parameters(params: cst.Parameters) -> tuple[cst.Param, ...]:
+    """The parameters that may have defaults."""
+    return (*params.posonly_params, *params.params, *params.kwonly_params)
 
 
-def _heads(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
-    """What a compound statement goes over or asks, in each `elif` too."""
-    if isinstance(node, cst.For):
-        yield node.iter
-    elif isinstance(node, cst.If | cst.While):
+def _tests(node: cst.CSTNode) -> Iterator[cst.BaseExpression]:
+    """What an `if` asks, in each `elif` too."""
+    if isinstance(node, cst.If):
         yield node.test
-    if isinstance(node, cst.If) and node.orelse is not None:
-        yield from _heads(node.orelse)
+        if node.orelse is not None:
+            yield from _tests(node.orelse)
 
 
 def _suites(node: cst.CSTNode) -> Iterator[cst.BaseSuite]:
