@@ -45,6 +45,8 @@ class SourceFile:
 
 def decode(path: str, raw: bytes) -> SourceFile:
     """Read bytes as Python does: PEP 263 cookie, byte order mark, else UTF-8. Line ends stay as they are."""
+    if raw.isascii() and b"coding" not in raw:
+        return SourceFile(path, raw, raw.decode("ascii"))
     try:
         encoding, _ = tokenize.detect_encoding(io.BytesIO(raw).readline)
         text = raw.decode(encoding)
