@@ -387,7 +387,9 @@ def _once(
         elif path in changing:
             named = named_in[path]
             findings.extend(without_suppressed(named.findings, emitted.get(path, before)))
-            around = left_behind(good, path, graph[path], named_in, stay)
+            around = left_behind(
+                good, path, graph[path], named_in, stay if named.text != before else fixed
+            )
             around += [unrun[path]] if path in unrun else []
             findings.extend(without_suppressed([*around, *read_before[path].python2], before))
             if others and chosen is not None and path == chosen.path:
