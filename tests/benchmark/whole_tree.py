@@ -5,7 +5,8 @@
 
 The two tools run in turns on fresh copies, start-up included, output to a file; then `towermigrate --help` and
 `python -c 'import click'`. CPU time stands beside wall time, for machines that do something else as well.
-Of several rounds the medians count. Memory is that of all processes of a tool together, pages that they share counted twice. Linux only.
+Of several rounds the medians count. Memory is that of all processes of a tool together, pages that they share
+counted twice. Linux only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,25 +40,31 @@ class Cost:
 
 def measure(command: Sequence[str], log: Path, codes: Sequence[int] = (0,)) -> Cost:
     """Run a command to its end; raises SystemExit where its exit code is not one of `codes`."""
+    peaks: list[tuple[float, int]] = [(0.0, 1)]
+    ended = threading.Event()
+
+    def look(pid: int) -> None:
+        # Seldom: looking takes time from a tool that keeps both cores busy.
+        while not ended.wait(0.05):
+            sizes = _resident(pid)
+            peaks.append((sum(sizes), len(sizes)))
+
     with log.open("wb") as out:
         start = time.monotonic()
         child = subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
         )
-        memory, processes = 0.0, 0
-        while True:
-            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
-            if pid:
-                break
-            sizes = _resident(child.pid)
-            memory, processes = max(memory, sum(sizes)), max(processes, len(sizes))
-            time.sleep(0.05)  # seldom: looking takes time from a tool that keeps both cores busy
+        looker = threading.Thread(target=look, args=(child.pid,))
+        looker.start()
+        _, status, usage = os.wait4(child.pid, 0)
         wall = time.monotonic() - start
+        ended.set()
+        looker.join()
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode not in codes:
         raise SystemExit(f"{' '.join(command)}: exit {child.returncode}\n{log.read_text()[-2000:]}")
-    memory = max(memory, usage.ru_maxrss / 1024)
-    return Cost(wall, usage.ru_utime + usage.ru_stime, memory, max(processes, 1))
+    memory = max(usage.ru_maxrss / 1024, *(size for size, _ in peaks))
+    return Cost(wall, usage.ru_utime + usage.ru_stime, memory, max(count for _, count in peaks))
 
 
 def _resident(first: int) -> list[float]:
