@@ -43,6 +43,12 @@ NOT_SHARED = [
         with_index("if n > 0:\n    a, b = 'x', 'y'\nelse:\n    a, b = 'p', 'q'\n", "a"),
         id="one of two texts of a branch",
     ),
+    pytest.param(
+        program((MODEL, MODEL.replace("def model(x)", "def model(x, n)").replace(
+            "w = tf.get_variable('w', [3, 1])",
+            "for k in range(2):\n            if k == n:\n                w = tf.get_variable('w%d' % k, [3, 1])")), CALL),
+        id="a count that equals the index",
+    ),
     pytest.param(with_index("k = 0\nwhile k < n:\n    k += 1\n", "'m%d' % k"), id="a count in a loop"),
     pytest.param(
         program((MODEL, MODEL.replace("def model(x)", "def model(x, n)").replace(

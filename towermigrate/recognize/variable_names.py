@@ -26,7 +26,9 @@ from towermigrate.recognize.syntax import (
     code,
     dotted,
     parameters,
+    reads,
     statements,
+    walk,
 )
 
 _NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
@@ -156,7 +158,10 @@ class _Follower:
         else:
             outer, before = place.chosen, set(names)
             for test in _tests(node):
-                place.chosen |= self._asked(place, test, names)
+                if self._asked(place, test, names):
+                    place.chosen = True
+                    # `if k == i:` what equals the index in some tower is that tower's.
+                    before |= _equated(test)
             for suite in _suites(node):
                 # Where a branch is not taken, what was there before it stays; a `finally` comes after its `try`.
                 inside = set(before if isinstance(node, cst.If) else names)
@@ -313,6 +318,17 @@ class _Follower:
         self.block(inside, statements(function.node.body), names)
         self.done[key] = inside.returns
         return inside.returns
+
+
+def _equated(test: cst.BaseExpression) -> set[str]:
+    """The names that a test compares with something for being the same."""
+    return {
+        name
+        for node in walk(test)
+        if isinstance(node, cst.Comparison)
+        and any(isinstance(each.operator, cst.Equal | cst.In | cst.Is) for each in node.comparisons)
+        for name in reads(node)
+    }
 
 
 def _variable_names(name: str, call: cst.Call) -> Iterator[cst.BaseExpression]:
