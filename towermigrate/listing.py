@@ -83,30 +83,25 @@ def list_tree(
     files: list[str] = []
     left_out: list[LeftOut] = []
     top = root.resolve()
-    todo = [(top, _ignored_above(top) if gitignore else _Ignored())]
+    start = _prefix(top)
+    todo = [("", _ignored_above(top) if gitignore else _Ignored())]
     while todo:
-        folder, above = todo.pop()
+        folder, above = todo.pop()  # its path in the tree, with a slash at the end
         try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+            with os.scandir(top / folder) as found:
+                entries = sorted(found, key=lambda entry: entry.name)
         except OSError as error:
-            if folder == top:
+            if not folder:
                 raise
-            left_out.append(
-                LeftOut(
-                    f"{folder.relative_to(top).as_posix()}/",
-                    f"cannot be read: {error.strerror}",
-                    unreadable=True,
-                )
-            )
+            left_out.append(LeftOut(folder, f"cannot be read: {error.strerror}", unreadable=True))
             continue
         names = {entry.name for entry in entries}
-        ignored = above.and_those_of(folder) if gitignore else above
+        ignored = above.and_those_of(top / folder) if ".gitignore" in names and gitignore else above
         for entry in entries:
-            here = folder / entry.name
-            path = here.relative_to(top).as_posix()
+            path = folder + entry.name
             fits = entry.name.endswith(suffixes)
             if entry.is_symlink():
-                reason = _link(here, top, fits)
+                reason = _link(top / path, top, fits)
                 if reason is not None:
                     left_out.append(LeftOut(path, reason, problem=True))
             elif entry.is_dir(follow_symlinks=False):
@@ -114,20 +109,25 @@ def list_tree(
                     continue
                 if entry.name == HELPERS_COPY and not vendored:
                     continue
-                reason = _not_ours(here, names)
-                if reason is None and ignored.covers(here, is_folder=True):
+                reason = _not_ours(top / path, names)
+                if reason is None and ignored.covers(f"{start}{path}/"):
                     reason = "named by .gitignore"
                 if reason is None:
-                    todo.append((here, ignored))
+                    todo.append((f"{path}/", ignored))
                 else:
                     left_out.append(LeftOut(f"{path}/", reason))
             elif fits and not entry.is_file(follow_symlinks=False):
                 left_out.append(LeftOut(path, "not a regular file", problem=True))
-            elif fits and ignored.covers(here, is_folder=False):
+            elif fits and ignored.covers(start + path):
                 left_out.append(LeftOut(path, "named by .gitignore"))
             elif fits:
                 files.append(path)
     return Listing(tuple(sorted(files)), tuple(sorted(left_out, key=lambda one: one.path)))
+
+
+def _prefix(folder: Path) -> str:
+    """What the paths of all that is in a folder begin with."""
+    return folder.as_posix().rstrip("/") + "/"
 
 
 def _link(link: Path, top: Path, fits: bool) -> str | None:
@@ -144,7 +144,7 @@ def _link(link: Path, top: Path, fits: bool) -> str | None:
 def _not_ours(folder: Path, beside: set[str]) -> str | None:
     """Why a folder holds other people's or generated code, None where it does not or cannot be read."""
     try:
-        held = {entry.name for entry in os.scandir(folder)}
+        held = set(os.listdir(folder))
     except OSError:
         return None
     if held & {"pyvenv.cfg", "conda-meta"}:
@@ -159,9 +159,12 @@ def _not_ours(folder: Path, beside: set[str]) -> str | None:
 
 @dataclass(frozen=True)
 class _Ignored:
-    """The patterns of the `.gitignore` files that apply in a folder, each with its own folder, deepest last."""
+    """The patterns of the `.gitignore` files that apply in a folder, each with its own folder, deepest last.
 
-    patterns: tuple[tuple[Path, GitIgnoreSpec], ...] = ()
+    Paths are whole here, with forward slashes; that of a folder has one at its end.
+    """
+
+    patterns: tuple[tuple[str, GitIgnoreSpec], ...] = ()
 
     def and_those_of(self, folder: Path, name: str = ".gitignore") -> _Ignored:
         file = folder / name
@@ -171,12 +174,11 @@ class _Ignored:
             text = file.read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             return self
-        return _Ignored((*self.patterns, (folder, _patterns(text))))
+        return _Ignored((*self.patterns, (_prefix(folder), _patterns(text))))
 
-    def covers(self, path: Path, is_folder: bool) -> bool:
+    def covers(self, path: str) -> bool:
         for folder, patterns in reversed(self.patterns):
-            seen = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-            found = patterns.check_file(seen).include
+            found = patterns.check_file(path.removeprefix(folder)).include
             if found is not None:
                 return found
         return False
@@ -211,11 +213,11 @@ def _ignored_above(root: Path) -> _Ignored:
     found = _Ignored()
     if (top / ".git/info/exclude").is_file():
         text = (top / ".git/info/exclude").read_text(encoding="utf-8", errors="surrogateescape")
-        found = _Ignored(((top, _patterns(text)),))
+        found = _Ignored(((_prefix(top), _patterns(text)),))
     for folder in reversed(above):
         found = found.and_those_of(folder)
     # A folder that is ignored itself, and was asked for by name, is read all the same.
     asked = any(
-        found.covers(one, is_folder=True) for one in (root, *root.parents) if one.is_relative_to(top) and one != top
+        found.covers(_prefix(one)) for one in (root, *root.parents) if one.is_relative_to(top) and one != top
     )  # fmt: skip
     return _Ignored() if asked else found
