@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towermigrate.findings import Finding
+from towermigrate.lexical import without_strings
 from towermigrate.listing import NOTEBOOK, Listing
 
 # More is no program that somebody wrote. Python's parser takes half a gigabyte for a table of this size.
@@ -98,13 +99,16 @@ def _may_link(path: str, raw: bytes) -> bool:
 
 def _maybe_python2(path: str, raw: bytes) -> bool:
     from towermigrate.python2 import looks_like_python2
-    from towermigrate.tree import parse_python
+    from towermigrate.tree import parse_python, parses
 
     if len(raw) > LARGEST or not looks_like_python2(raw):
         return False
-    text = decode(path, raw).text
+    text = decode(path, raw).text or ""
+    # Words of a docstring look like it most often, and this takes less time than parsing.
+    if not looks_like_python2(without_strings(text).encode()) or parses(text):
+        return False
     try:
-        parse_python(text or "")
+        parse_python(text)
     except SyntaxError:
         return True
     except (ValueError, RecursionError):

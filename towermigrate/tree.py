@@ -6,6 +6,7 @@ import ast
 import hashlib
 import posixpath
 import re
+import symtable
 import warnings
 from collections.abc import Collection, Iterable, Mapping
 
@@ -41,6 +42,20 @@ def parse_python(text: str) -> ast.Module:
             return ast.parse(text)
         except (RecursionError, MemoryError) as error:
             raise ValueError("it is nested too deeply") from error
+
+
+def parses(text: str) -> bool:
+    """Whether Python surely parses a text: by its parser, without the syntax tree that `ast` makes of it.
+
+    False also where only a later stage of Python refuses it, as it does two `nonlocal` that contradict each other.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            symtable.symtable(text, "", "exec")
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
 
 
 def exhausted_stack(error: BaseException | None) -> bool:
