@@ -9,6 +9,7 @@ import pytest
 
 from towermigrate import reading
 from towermigrate.reading import Reading, Readings, read
+from towermigrate.rewrite import TreeReport, rewrite_tree
 
 ROOT = Path(__file__).parents[1]
 SOURCES = {
@@ -17,8 +18,10 @@ SOURCES = {
 }
 
 
-def _without_hints(reading: Reading) -> Reading:
-    return replace(reading, hints=None)
+def _without_remarks(reading: Reading) -> Reading:
+    """What counts of a text that a rewrite gave: nobody is told of it, and its towers are known."""
+    symbols = replace(reading.symbols, findings=(), script=None, needs_graph=None)
+    return replace(reading, hints=None, symbols=symbols)
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +36,7 @@ def test_two_processes_read_what_one_reads() -> None:
             alone = read(path, text)
             assert readings.of(path, text) == alone
             new = alone.symbols.text
-            assert _without_hints(readings.of(path, new)) == _without_hints(read(path, new))
+            assert _without_remarks(readings.of(path, new)) == _without_remarks(read(path, new))
 
 
 def test_what_a_killed_process_should_have_read_is_read_here() -> None:
@@ -43,7 +46,7 @@ def test_what_a_killed_process_should_have_read_is_read_here() -> None:
         os.kill(readings._ahead._pid, signal.SIGKILL)
         for path, text in SOURCES.items():
             new = readings.of(path, text).symbols.text
-            assert _without_hints(readings.of(path, new)) == _without_hints(read(path, new))
+            assert _without_remarks(readings.of(path, new)) == _without_remarks(read(path, new))
 
 
 def test_an_error_ends_the_second_process() -> None:
@@ -52,6 +55,35 @@ def test_an_error_ends_the_second_process() -> None:
         raise KeyboardInterrupt
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
+
+
+def test_a_reading_within_a_reading_takes_no_third_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    forks: list[int] = []
+    fork = os.fork
+
+    def counted() -> int:
+        forks.append(1)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", counted)
+    within: list[TreeReport] = []
+    small = {"a.py": "import tensorflow as tf\ntf.log(x)\n"}
+    report = rewrite_tree(SOURCES, meanwhile=lambda: within.append(rewrite_tree(small)))
+    assert len(forks) == 2 and len(report.texts) > 5
+    assert [one.texts for one in within] == [
+        {"a.py": small["a.py"].replace("tf.log", "tf.compat.v1.log")}
+    ]
+    assert rewrite_tree(small).texts == within[0].texts and len(forks) == 4
+
+
+def test_two_processes_rewrite_as_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = rewrite_tree(SOURCES)
+    monkeypatch.setattr(reading, "_WORTH_A_PROCESS", 10**12)
+    one = rewrite_tree(SOURCES)
+    assert one.texts == two.texts
+    assert [(file.path, file.status, file.findings) for file in one.files] == [
+        (file.path, file.status, file.findings) for file in two.files
+    ]
 
 
 def test_a_text_that_cannot_be_parsed_stays_as_it_is() -> None:

@@ -114,6 +114,13 @@ def plan(
     read = {name: file.text for name, file in files.items() if file.text is not None}
     texts = {name: text for name, text in read.items() if not files[name].link}
     sources = {name: text for name, text in texts.items() if not name.endswith(NOTEBOOK)}
+    notebooks: dict[str, TreeReport] = {}
+
+    def rewrite_notebooks() -> None:
+        for name, text in texts.items():
+            if name.endswith(NOTEBOOK) and (not single or name == path.name):
+                notebooks[name] = _notebook(name, text, fixed.get(name), refused, function, py2)
+
     report = rewrite_tree(
         sources,
         refused=refused,
@@ -122,12 +129,13 @@ def plan(
         chosen=None if function is None or notebook else Chosen(path.name, function),
         py2=py2,
         links={name: text for name, text in read.items() if files[name].link},
+        meanwhile=rewrite_notebooks,
         progress=progress,
     )
-    for name, text in texts.items():
-        if name.endswith(NOTEBOOK) and (not single or name == path.name):
-            own = fixed.get(name)
-            report = _with_notebook(report, name, text, own, refused, function, py2)
+    for own in notebooks.values():
+        report = replace(
+            report, files=(*report.files, *own.files), texts={**report.texts, **own.texts}
+        )
     shown = [
         file
         for file in report.files
@@ -222,8 +230,7 @@ def plan_configured(
     return replace(migration, report=report)
 
 
-def _with_notebook(
-    report: TreeReport,
+def _notebook(
     path: str,
     text: str,
     fixed: Finding | None,
@@ -231,13 +238,12 @@ def _with_notebook(
     function: str | None,
     py2: Python2,
 ) -> TreeReport:
-    """The report with that of one notebook, which is a program of its own."""
+    """The report of one notebook, which is a program of its own."""
     if fixed is not None:
-        return replace(report, files=(*report.files, FileReport(path, "unchanged", (), (fixed,))))
+        return TreeReport((FileReport(path, "unchanged", (), (fixed,)),), {})
     from towermigrate.notebooks import rewrite_notebook
 
-    own = rewrite_notebook(text, path, refused=refused, function=function, py2=py2)
-    return replace(report, files=(*report.files, *own.files), texts={**report.texts, **own.texts})
+    return rewrite_notebook(text, path, refused=refused, function=function, py2=py2)
 
 
 def _with_file(listing: Listing, path: Path) -> Listing:

@@ -6,22 +6,23 @@ tree of files is shared between two processes.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import signal
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import ClassVar
 
 from towermigrate.findings import Finding
 from towermigrate.hints import Hints, hints
 from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
+from towermigrate.symbols.quick import WORDS, surely_unchanged
 from towermigrate.symbols.scopes import file_names
-from towermigrate.tree import Module, modules_in, modules_named, parse_python
+from towermigrate.tree import Module, modules_in, modules_named, parse_python, parses
 
 _WORTH_A_PROCESS = 500_000
 """Characters: below, a second process costs more than it saves."""
@@ -34,8 +35,8 @@ _File = tuple[str, str]
 class Reading:
     """What a text says. Where there is a `problem` it cannot be read, and `symbols` leave it as it is.
 
-    `hints` are not there of a text that a rewrite gave, whose towers are known. `python2` are the names in it
-    that only Python 2 has, where they were asked for.
+    `hints` are not there of a text that a rewrite gave, whose towers are known; its symbols may have no findings
+    either. `python2` are the names in it that only Python 2 has, where they were asked for.
     """
 
     symbols: SymbolResult
@@ -47,6 +48,8 @@ class Reading:
 
 def parse_problem(path: str, text: str) -> Finding | None:
     """Why Python 3 cannot parse a file, None when it can."""
+    if parses(text):
+        return None
     try:
         parse_python(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -89,16 +92,26 @@ def read(
         return Reading(SymbolResult(text, ()), problem=problem)
 
 
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Keep Python from looking for cycles: syntax trees have none, and looking takes a quarter of the time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
+def read_again(path: str, text: str, first: Reading) -> Reading:
+    """Read what a rewrite is going to make of a file.
+
+    Most of these need no syntax tree to tell that another rewrite would leave them: they are only parsed.
+
+    Args:
+        path: its path.
+        text: what it will become, as `first` says.
+        first: the reading of the file.
+    """
+    old = first.symbols
+    switched = old.script is not None and text == old.script.switched
+    # Where there was no place for the switch there may be one now.
+    certain = old.script is None or old.script.switched is not None
+    modules = surely_unchanged(text) if certain else None
+    if modules is None or not parses(text):
+        return read(path, text, final=True)
+    others = {each for each in first.modules if not any(word in each[1] for word in WORDS)}
+    mode = replace(old.mode, switched=True) if switched else old.mode
+    return Reading(SymbolResult(text, (), mode, old.script), modules | others)
 
 
 class Readings:
@@ -116,14 +129,15 @@ class Readings:
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
         self._ahead: _Shared | None = None
+        self._last: _Shared | None = None
         self._python2: frozenset[_File] = frozenset()
 
     def __enter__(self) -> Readings:
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._ahead is not None:
-            self._ahead.end()
+        if self._last is not None:
+            self._last.end()
 
     def of(self, path: str, text: str) -> Reading:
         """The reading of a text, made now where it is not there yet."""
@@ -148,30 +162,39 @@ class Readings:
         self._python2 = frozenset((path, sources[path]) for path in python2)
         if sum(map(len, sources.values())) < _WORTH_A_PROCESS or not hasattr(os, "fork"):
             return
-        self._ahead = _Shared(list(sources.items()), self._python2)
+        if _Shared.running:  # of a tree that this one is a part of: two processes are enough
+            return
+        old = self._python2
+        self._share(
+            list(sources.items()), lambda path, text: _Found.of(path, text, (path, text) in old)
+        )
         self._finish()
-        after: list[_File] = []
+        after: dict[_File, Reading] = {}
         for path, text in sources.items():
             ported = self._ported.get((path, text))
             reading = self.of(path, ported.text if isinstance(ported, Ported) else text)
             new = _likely(reading)
             if (path, new) not in self._known:
-                after.append((path, new))
-        self._ahead = _Shared(after, final=True)
+                after[path, new] = reading
+        self._share(
+            list(after), lambda path, text: _Found(read_again(path, text, after[path, text]))
+        )
+
+    def _share(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
+        if self._last is not None:
+            self._last.end()  # not earlier: a process takes its time to go
+        self._ahead = self._last = _Shared(files, found)
 
     def _finish(self) -> None:
         """Read, together with the second process, what it has still to read."""
         if self._ahead is not None:
             shared, self._ahead = self._ahead, None
-            try:
-                for (path, text), found in shared.results():
-                    self._known[path, text] = found.reading
-                    if found.ported is not None:
-                        self._ported[path, text] = found.ported
-                    if isinstance(found.ported, Ported) and found.in_python3 is not None:
-                        self._known[path, found.ported.text] = found.in_python3
-            finally:
-                shared.end()
+            for (path, text), found in shared.results():
+                self._known[path, text] = found.reading
+                if found.ported is not None:
+                    self._ported[path, text] = found.ported
+                if isinstance(found.ported, Ported) and found.in_python3 is not None:
+                    self._known[path, found.ported.text] = found.in_python3
 
 
 def _likely(reading: Reading) -> str:
@@ -189,8 +212,8 @@ class _Found:
     in_python3: Reading | None = None
 
     @classmethod
-    def of(cls, path: str, text: str, python2: bool, final: bool) -> _Found:
-        reading = read(path, text, python2=python2, final=final)
+    def of(cls, path: str, text: str, python2: bool) -> _Found:
+        reading = read(path, text, python2=python2)
         if reading.problem is None or not python2:
             return cls(reading)
         ported = port(text, path)
@@ -217,12 +240,12 @@ class _Shared:
     The numbers of the parts stand in a pipe, one byte each, so that no part is taken twice.
     """
 
-    def __init__(
-        self, files: Sequence[_File], python2: Container[_File] = (), *, final: bool = False
-    ) -> None:
+    running: ClassVar[int] = 0
+    """How many second processes there are."""
+
+    def __init__(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
         self.files = frozenset(files)
-        self._python2 = python2
-        self._final = final
+        self._found = found
         # The largest first: what comes last decides how long one process waits for the other.
         files = sorted(files, key=lambda file: -len(file[1]))
         count = min(len(files), 256)
@@ -239,15 +262,16 @@ class _Shared:
         if self._pid == 0:
             try:
                 os.close(self._source)
-                found = [
+                results = [
                     (number, [one.packed(text) for (_, text), one in part])
                     for number, part in self._read()
                 ]
                 with os.fdopen(sink, "wb") as pipe:
-                    pickle.dump(found, pipe, pickle.HIGHEST_PROTOCOL)
+                    pickle.dump(results, pipe, pickle.HIGHEST_PROTOCOL)
                 os._exit(0)
             finally:
                 os._exit(1)
+        _Shared.running += self._pid is not None
         os.close(sink)
         self._pipes = [self._source, self._numbers]
 
@@ -255,9 +279,6 @@ class _Shared:
         """Read part after part until none is left; gives the number of each and what its files say."""
         while byte := os.read(self._numbers, 1):
             yield byte[0], [(file, self._found(*file)) for file in self._parts[byte[0]]]
-
-    def _found(self, path: str, text: str) -> _Found:
-        return _Found.of(path, text, (path, text) in self._python2, self._final)
 
     def results(self) -> Iterator[tuple[_File, _Found]]:
         """What this process reads, then what the other has read; nothing of it where it was killed."""
@@ -280,5 +301,6 @@ class _Shared:
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
             self._pid = None
+            _Shared.running -= 1
         while self._pipes:
             os.close(self._pipes.pop())

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from towermigrate.choice import ChoiceError, Chosen, has_function, put_back
+from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.program import Recognition, Stage, TowerProgram
 from towermigrate.python2 import Ported
-from towermigrate.reading import Readings, read, without_collector
+from towermigrate.reading import Readings, read
 from towermigrate.symbols.neighbours import left_behind, unswitched
 from towermigrate.symbols.sessions import settled
 from towermigrate.tree import (
@@ -103,6 +104,7 @@ def rewrite_tree(
     chosen: Chosen | None = None,
     py2: Python2 = "auto",
     links: Mapping[str, str] = MappingProxyType({}),
+    meanwhile: Callable[[], None] = lambda: None,
     progress: Progress = lambda _: None,
 ) -> TreeReport:
     """Rewrite every tower program of a tree and every TensorFlow 1 name around them.
@@ -119,6 +121,7 @@ def rewrite_tree(
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
         links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
             change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
+        meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
         progress: called with one line of text before each longer part.
 
     Returns:
@@ -131,7 +134,9 @@ def rewrite_tree(
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
     with Readings(links) as readings:
-        return _rewrite_tree(sources, readings, refused, only, fixed, chosen, py2, progress)
+        return _rewrite_tree(
+            sources, readings, refused, only, fixed, chosen, py2, meanwhile, progress
+        )
 
 
 def _rewrite_tree(
@@ -142,12 +147,14 @@ def _rewrite_tree(
     fixed: Mapping[str, Finding] | None,
     chosen: Chosen | None,
     py2: Python2,
+    meanwhile: Callable[[], None],
     progress: Progress,
 ) -> TreeReport:
     progress("reading the files")
     only = None if only is None else frozenset(only)
     python2 = _maybe_python2(sources, only, fixed or ()) if py2 == "auto" else frozenset()
     readings.read_ahead(sources, python2)
+    meanwhile()
     problems = {path: readings.of(path, text).problem for path, text in sources.items()}
     ported = _port(sources, problems, python2, only, fixed or (), readings) if py2 == "auto" else {}
     while True:

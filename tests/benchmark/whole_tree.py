@@ -105,6 +105,7 @@ def compare_trees(tree: Path, rounds: int, scratch: Path) -> None:
         upgrade += ["--copyotherfiles", "False", "--reportfile", str(scratch / "report.txt")]
         peer.append(measure(upgrade, scratch / "upgrade.log", (0, 1)))
         shutil.copytree(tree, copy, symlinks=True)
+        os.sync()  # as a user's tree is: a tool that flushes what it writes would flush the copy as well
         # Exit code 1: a program was refused; 3: a file is neither Python 3 nor Python 2.
         rewrite = [sys.executable, "-m", "towermigrate", "rewrite", str(copy)]
         ours.append(measure(rewrite, scratch / "rewrite.log", (0, 1, 3)))

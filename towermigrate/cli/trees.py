@@ -21,6 +21,7 @@ from towermigrate.cli.common import (
     unexpected,
     write_report,
 )
+from towermigrate.collector import without_collector
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -229,6 +230,7 @@ def _standard_input(targets: _Targets) -> bytes | None:
     return sys.stdin.buffer.read() if (_STDIN, None) in targets else None
 
 
+@without_collector(freeze=True)
 def _over_trees(
     verb: str,
     finish: Callable[[dict[str, Migration], Console], int],

@@ -158,7 +158,7 @@ def file_symbols(
     work = Pass(path, Text(source), tree, names)
     handled = {id(root) for root in rewrite_alias(work)}
     for use in names.uses:
-        if id(use.root) not in handled and not _is_inert(use.dotted):
+        if id(use.root) not in handled and not is_inert(use.dotted):
             _rewrite_use(work, use)
     for root in names.ambiguous:
         meanings = _meanings(work, root)
@@ -220,7 +220,7 @@ def _fate(name: str) -> _Fate:
 
 
 @cache
-def _is_inert(dotted: str) -> bool:
+def is_inert(dotted: str) -> bool:
     """Whether there is nothing to do about a name whatever stands around it: most are of this kind."""
     found = normal(dotted)
     if found is None or dotted.startswith("tf_slim"):

@@ -66,7 +66,7 @@ def is_tensorflow(dotted: str) -> bool:
     return dotted.split(".")[0] in ("tensorflow", "tf_slim")
 
 
-def _import_bindings(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def import_bindings(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     for alias in node.names:
         if isinstance(node, ast.Import):
             local = alias.asname or alias.name.split(".")[0]
@@ -147,7 +147,7 @@ class _Walk:
 
     def _import(self, scope: Scope, stack: list[ast.AST], node: Import) -> bool:
         self.imports.append((scope, node))
-        for name, meaning in _import_bindings(node):
+        for name, meaning in import_bindings(node):
             scope.bind(name, meaning)
         return True
 
@@ -307,7 +307,7 @@ def file_names(tree: ast.Module) -> FileNames:
     imported = {
         (id(scope), name)
         for scope, node in walk.imports
-        for name, meaning in _import_bindings(node)
+        for name, meaning in import_bindings(node)
         if meaning != OTHER
     }
     names = {name for _, name in imported}
