@@ -16,13 +16,13 @@ from towermigrate.cli import main
 from towermigrate.keeping import originals, save, undo
 from towermigrate.listing import list_tree, python_files
 from towermigrate.migrate import _encodable
+from towermigrate.outcome import FileReport, ProgramReport, TreeReport
 from towermigrate.project import (
     ProjectError,
     SourceFile,
     decode,
     read_tree,
 )
-from towermigrate.rewrite import FileReport, ProgramReport, TreeReport
 
 TF = "import tensorflow as tf\n"
 

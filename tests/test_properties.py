@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 
 from towermigrate.keeping import undo
 from towermigrate.migrate import plan
+from towermigrate.outcome import TreeReport
 from towermigrate.reports.document import diff
-from towermigrate.rewrite import TreeReport
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 PROGRAMS = {

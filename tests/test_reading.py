@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from towermigrate import reading
+from towermigrate.outcome import TreeReport
 from towermigrate.reading import Reading, Readings, read
-from towermigrate.rewrite import TreeReport, rewrite_tree
+from towermigrate.rewrite import rewrite_tree
 
 ROOT = Path(__file__).parents[1]
 SOURCES = {

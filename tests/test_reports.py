@@ -20,13 +20,13 @@ from rich.console import Console
 from towermigrate.cli import main
 from towermigrate.findings import RULES, Finding
 from towermigrate.migrate import Migration, plan
+from towermigrate.outcome import FileReport, ProgramReport, TreeReport
 from towermigrate.project import SourceFile
 from towermigrate.reports.catalogue import PAGE, listing, page
 from towermigrate.reports.page import tree_page
 from towermigrate.reports.sarif import tree_sarif
 from towermigrate.reports.sides import Fold, Row, lines_of, side_by_side, within_line
 from towermigrate.reports.terminal import show_tree
-from towermigrate.rewrite import FileReport, ProgramReport, TreeReport
 
 REPOSITORY = Path(__file__).parent.parent
 PROGRAM = REPOSITORY / "towermigrate/demo_program/complete.py"

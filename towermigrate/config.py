@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from towermigrate.findings import Finding
-    from towermigrate.rewrite import Python2, Refused
+    from towermigrate.passes import Refused
+    from towermigrate.rewrite import Python2
 
 
 class ConfigError(Exception):

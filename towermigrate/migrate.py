@@ -14,17 +14,12 @@ from towermigrate.config import excluded, read_config, settings
 from towermigrate.findings import Finding
 from towermigrate.keeping import save, write_copy
 from towermigrate.listing import NOTEBOOK, Listing, list_tree
+from towermigrate.outcome import FileReport, TreeReport
+from towermigrate.passes import Progress, Refused
 from towermigrate.project import ProjectError, SourceFile, decode, read_tree
 from towermigrate.reading import parse_problem
 from towermigrate.reports import reported
-from towermigrate.rewrite import (
-    FileReport,
-    Progress,
-    Python2,
-    Refused,
-    TreeReport,
-    rewrite_tree,
-)
+from towermigrate.rewrite import Python2, rewrite_tree
 from towermigrate.tree import deepest_files, entry_script, exhausted_stack, run_command
 
 STDIN = "<stdin>"

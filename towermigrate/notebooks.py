@@ -17,17 +17,12 @@ from typing import Any
 from towermigrate.choice import Chosen
 from towermigrate.comments import skips_file
 from towermigrate.findings import Finding
+from towermigrate.outcome import FileReport, ProgramReport, TreeReport
+from towermigrate.passes import Refused
 from towermigrate.project import LARGEST, too_large
 from towermigrate.python2 import Ported, port
 from towermigrate.reading import parse_problem
-from towermigrate.rewrite import (
-    FileReport,
-    ProgramReport,
-    Python2,
-    Refused,
-    TreeReport,
-    rewrite_tree,
-)
+from towermigrate.rewrite import Python2, rewrite_tree
 
 _DECODER = json.JSONDecoder()
 _SPACE = re.compile(r"[ \t\r\n]*")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from towermigrate.config import is_shown
 from towermigrate.findings import Finding
-from towermigrate.rewrite import TreeReport
+from towermigrate.outcome import TreeReport
 
 
 def reported(report: TreeReport, select: Sequence[str], ignore: Sequence[str]) -> TreeReport:

@@ -10,7 +10,7 @@ from typing import Any
 
 from towermigrate import __version__
 from towermigrate.findings import Finding
-from towermigrate.rewrite import ProgramReport, TreeReport
+from towermigrate.outcome import ProgramReport, TreeReport
 
 
 def finding_json(finding: Finding, path: str) -> dict[str, Any]:

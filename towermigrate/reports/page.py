@@ -10,12 +10,12 @@ from pathlib import Path
 from towermigrate import __version__
 from towermigrate.findings import RULES, Finding, Severity
 from towermigrate.migrate import Migration
+from towermigrate.outcome import FileReport, ProgramReport
 from towermigrate.program import TowerProgram
 from towermigrate.reports import place
 from towermigrate.reports.sides import Fold, Row, side_by_side
 from towermigrate.reports.style import STYLE
 from towermigrate.reports.terminal import all_findings
-from towermigrate.rewrite import FileReport, ProgramReport
 
 _ORDER: Sequence[Severity] = ("error", "warning", "info")
 # Places of one rule that stand open on the page; the others are one click away.

@@ -13,12 +13,12 @@ from towermigrate.config import read_config
 from towermigrate.keeping import original_texts
 from towermigrate.listing import NOTEBOOK, python_files
 from towermigrate.migrate import plan_configured
+from towermigrate.passes import Progress
 from towermigrate.program import Recognition, TowerProgram
 from towermigrate.project import decode
 from towermigrate.python2 import in_python3
 from towermigrate.reading import parse_problem
 from towermigrate.recognize import recognize_tree
-from towermigrate.rewrite import Progress
 from towermigrate.tree import entry_script, import_closure
 
 _SKIPPED = {".git", ".hg", ".svn", ".towermigrate", "__pycache__", "node_modules"}

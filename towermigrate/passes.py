@@ -1,0 +1,295 @@
+"""One run of the passes over the files of a tree that can be read: towers first, then names."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+from towermigrate.choice import ChoiceError, Chosen, put_back
+from towermigrate.comments import without_suppressed
+from towermigrate.findings import Finding
+from towermigrate.hints import may_hold_towers
+from towermigrate.outcome import FileReport, FileStatus, ProgramReport
+from towermigrate.program import Recognition
+from towermigrate.reading import Reading, Readings, read
+from towermigrate.symbols.neighbours import left_behind, unswitched
+from towermigrate.symbols.sessions import settled
+from towermigrate.tree import TF1_COPY, import_closure, import_graph
+
+if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
+    from towermigrate.emit import ProgramResult
+    from towermigrate.symbols import SymbolResult
+
+Refused = Literal["keep", "symbols"]
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Job:
+    """The files of a tree that can be read, and what is to be done with them.
+
+    `wanted` are those that may change; `fixed` those that must not, each with the finding that says why. `ported`
+    are not on disk as they are in `sources`: they are written even where nothing else changes. `towers` are the
+    files to look for tower programs in, None where that is to be found out. `launchers` are the files that may run
+    modules without a word of TensorFlow, None where only some files of the tree were asked for.
+    """
+
+    sources: Mapping[str, str]
+    readings: Readings
+    wanted: frozenset[str]
+    refused: Refused
+    fixed: Mapping[str, Finding]
+    chosen: Chosen | None = None
+    ported: Collection[str] = ()
+    towers: Collection[str] | None = None
+    launchers: Mapping[str, str] | None = None
+    progress: Progress = lambda _: None
+
+
+@dataclass
+class Passed:
+    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept."""
+
+    files: list[FileReport] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    spoiled: dict[str, Finding] = field(default_factory=dict)
+
+
+def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
+    """Run them. `held` files must not change; what they say is added to their reports."""
+    job.progress("looking for tower programs")
+    before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
+    chosen, others = _recognitions(job, before)
+    towers = _emitted(job, chosen, held)
+    names = _Names.of(job, before, towers, held)
+    job.progress("changing TensorFlow 1 names")
+    passed = Passed()
+    for path in job.sources:
+        _pass_file(job, path, before[path], towers, names, others, passed)
+    for path in names.unrun.keys() & job.readings.links.keys():
+        said = without_suppressed([names.unrun[path]], job.readings.links[path])
+        passed.files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
+    return passed
+
+
+def _recognitions(
+    job: Job, before: Mapping[str, Reading]
+) -> tuple[list[Recognition], list[Recognition]]:
+    """The tower programs that are to be converted, and those of the chosen one's file that are not."""
+    towers = job.towers
+    if towers is None:
+        hints = {path: each.hints for path, each in before.items() if each.hints is not None}
+        assert len(hints) == len(before)
+        towers = may_hold_towers(hints)
+    wanted = job.wanted & set(towers)
+    if not wanted:
+        return [], []
+    from towermigrate.recognize import recognize_tree
+
+    found = recognize_tree(job.sources, wanted)
+    if job.chosen is None:
+        return found, []
+    path, function = job.chosen.path, job.chosen.function
+    others = [each for each in found if each.path == path and each.function != function]
+    return [each for each in found if each not in others], others
+
+
+@dataclass(frozen=True)
+class _Towers:
+    """What became of the tower programs: new texts of files, and the results by the programs' files."""
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    results: Mapping[str, Sequence[ProgramResult]] = field(default_factory=dict)
+
+
+def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Finding]) -> _Towers:
+    """The tower programs converted, but for those of held files."""
+    if not programs:
+        return _Towers()
+    from towermigrate.emit import emit_tree
+
+    job.progress("rewriting tower programs")
+    given = [
+        replace(each, program=None, findings=(*each.findings, held[each.path]))
+        if each.path in held
+        else each
+        for each in programs
+    ]
+    emission = emit_tree(job.sources, given, job.fixed)
+    results: dict[str, list[ProgramResult]] = {}
+    for result in emission.results:
+        results.setdefault(result.recognition.path, []).append(result)
+    return _Towers(emission.sources, results)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What the symbol pass made of every file, and of the tree.
+
+    `graph` says which file imports which; `kept` files stay as they are, each with the finding that says why,
+    `changing` ones need not. `unrun` need a graph that nothing makes. `stay` is what files that change are told of
+    those that they import and that do not.
+    """
+
+    of_file: Mapping[str, SymbolResult]
+    graph: Mapping[str, set[str]]
+    kept: Mapping[str, Finding]
+    changing: Collection[str]
+    unrun: Mapping[str, Finding]
+    stay: Mapping[str, Finding]
+
+    @classmethod
+    def of(
+        cls, job: Job, before: Mapping[str, Reading], towers: _Towers, held: Mapping[str, Finding]
+    ) -> _Names:
+        paths = job.sources.keys() | job.readings.links.keys()
+        modules = {path: each.modules for path, each in before.items()}
+        graph = import_graph(paths, {**modules, **job.readings.link_modules})
+        kept = {**_kept_files(job, graph, towers, held), **job.fixed}
+        changed = {path: read(path, text, tf1=True) for path, text in towers.texts.items()}
+        graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
+        symbols = {path: each.symbols for path, each in {**before, **changed}.items()}
+        changing = job.sources.keys() & (job.wanted | towers.texts.keys()) - kept.keys()
+        symbols.update({path: _switched(path, symbols, graph) for path in changing})
+        unrun: dict[str, Finding] = {}
+        stay = dict(job.fixed)
+        if job.launchers is not None:
+            unrun = unswitched(graph, symbols, job.launchers, kept)
+        elif job.towers is None:
+            stay.update(
+                (each, Finding("TM106", each, 1, 0, "it was not asked for"))
+                for each in job.sources.keys() - changing - kept.keys()
+                if posixpath.basename(each) != TF1_COPY
+            )
+        return cls(symbols, graph, kept, changing, unrun, stay)
+
+
+def _pass_file(
+    job: Job,
+    path: str,
+    reading: Reading,
+    towers: _Towers,
+    names: _Names,
+    others: Sequence[Recognition],
+    passed: Passed,
+) -> None:
+    """What becomes of one file, put into `passed`. `others` are programs that were not chosen."""
+    before = job.sources[path]
+    programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
+    refused = any(program.status == "refused" for program in programs)
+    status: FileStatus = "refused" if refused else "unchanged"
+    findings: list[Finding] = []
+    if path in names.kept:
+        findings.append(names.kept[path])
+    elif path in names.changing:
+        named = names.of_file[path]
+        findings.extend(without_suppressed(named.findings, towers.texts.get(path, before)))
+        stay = names.stay if named.text != before else job.fixed
+        around = left_behind(job.sources, path, names.graph[path], names.of_file, stay)
+        around += [names.unrun[path]] if path in names.unrun else []
+        findings.extend(without_suppressed([*around, *reading.python2], before))
+        text = named.text
+        if others and path == others[0].path:
+            try:
+                text = _only_chosen(job, path, text, others)
+            except ChoiceError as error:
+                passed.spoiled[path] = Finding("TM107", path, others[0].line, 0, str(error))
+                text = before
+            findings.extend(_left_alone(others))
+        if text != before or path in job.ported:
+            problem = job.readings.of(path, text).problem
+            if problem is not None:
+                findings.append(replace(problem, rule="TM104"))
+                programs = tuple(
+                    replace(program, status="refused", style=None) for program in programs
+                )
+                status = "refused" if programs else "unchanged"
+            else:
+                passed.texts[path] = text
+                status = "refused" if refused else "rewritten"
+    passed.files.append(FileReport(path, status, programs, tuple(findings)))
+
+
+def _only_chosen(job: Job, path: str, text: str, others: Sequence[Recognition]) -> str:
+    """The new text of the chosen program's file with the other programs as they were; raises ChoiceError."""
+    assert job.chosen is not None
+    if path in job.ported:
+        raise ChoiceError("the file is Python 2: all of it would change")
+    if any(job.chosen.function.startswith(f"{each.function}.") for each in others):
+        raise ChoiceError(f"`{job.chosen.function}` is a part of another program")
+    return put_back(job.sources[path], text, {other.function for other in others})
+
+
+def _switched(
+    path: str, symbols: Mapping[str, SymbolResult], graph: Mapping[str, Collection[str]]
+) -> SymbolResult:
+    """What the symbol pass made of a file, switched where it is a script that runs a graph."""
+    own = symbols[path]
+    if own.script is None or own.mode.switched:
+        return own
+    others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
+    return settled(own, [(each, symbols[each].mode) for each in others])
+
+
+def _left_alone(others: Sequence[Recognition]) -> list[Finding]:
+    """What the report says of programs that were not chosen."""
+    return [
+        Finding(
+            "TM106",
+            other.path,
+            other.line,
+            0,
+            f"the program in `{other.function}` was not asked for: it stays as it is",
+        )
+        for other in others
+    ]
+
+
+def _kept_files(
+    job: Job, graph: Mapping[str, Collection[str]], towers: _Towers, held: Mapping[str, Finding]
+) -> dict[str, Finding]:
+    """Files that stay as they are, and why: those of refused programs, and what only these import.
+
+    A refused program must go on running on TensorFlow 1, so the files it imports must not start to import
+    `tf_slim`, unless a converted program needs them rewritten.
+    """
+    kept: dict[str, Finding] = {}
+    results = towers.results
+    bad = [path for path, group in results.items() if any(r.status == "refused" for r in group)]
+    converted = [path for path in results if path not in bad]
+    needed = import_closure(job.sources, converted, graph)
+    if job.refused == "keep":
+        for path in bad:
+            line = results[path][0].recognition.line
+            kept[path] = Finding("TM103", path, line, 0, "a program in it was refused: not changed")
+            for other in import_closure(job.sources, [path], graph) - needed:
+                kept.setdefault(
+                    other,
+                    Finding(
+                        "TM103", other, 1, 0, f"not changed: {path}, which was refused, uses it"
+                    ),
+                )
+    for path, finding in held.items():
+        kept.setdefault(path, finding)
+    return kept
+
+
+def _program(result: ProgramResult, texts: Mapping[str, str]) -> ProgramReport:
+    recognition = result.recognition
+    findings = [
+        finding
+        for finding in result.findings
+        if without_suppressed([finding], texts.get(finding.path, ""))
+    ]
+    return ProgramReport(
+        line=recognition.line,
+        function=recognition.function,
+        style=result.style if result.status == "converted" else None,
+        status=result.status,
+        stages=recognition.program.stages if recognition.program else (),
+        findings=tuple(findings),
+        recognised=recognition.program,
+    )
