@@ -62,3 +62,18 @@ def test_a_process_whose_end_nobody_waits_for_is_ended() -> None:
         assert _read_all() == SOURCES.keys()
     finally:
         signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_process_that_has_said_all_is_waited_for_and_not_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It ends by itself, and where nobody waits for children its number may be another's by then."""
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
+    with Readings() as readings:
+        readings.read_ahead(SOURCES)
+        for path, text in SOURCES.items():
+            readings.of(path, readings.of(path, text).symbols.text)
+    assert killed == [] and _Shared.running == 0
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)

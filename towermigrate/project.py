@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from towermigrate.findings import Finding
-from towermigrate.lexical import without_strings
 from towermigrate.listing import NOTEBOOK, Listing
 
 # More is no program that somebody wrote. Python's parser takes half a gigabyte for a table of this size.
@@ -104,8 +103,7 @@ def _maybe_python2(path: str, raw: bytes) -> bool:
     if len(raw) > LARGEST or not looks_like_python2(raw):
         return False
     text = decode(path, raw).text or ""
-    # Words of a docstring look like it most often, and this takes less time than parsing.
-    if not looks_like_python2(without_strings(text).encode()) or parses(text):
+    if parses(text):
         return False
     try:
         parse_python(text)

@@ -48,8 +48,6 @@ class Reading:
 
 def parse_problem(path: str, text: str) -> Finding | None:
     """Why Python 3 cannot parse a file, None when it can."""
-    if parses(text):
-        return None
     try:
         parse_python(text)
     except (SyntaxError, ValueError, RecursionError) as error:
@@ -104,14 +102,14 @@ def read_again(path: str, text: str, first: Reading) -> Reading:
     """
     old = first.symbols
     switched = old.script is not None and text == old.script.switched
+    runs = replace(old.mode, switched=True) if switched else old.mode
     # Where there was no place for the switch there may be one now.
     certain = old.script is None or old.script.switched is not None
-    modules = surely_unchanged(text) if certain else None
-    if modules is None or not parses(text):
+    found = surely_unchanged(text) if certain else None
+    if found is None or found.mode != runs or not parses(text):
         return read(path, text, final=True)
     others = {each for each in first.modules if not any(word in each[1] for word in WORDS)}
-    mode = replace(old.mode, switched=True) if switched else old.mode
-    return Reading(SymbolResult(text, (), mode, old.script), modules | others)
+    return Reading(SymbolResult(text, (), runs, old.script), found.modules | others)
 
 
 class Readings:
@@ -272,6 +270,7 @@ class _Shared:
             finally:
                 os._exit(1)
         _Shared.running += self._pid is not None
+        self._has_ended = False
         os.close(sink)
         self._pipes = [self._source, self._numbers]
 
@@ -289,6 +288,7 @@ class _Shared:
                 others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
         except (EOFError, pickle.UnpicklingError):  # it was killed, for want of memory perhaps
             return
+        self._has_ended = True
         for number, found in others:
             for file, one in zip(self._parts[number], found, strict=True):
                 yield file, one.unpacked(file[1])
@@ -298,7 +298,8 @@ class _Shared:
         if self._pid is not None:
             # It is gone already where this process was told not to wait for its children.
             with suppress(ProcessLookupError, ChildProcessError):
-                os.kill(self._pid, signal.SIGKILL)
+                if not self._has_ended:  # else another process may have its number
+                    os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
             self._pid = None
             _Shared.running -= 1

@@ -51,6 +51,14 @@ UNCERTAIN = [
     pytest.param(TF + "tf.concat(1, [a, b])\n", id="arguments of 0.x"),
     pytest.param(TF + "tf.concat(\n    axis, [f(')'), [']']]\n)\n", id="arguments of 0.x over lines"),
     pytest.param(TF + "(tf.concat)(1, [a, b])\n", id="arguments of 0.x in brackets of their own"),
+    pytest.param(TF + "(tf).log(x)\n", id="the module in brackets"),
+    pytest.param(TF + "( ( tf.train\n) ).Saver()\n", id="a chain in brackets"),
+    pytest.param("from tensorflow import train\n@(train).Saver\ndef f(): pass\n", id="a name in brackets"),
+    pytest.param(TF + "x = (tf).concat\nx(1, [a])\n", id="an alias of what stands in brackets"),
+    pytest.param(TF + "if 1: ( x )= tf.concat\nx(1, [a])\n", id="an alias with blanks in its brackets"),
+    pytest.param(TF + 'x = f"{\n1}" + tf.log(x, name="a")\n', id="code in a string over lines"),
+    pytest.param(TF + "x = f'{a:{\n1}}' + tf.log(x, name='a')\n", id="code in a string over lines, other quotes"),
+    pytest.param(TF + "".join(f"x{n + 1} = x{n}\n" for n in range(3000)).replace("x0", "tf"), id="very many aliases"),
     pytest.param(TF + "tf.scalar_summary(a, b)\n", id="a name of 0.x that needs its arguments"),
     pytest.param(TF + "y = x.get_shape()[0].value\n", id="a dimension"),
     pytest.param(TF + "x = x.get_shape()[0] \\\n  .value\n", id="a dimension over lines"),
@@ -83,7 +91,9 @@ def test_gives_the_modules_of_the_imports_that_matter() -> None:
     text = (
         "import os\nfrom tensorflow.python import a\nfrom .tensorflow_tools import (\n    b,\n)\n"
     )
-    assert surely_unchanged(text) == {
+    found = surely_unchanged(text)
+    assert found is not None
+    assert found.modules == {
         (0, "tensorflow.python"),
         (0, "tensorflow.python.a"),
         (1, "tensorflow_tools"),
@@ -133,6 +143,13 @@ def test_a_file_read_again_says_what_one_that_is_read_afresh_says() -> None:
                 assert (again.symbols.script is None) == (afresh.symbols.script is None)
 
 
+def test_a_file_that_runs_otherwise_than_its_old_names_said_is_read_in_full() -> None:
+    train = "from tensorflow.contrib.slim.python.slim.learning import train\n"
+    first = read("a.py", train + TF + 'if __name__ == "__main__":\n    train(1)\n')
+    again = read_again("a.py", first.symbols.text, first)
+    assert (first.symbols.mode.graph, again.symbols.mode.graph) == (False, True)
+
+
 def test_a_text_that_would_change_again_is_read_in_full() -> None:
     first = read("a.py", TF + "tf.log(x)\n")
     text = first.symbols.text + "tf.log(y)\n"
@@ -158,7 +175,7 @@ _PARTS = st.sampled_from(
 )
 _JOINTS = st.sampled_from([".", ".", ".", ".", " . ", ".\\\n  ", "\n  .", ". # c\n  "])
 _CONTEXTS = st.sampled_from(
-    ["({})", "({})", "a = ({})", "nn = ({})", "tf = ({})", "({})(1, [a, b])", "(({})(axis, [a]))", "f(a=({}))", "log = x = ({})"]
+    ["{}", "{}(1, [a, b])", "a = {}", "({}).log", "({}).nn.max_pool", "a = ({}).concat", "({})", "({})", "a = ({})", "nn = ({})", "tf = ({})", "({})(1, [a, b])", "(({})(axis, [a]))", "f(a=({}))", "log = x = ({})"]
     + ["({})[0].value", "a = ({}).get_shape(); a[0].value", "'({})'", "f'{{({})}}'", '"""({})"""', "# {}", "(a := ({}))"]
     + ["lambda tf: ({})", "[({}) for tf in x]", "for tf in ({}): pass", "with ({}) as nn: pass", "a: int = ({})", "a, b = ({})"]
     + ["def f(tf, nn=({})): pass", "class A(({})): a = tf", "global tf; ({})", "import os; nn = ({}); nn.max_pool", "del x"]

@@ -152,7 +152,7 @@ def file_symbols(
 
     if "tensorflow" not in source:
         return SymbolResult(source, ())
-    runs = mode(names)
+    runs = mode(names.dotted)
     if not (is_tf1(names) if tf1 is None else tf1):
         return SymbolResult(source, (), runs)
     work = Pass(path, Text(source), tree, names)

@@ -11,21 +11,33 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from towermigrate.lexical import STRING, without_strings
 from towermigrate.symbols import tf0
 from towermigrate.symbols.apply import file_symbols, is_inert
 from towermigrate.symbols.scopes import OTHER, file_names, import_bindings
+from towermigrate.symbols.sessions import Mode, mode
 from towermigrate.symbols.tables import normal, prefix_in
 from towermigrate.tree import Module, modules_in, parse_python
 
 WORDS = ("tensorflow", "tf_slim", "towermigrate")
 """One of these stands in every import that the pass asks something of."""
 
-_WITH_CODE = tuple(f"{prefix}{STRING}" for prefix in "f F fr fR Fr FR t T tr tR Tr TR".split())
+_STRING_OR_COMMENT = re.compile(
+    r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"""'
+    r"|'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*'''"
+    r'|"[^"\\\n]*(?:\\.[^"\\\n]*)*"'
+    r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
+_STRING = '""'
+_WITH_CODE = tuple(f"{prefix}{_STRING}" for prefix in "f F fr fR Fr FR t T tr tR Tr TR".split())
 """How a string with code in it begins: `rf` ends like `f`."""
+_MANY = 100
+"""Aliases: each takes a search of the whole text."""
 
 _IMPORT = re.compile(r"\bimport\b[ \t\f]*(?:\([^)]*\)|[^\n;]*)")
 _BEFORE_IMPORT = re.compile(r"(?:from\b[\w. \t\f]*)?")
@@ -34,17 +46,25 @@ _VALUE = re.compile(r"\.\s*value\b")
 _BRACKET = re.compile(r"[()\[\]{}]")
 
 
-def surely_unchanged(text: str) -> frozenset[Module] | None:
+@dataclass(frozen=True)
+class Unchanged:
+    """Of a text that stays as it is: the modules of its imports that mention one of `WORDS`, and how it runs."""
+
+    modules: frozenset[Module]
+    mode: Mode
+
+
+def surely_unchanged(text: str) -> Unchanged | None:
     """Whether the symbol pass, taking the text for TensorFlow 1 code, would change nothing in it.
 
     Args:
         text: a text that Python can parse.
 
     Returns:
-        The modules of its imports that mention one of `WORDS`; None where it is not certain.
+        What its imports and names say; None where it is not certain.
 
     Example:
-        >>> surely_unchanged("import tensorflow as tf\\ntf.range(3)\\n")
+        >>> surely_unchanged("import tensorflow as tf\\ntf.range(3)\\n").modules
         frozenset({(0, 'tensorflow')})
         >>> surely_unchanged("import tensorflow as tf\\ntf.placeholder(tf.float32)\\n") is None
         True
@@ -56,43 +76,61 @@ def surely_unchanged(text: str) -> frozenset[Module] | None:
     if head is None or "contrib" in head:
         return None
     imports = _imports(head)
-    if imports is None:
-        return None
-    if "value" in code and "shape" in code and _VALUE.search(code):
+    if imports is None or ("value" in code and "shape" in code and _VALUE.search(code)):
         return None
     meanings = _with_aliases(code, imports.meanings)
-    if meanings is None:
+    if meanings is None or any(_goes_on_behind_brackets(code, root) for root in meanings):
         return None
-    doubtful: list[str] = []
-    for chain in {chain for root in meanings for chain in _chain_of(root).findall(code)}:
-        plain = "".join(chain.split())
-        root, dot, rest = plain.partition(".")
-        dotted = f"{meanings[root]}{dot}{rest}"
+    chains = {
+        chain: meanings[root] + "".join(chain.split())[len(root) :]
+        for root in meanings
+        for chain in _chain_of(root).findall(code)
+    }
+    doubtful = _doubtful(code, chains, imports.meanings.keys())
+    if doubtful is None:
+        return None
+    # The pass passes over a file that does not say the word, be it in a comment.
+    short = "\n".join([head, *doubtful, "# tensorflow" if "tensorflow" in text else ""])
+    return Unchanged(imports.modules, mode(chains.values())) if _settled(short) else None
+
+
+def _doubtful(code: str, chains: Mapping[str, str], imported: Collection[str]) -> list[str] | None:
+    """The chains and calls that the pass may have to do with, sorted; None where they do not tell all.
+
+    `chains` are given as they are written, with what each means; `imported` are the names that imports bind.
+    """
+    found: list[str] = []
+    for chain, dotted in chains.items():
         if is_inert(dotted):
             continue
-        if root not in imports.meanings:
+        plain = "".join(chain.split())
+        name, _ = normal(dotted) or ("", False)
+        if plain.partition(".")[0] not in imported or prefix_in(name, tf0.NAMES):
             return None
-        known = normal(dotted)
-        if known is not None and prefix_in(known[0], tf0.NAMES):
-            return None
-        if known is not None and known[0] in tf0.ORDERED:
+        if name in tf0.ORDERED:
             calls = _calls(code, chain)
             if calls is None:
                 return None
-            doubtful += [f"({plain}{call})" for call in calls]
-        doubtful.append(plain)
-    # The pass passes over a file that does not say the word, be it in a comment.
-    short = "\n".join([head, *sorted(doubtful), "# tensorflow" if "tensorflow" in text else ""])
-    return imports.modules if _settled(short) else None
+            found += [f"({plain}{call})" for call in calls]
+        found.append(plain)
+    return sorted(found)
 
 
 def _code(text: str) -> str | None:
-    """The text `without_strings`; None where names may be hidden in it."""
-    code = without_strings(text)
-    # A string with code in it, or an identifier that Python reads as another one.
+    """A text with `""` for every string and without comments; None where names may be hidden in it."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    code = _STRING_OR_COMMENT.sub(_left, text).replace("\\\n", "  ")
+    # An identifier that Python reads as another one, or a string with code in it, which may go over lines.
     if not code.isascii() or any(start in code for start in _WITH_CODE):
         return None
+    if "'" in code or code.count('"') != 2 * code.count(_STRING):
+        return None
     return code
+
+
+def _left(found: re.Match[str]) -> str:
+    return "" if found.group()[0] == "#" else _STRING
 
 
 def _imports_in(code: str) -> str | None:
@@ -138,7 +176,7 @@ def _with_aliases(code: str, imported: dict[str, str]) -> dict[str, str] | None:
     while todo:
         root = todo.pop()
         for match in _alias_of(root).finditer(code):
-            name = _statement_before(code, match.start()).strip("()")
+            name = _statement_before(code, match.start()).strip("() \t\f")
             whole = meanings[root] + "".join(match.group(1).split())
             # As in `scopes`: what ends in upper case is no module.
             if not name:
@@ -146,11 +184,22 @@ def _with_aliases(code: str, imported: dict[str, str]) -> dict[str, str] | None:
             if _NAME.fullmatch(name) is None or not whole.rpartition(".")[2].islower():
                 continue
             if name not in meanings:
+                if len(meanings) > _MANY:
+                    return None
                 meanings[name] = whole
                 todo.append(name)
             elif meanings[name] != whole:
                 return None
     return meanings
+
+
+def _goes_on_behind_brackets(code: str, root: str) -> bool:
+    """Whether a chain may begin in brackets of its own: `(tf.nn).relu`."""
+    for match in _closed_chain_of(root).finditer(code):
+        before = code[max(match.start() - 100, 0) : match.start()].rstrip()
+        if not before or before[-1] == "(":
+            return True
+    return False
 
 
 def _statement_before(code: str, place: int) -> str:
@@ -163,6 +212,11 @@ def _statement_before(code: str, place: int) -> str:
 @cache
 def _chain_of(root: str) -> re.Pattern[str]:
     return re.compile(rf"{root}(?<![\w.]{root})\b(?:\s*\.\s*[^\W\d]\w*)*")
+
+
+@cache
+def _closed_chain_of(root: str) -> re.Pattern[str]:
+    return re.compile(rf"{root}(?<![\w.]{root})\b(?:\s*\.\s*[^\W\d]\w*)*\s*\)[\s)]*\.")
 
 
 @cache

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from towermigrate.findings import Finding
 from towermigrate.symbols.edits import Edit, splice
-from towermigrate.symbols.scopes import FileNames
 from towermigrate.symbols.tables import normal, prefix_in
 
 if TYPE_CHECKING:
@@ -51,9 +50,9 @@ class Script:
     switched: str | None
 
 
-def mode(names: FileNames) -> Mode:
-    """What the names of a file say about how it runs."""
-    plain = {found[0] for name in names.dotted if (found := normal(_as_contrib(name)))}
+def mode(dotted: Iterable[str]) -> Mode:
+    """What the names of a file, as `FileNames.dotted` gives them, say about how it runs."""
+    plain = {found[0] for name in dotted if (found := normal(_as_contrib(name)))}
     return Mode(
         graph=any(prefix_in(name, _RUNS_GRAPH) for name in plain),
         eager=any(prefix_in(name, _RUNS_EAGERLY) for name in plain),
