@@ -246,6 +246,17 @@ def test_gitignore_is_read_as_git_reads_it(
     assert len(python_files(tmp_path / start, gitignore=False)) == (7 if start == "." else 4)
 
 
+@pytest.mark.parametrize("pattern", ["*", "p/", "/p", "q", "c.py", "home\ntmp\nvar\n"])
+def test_patterns_say_nothing_of_the_folders_above_theirs(tmp_path: Path, pattern: str) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    grow(tmp_path, "p/q/a.py", "p/q/r/b.py", "p/q/r/c.py")
+    (tmp_path / ".gitignore").write_text("b.py\n")
+    (tmp_path / "p/.gitignore").write_text(pattern)
+    asked = subprocess.run(["git", "check-ignore", "-q", "p/q"], cwd=tmp_path).returncode == 0
+    expected = {"c.py": ("a.py",)}.get(pattern, ("a.py", "r/c.py"))
+    assert python_files(tmp_path / "p/q") == (("a.py", "r/b.py", "r/c.py") if asked else expected)
+
+
 def test_an_ignored_file_or_folder_that_is_asked_for_is_read(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     grow(tmp_path, "p/a.py", "b.py")

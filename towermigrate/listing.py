@@ -178,6 +178,8 @@ class _Ignored:
 
     def covers(self, path: str) -> bool:
         for folder, patterns in reversed(self.patterns):
+            if path == folder or not path.startswith(folder):
+                continue  # of a folder, patterns in it say nothing
             found = patterns.check_file(path.removeprefix(folder)).include
             if found is not None:
                 return found
