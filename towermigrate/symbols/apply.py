@@ -58,7 +58,7 @@ class Pass:
     kept: set[str] = field(default_factory=set)
     """Local names of `tf.contrib` modules that some use still needs."""
     to_v1: set[str] = field(default_factory=set)
-    """Local names whose import must move to `tensorflow.compat.v1`."""
+    """Local names whose import or assignment must move to `tensorflow.compat.v1`."""
     uses_slim: bool = False
     adds_slim: bool = False
     legacy_keras: bool = False
@@ -147,7 +147,7 @@ def file_symbols(
     source: str, path: str, tree: ast.Module, names: FileNames, *, tf1: bool | None = None
 ) -> SymbolResult:
     """`rewrite_symbols` of a file that is parsed already; a script still has to be settled."""
-    from towermigrate.symbols.imports import rewrite_alias, rewrite_imports
+    from towermigrate.symbols.imports import rewrite_alias, rewrite_imports, rewrite_module_aliases
     from towermigrate.symbols.members import rewrite_dimensions
 
     if "tensorflow" not in source:
@@ -166,6 +166,7 @@ def file_symbols(
             work.find("TM116", root, f"`{root.id}` is TensorFlow and something else in this scope")
     for call, message in work.doubtful if work.is_tf0 else ():
         work.find("TM118", call, message)
+    rewrite_module_aliases(work)
     rewrite_imports(work)
     rewrite_dimensions(work)
     _report_versions(work)

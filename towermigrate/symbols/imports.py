@@ -46,6 +46,35 @@ def _assignment_of(work: Pass, value: ast.expr) -> ast.Assign | None:
     return None
 
 
+def rewrite_module_aliases(work: Pass) -> None:
+    """`nn = tf.nn` becomes `nn = tf.compat.v1.nn` where a name of TensorFlow 1 is taken from it.
+
+    Call it after the uses were looked at, and before the imports.
+    """
+    if not work.to_v1:
+        return
+    targets = {
+        id(node.value): node.targets[0].id
+        for node in work.names.of(ast.Assign)
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    }
+    waiting = [use for use in work.names.uses if id(use.chain) in targets]
+    while True:
+        now = [use for use in waiting if targets[id(use.chain)] in work.to_v1]
+        if not now:
+            return
+        waiting = [use for use in waiting if targets[id(use.chain)] not in work.to_v1]
+        for use in now:
+            name, compat = normal(use.dotted) or ("", True)
+            if compat or prefix_in(name, load_names().renamed):
+                continue  # it is one of TensorFlow 1 itself and was changed with the other uses
+            if use.meaning == "tensorflow":
+                end = work.text.span(use.root)[1]
+                work.edits.append(Edit(end, end, ".compat.v1"))
+            else:
+                work.to_v1.add(use.root.id)
+
+
 def rewrite_imports(work: Pass) -> None:
     """Every import of TensorFlow in the file; call it after the uses were looked at."""
     for _, node in work.names.imports:
