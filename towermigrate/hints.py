@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from towermigrate.symbols.scopes import FileNames, below, chain_of, file_names
+from towermigrate.symbols.scopes import FileNames, chain_of, file_names, names_below
 from towermigrate.tree import parse_python
 
 _COMPUTES = frozenset({"compute_gradients", "gradients", "minimize"})
@@ -91,7 +91,7 @@ def hints(text: str, names: FileNames) -> Hints:
         inside = places.calls.inside(loop)
         if not inside:
             continue
-        values = places.derived(_names_in(loop.target), loop)
+        values = places.derived(names_below(loop.target), loop)
         for call in inside:
             if values & places.names_in(call):
                 name = _of_this_file(call)
@@ -213,7 +213,7 @@ class _Places:
 
     def names_in(self, call: ast.Call) -> set[str]:
         if call not in self._names:
-            self._names[call] = _names_in(call)
+            self._names[call] = names_below(call)
         return self._names[call]
 
     def derived(self, values: set[str], block: ast.stmt) -> set[str]:
@@ -231,12 +231,12 @@ class _Places:
         if node not in self._made:
             match node:
                 case ast.Assign(targets=targets, value=value):
-                    pairs = [(_names_in(*targets), _names_in(value))]
+                    pairs = [(names_below(*targets), names_below(value))]
                 case ast.For(target=target, iter=value) | ast.AsyncFor(target=target, iter=value):
-                    pairs = [(_names_in(target), _names_in(value))]
+                    pairs = [(names_below(target), names_below(value))]
                 case ast.With(items=items) | ast.AsyncWith(items=items):
                     pairs = [
-                        (_names_in(item.optional_vars), _names_in(item.context_expr))
+                        (names_below(item.optional_vars), names_below(item.context_expr))
                         for item in items
                         if item.optional_vars is not None
                     ]
@@ -266,25 +266,13 @@ def _collects(loop: _Loop, inside: Sequence[ast.Call], names: FileNames) -> bool
         name
         for node in names.of(ast.Assign)
         if _inside(node, loop) and any(_inside(call, node) for call in computed)
-        for name in _names_in(*node.targets)
+        for name in names_below(*node.targets)
     }
     return any(
-        _names_in(*call.args) & gradients or any(_inside(each, call) for each in computed)
+        names_below(*call.args) & gradients or any(_inside(each, call) for each in computed)
         for call in inside
         if _method(call) == "append"
     )
-
-
-def _names_in(*nodes: ast.AST) -> set[str]:
-    found: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-        else:
-            waiting += below(node)
-    return found
 
 
 def _inside(node: ast.expr | ast.stmt, outer: ast.expr | ast.stmt) -> bool:

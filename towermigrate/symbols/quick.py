@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -34,7 +34,7 @@ _STRING_OR_COMMENT = re.compile(
     re.DOTALL,
 )
 _STRING = '""'
-_WITH_CODE = tuple(f"{prefix}{_STRING}" for prefix in "f F fr fR Fr FR t T tr tR Tr TR".split())
+_WITH_CODE = re.compile(r'""(?:(?<=[fFtT]"")|(?<=[fFtT][rR]""))')
 """How a string with code in it begins: `rf` ends like `f`."""
 _MANY = 100
 """Aliases: each takes a search of the whole text."""
@@ -42,6 +42,7 @@ _MANY = 100
 _IMPORT = re.compile(r"\bimport\b[ \t\f]*(?:\([^)]*\)|[^\n;]*)")
 _BEFORE_IMPORT = re.compile(r"(?:from\b[\w. \t\f]*)?")
 _NAME = re.compile(r"\w+")
+_WORD = re.compile("|".join(WORDS))
 _VALUE = re.compile(r"\.\s*value\b")
 _BRACKET = re.compile(r"[()\[\]{}]")
 
@@ -78,7 +79,8 @@ def surely_unchanged(text: str) -> Unchanged | None:
     imports = _imports(head)
     if imports is None or ("value" in code and "shape" in code and _VALUE.search(code)):
         return None
-    meanings = _with_aliases(code, imports.meanings)
+    aliases: list[str] = []
+    meanings = _with_aliases(code, imports.meanings, aliases)
     if meanings is None or any(_goes_on_behind_brackets(code, root) for root in meanings):
         return None
     chains = {
@@ -86,18 +88,19 @@ def surely_unchanged(text: str) -> Unchanged | None:
         for root in meanings
         for chain in _chain_of(root).findall(code)
     }
-    doubtful = _doubtful(code, chains, imports.meanings.keys())
+    doubtful = _doubtful(code, chains)
     if doubtful is None:
         return None
     # The pass passes over a file that does not say the word, be it in a comment.
-    short = "\n".join([head, *doubtful, "# tensorflow" if "tensorflow" in text else ""])
+    word = "# tensorflow" if "tensorflow" in text else ""
+    short = "\n".join([head, *(aliases if doubtful else ()), *doubtful, word])
     return Unchanged(imports.modules, mode(chains.values())) if _settled(short) else None
 
 
-def _doubtful(code: str, chains: Mapping[str, str], imported: Collection[str]) -> list[str] | None:
+def _doubtful(code: str, chains: Mapping[str, str]) -> list[str] | None:
     """The chains and calls that the pass may have to do with, sorted; None where they do not tell all.
 
-    `chains` are given as they are written, with what each means; `imported` are the names that imports bind.
+    `chains` are given as they are written, with what each means.
     """
     found: list[str] = []
     for chain, dotted in chains.items():
@@ -105,7 +108,7 @@ def _doubtful(code: str, chains: Mapping[str, str], imported: Collection[str]) -
             continue
         plain = "".join(chain.split())
         name, _ = normal(dotted) or ("", False)
-        if plain.partition(".")[0] not in imported or prefix_in(name, tf0.NAMES):
+        if prefix_in(name, tf0.NAMES):
             return None
         if name in tf0.ORDERED:
             calls = _calls(code, chain)
@@ -122,11 +125,9 @@ def _code(text: str) -> str | None:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     code = _STRING_OR_COMMENT.sub(_left, text).replace("\\\n", "  ")
     # An identifier that Python reads as another one, or a string with code in it, which may go over lines.
-    if not code.isascii() or any(start in code for start in _WITH_CODE):
+    if not code.isascii() or _WITH_CODE.search(code) or "'" in code:
         return None
-    if "'" in code or code.count('"') != 2 * code.count(_STRING):
-        return None
-    return code
+    return code if code.count('"') == 2 * code.count(_STRING) else None
 
 
 def _left(found: re.Match[str]) -> str:
@@ -137,12 +138,13 @@ def _imports_in(code: str) -> str | None:
     """The import statements that mention one of `WORDS`, one after the other; None where one is spelled oddly."""
     found: list[str] = []
     for match in _IMPORT.finditer(code):
+        line = code[code.rfind("\n", 0, match.start()) + 1 : match.end()]
+        if _WORD.search(line) is None:
+            continue
         before = _statement_before(code, match.start())
         if _BEFORE_IMPORT.fullmatch(before) is None:
             return None
-        statement = f"{before} {match.group()}".strip()
-        if any(word in statement for word in WORDS):
-            found.append(statement)
+        found.append(f"{before} {match.group()}".strip())
     return "\n".join(found)
 
 
@@ -169,8 +171,11 @@ def _imports(head: str) -> _Imports | None:
     return _Imports(meanings, modules_in(nodes))
 
 
-def _with_aliases(code: str, imported: dict[str, str]) -> dict[str, str] | None:
-    """The meanings with those of `name = tf.nn`, wherever it stands; None where a name means two things."""
+def _with_aliases(code: str, imported: dict[str, str], found: list[str]) -> dict[str, str] | None:
+    """The meanings with those of `name = tf.nn`, wherever it stands; None where a name means two things.
+
+    The aliases are put into `found`, each behind what it is an alias of.
+    """
     meanings = dict(imported)
     todo = list(imported)
     while todo:
@@ -187,6 +192,7 @@ def _with_aliases(code: str, imported: dict[str, str]) -> dict[str, str] | None:
                 if len(meanings) > _MANY:
                     return None
                 meanings[name] = whole
+                found.append(f"{name} = {root}{''.join(match.group(1).split())}")
                 todo.append(name)
             elif meanings[name] != whole:
                 return None

@@ -272,6 +272,27 @@ def below(node: ast.AST) -> list[ast.AST]:
     return found
 
 
+def names_below(*nodes: ast.AST) -> set[str]:
+    """The names in some nodes, themselves included."""
+    found: set[str] = set()
+    waiting: list[Any] = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        kind = node.__class__
+        if kind is ast.Name:
+            found.add(node.id)
+        elif kind is ast.Attribute:
+            waiting.append(node.value)
+        else:
+            for name in _CHILDREN.get(kind, ()):
+                child = getattr(node, name)
+                if child.__class__ is list:
+                    waiting += child
+                else:
+                    waiting.append(child)
+    return found
+
+
 def _place(node: Any) -> tuple[int, int]:
     return node.lineno, node.col_offset
 
