@@ -65,6 +65,8 @@ UNCHANGED = [
 
 FOUND = [
     pytest.param(TF + "tf.contrib.crf.crf_decode(x)\n", ["TM111"], id="contrib without a successor"),
+    pytest.param(TF + "tf.contrib.slim.metrics.mean(x)\n", ["TM111"], id="a name that slim had and tf_slim has not"),
+    pytest.param(HELPERS + "import tf_slim as slim\n" + TF + "slim.metrics.mean(x), slim.conv2d(x), slim.nets.x\n", ["TM111"], id="the same once it was rewritten"),
     pytest.param("from tensorflow.contrib import crf\ncrf.decode(x)\n", ["TM111"], id="once where a module of it is imported"),
     pytest.param(TF + "tf.estimator.Estimator(f)\n", ["TM112"], id="gone"),
     pytest.param("from tensorflow import *\n", ["TM113"], id="star"),

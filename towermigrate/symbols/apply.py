@@ -236,6 +236,8 @@ def is_inert(dotted: str) -> bool:
 def _rewrite_use(work: Pass, use: Use) -> None:
     if use.dotted.startswith("tf_slim"):
         work.uses_slim = True
+        if not contrib.in_tf_slim(use.dotted):
+            work.find("TM111", use.chain, f"`{use.dotted}` is not in tf_slim")
         return
     found = normal(use.dotted)
     if found is None:
