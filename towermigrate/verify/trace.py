@@ -26,6 +26,7 @@ class Run:
     stages: tuple[int, ...]
     updates: int | None = None
     replicas_differ: tuple[str, ...] = ()
+    own_missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,7 @@ def read_trace(folder: Path) -> Trace:
             tuple(run["stages"]),
             run.get("updates"),
             tuple(run.get("replicas_differ", ())),
+            tuple(run.get("own_missing", ())),
         )
         for run in meta["runs"]
     )
