@@ -47,9 +47,17 @@ class Watcher:
 
     def install(self) -> None:
         base = self.tf.train.Optimizer
-        for cls in _subclasses(base):
-            self._wrap(cls)
-        base.__init_subclass__ = classmethod(lambda cls, **kwargs: self._wrap(cls))
+        # Whoever else replaces these methods, and in whichever class: what the program calls is watched.
+        lookup = base.__getattribute__
+        watched = {"apply_gradients": self._apply, "compute_gradients": self._compute}
+
+        def getattribute(optimizer: Any, name: str) -> Any:
+            value = lookup(optimizer, name)
+            if name in watched:
+                return functools.partial(watched[name], optimizer, value)
+            return value
+
+        base.__getattribute__ = getattribute
         self._wrap_gradients()
         average = self.tf.train.ExponentialMovingAverage
         average.apply = self._averaging(average.apply)
@@ -60,31 +68,18 @@ class Watcher:
 
     # ---- gradients -------------------------------------------------------------------------------
 
-    def _wrap(self, cls: Any) -> None:
-        for name, wrapper in (
-            ("apply_gradients", self._applying),
-            ("compute_gradients", self._computing),
-        ):
-            method = vars(cls).get(name)
-            if callable(method) and not hasattr(method, "watched"):
-                setattr(cls, name, wrapper(method))
-
-    def _computing(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def compute_gradients(optimizer: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self._outermost("computing"):
-                return original(optimizer, loss, *args, **kwargs)
-            try:
-                pairs = original(optimizer, loss, *args, **kwargs)
-            finally:
-                self._local.computing = False
-            if isinstance(pairs, (list, tuple)):
-                found = [pair for pair in pairs if isinstance(pair, tuple) and len(pair) == 2]
-                self._computed([loss], [g for g, _ in found], [v for _, v in found])
-            return pairs
-
-        compute_gradients.watched = True  # type: ignore[attr-defined]
-        return compute_gradients
+    def _compute(self, optimizer: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self._outermost("computing"):
+            return original(*args, **kwargs)
+        try:
+            pairs = original(*args, **kwargs)
+        finally:
+            self._local.computing = False
+        if isinstance(pairs, (list, tuple)):
+            found = [pair for pair in pairs if isinstance(pair, tuple) and len(pair) == 2]
+            loss = args[0] if args else kwargs.get("loss")
+            self._computed([loss], [g for g, _ in found], [v for _, v in found])
+        return pairs
 
     def _wrap_gradients(self) -> None:
         """All of `tf.gradients` and its aliases go by one function of TensorFlow."""
@@ -132,42 +127,38 @@ class Watcher:
 
     # ---- updates ---------------------------------------------------------------------------------
 
-    def _applying(self, original: Any) -> Any:
-        @functools.wraps(original)
-        def apply_gradients(optimizer: Any, grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
-            pairs = list(grads_and_vars)
-            inner = getattr(self._local, "applying", None)
-            if inner is not None:
-                inner.append(optimizer)
-            if inner is not None or self.tf.executing_eagerly():
-                return original(optimizer, pairs, *args, **kwargs)
-            here = self.here()
-            stage = self.stages
-            gradients = {plain_name(v): self._dense(g, v) for g, v in pairs if g is not None}
-            computed = here.behind([part for g, _ in pairs for part in parts_of(g)])
-            update = Update(optimizer.get_name(), gradients, computed)
-            update.first_op = len(self.tf.get_default_graph().get_operations())
-            self._local.applying = [optimizer]
-            try:
-                with self.tf.control_dependencies(self._before_update(here, stage, update)):
-                    result = original(optimizer, pairs, *args, **kwargs)
-            finally:
-                update.optimizers = self._local.applying
-                self._local.applying = None
-            update.ops = operations_of(result)
-            update.last_op = len(self.tf.get_default_graph().get_operations())
-            if update.ops:
-                self.stages += 1
-                for each in computed:
-                    each.used = True
-                update.name = update.ops[0].name or update.name
-                here.updates[stage] = update
-                _name_slots(here, stage, update, [v for _, v in pairs])
-                self._order_averages(here)
-            return result
-
-        apply_gradients.watched = True  # type: ignore[attr-defined]
-        return apply_gradients
+    def _apply(self, optimizer: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
+        inner = getattr(self._local, "applying", None)
+        if inner is not None:
+            inner.append(optimizer)
+        if inner is not None or self.tf.executing_eagerly():
+            return original(*args, **kwargs)
+        # The pairs may be an iterator, which gives them once.
+        pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
+        here = self.here()
+        stage = self.stages
+        gradients = {plain_name(v): self._dense(g, v) for g, v in pairs if g is not None}
+        computed = here.behind([part for g, _ in pairs for part in parts_of(g)])
+        update = Update(optimizer.get_name(), gradients, computed)
+        update.first_op = len(self.tf.get_default_graph().get_operations())
+        self._local.applying = [optimizer]
+        try:
+            with self.tf.control_dependencies(self._before_update(here, stage, update)):
+                result = original(pairs, *args[1:], **kwargs)
+        finally:
+            update.optimizers = self._local.applying
+            self._local.applying = None
+        update.ops = operations_of(result)
+        update.last_op = len(self.tf.get_default_graph().get_operations())
+        if update.ops:
+            self.stages += 1
+            for each in computed:
+                each.used = True
+            update.name = update.ops[0].name or update.name
+            here.updates[stage] = update
+            _name_slots(here, stage, update, [v for _, v in pairs])
+            self._order_averages(here)
+        return result
 
     def _before_update(self, here: SeenGraph, stage: int, update: Update) -> List[Any]:
         """What every update waits for, so that it can be fetched with the value it had before it.
@@ -266,10 +257,6 @@ class Watcher:
             return False
         setattr(self._local, what, True)
         return True
-
-
-def _subclasses(cls: Any) -> List[Any]:
-    return [cls] + [found for child in cls.__subclasses__() for found in _subclasses(child)]
 
 
 def _name_slots(here: SeenGraph, stage: int, update: Update, variables: List[Any]) -> None:
