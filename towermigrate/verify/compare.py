@@ -302,7 +302,7 @@ def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, flo
         arrays = first.arrays(run)
         limits.start(arrays, {}, {})
         for key, array in arrays.items():
-            if key not in again or key.startswith("input/"):
+            if key not in again or key.startswith(("input/", "output/")):
                 continue
             difference = apart(array, again[key])
             error = limits.value_error(key, array, again[key], difference) if difference else 0.0

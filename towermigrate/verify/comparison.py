@@ -7,8 +7,8 @@ from typing import Literal
 
 from towermigrate.verify.trace import Arrays, Run
 
-Level = Literal["structure", "initial", "forward", "gradient", "update", "trajectory"]
-_ORDER = ("structure", "initial", "forward", "gradient", "update", "trajectory")
+Level = Literal["structure", "initial", "forward", "gradient", "update", "trajectory", "output"]
+_ORDER = ("structure", "initial", "forward", "gradient", "update", "trajectory", "output")
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 
 

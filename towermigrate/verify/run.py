@@ -22,7 +22,7 @@ from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
 from towermigrate.verify.session_choice import session_program
-from towermigrate.verify.session_compare import session_differences
+from towermigrate.verify.session_compare import session_differences, starts_not_compared
 from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
@@ -142,6 +142,8 @@ class _Verification:
             )
         if not self.options.synthetic:
             loose += inputs_not_compared(recorded)
+        if isinstance(self.programs, SessionPrograms):
+            loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
         return report, list(dict.fromkeys(missing)), loose
 

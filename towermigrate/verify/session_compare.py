@@ -22,7 +22,7 @@ def session_differences(
     recorded: Recorded, made: Trace, tolerance: float, *, lockstep: bool
 ) -> list[Difference]:
     """Where the rewritten program does something else than the original around its training runs."""
-    found = list(_initial(recorded, made, tolerance))
+    found = [*_variables(recorded, made), *_initial(recorded, made, tolerance)]
     updates: dict[int, int] = {}
     first = True
     by_index = {run.index: run for run in made.runs}
@@ -43,9 +43,29 @@ def session_differences(
             allowed = tolerance if lockstep else tolerance * growth
             sides = (recorded.first, before), (made, before_made)
             found += _between(recorded, run, sides, steps, allowed)
+        found += _outputs(recorded, run, (made, other), steps, tolerance, lockstep=lockstep)
         first = False
         before, before_made = _after(recorded.first, run), _after(made, other)
     return found
+
+
+def _variables(recorded: Recorded, made: Trace) -> Iterator[Difference]:
+    """Variables that the rewritten program has not; trainable ones are told with the rest of the structure."""
+    ours = made.variables()
+    for key, described in recorded.first.variables().items():
+        if key not in ours and not described["trainable"]:
+            yield Difference(
+                step=0,
+                stage=None,
+                level="structure",
+                name=key.partition("/")[2],
+                replica=None,
+                expected="a variable",
+                actual="no such variable",
+                error=float("inf"),
+                key="state/" + key,
+                run=0,
+            )
 
 
 def _initial(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Difference]:
@@ -58,6 +78,17 @@ def _initial(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Diff
         error = _error(wanted, found)
         if error > tolerance:
             yield _difference("initial", recorded.first.runs[0], 0, key, wanted, found, error)
+
+
+def starts_not_compared(recorded: Recorded) -> list[str]:
+    """Variables that the original itself starts with other values each time."""
+    again = recorded.second.initial()
+    return [
+        f"initial value of {key.split('/', 1)[1]}: two runs of the original start from different ones; the "
+        "recorded one was given to both programs"
+        for key, value in sorted(recorded.first.initial().items())
+        if key in again and not same(again[key], value)
+    ]
 
 
 def _stages(
@@ -110,6 +141,49 @@ def _between(
         error = _error(wanted, found)
         if error > allowed:
             yield _difference("update", run, steps[stage], key, wanted, found, error)
+
+
+def _outputs(
+    recorded: Recorded,
+    run: Run,
+    actual: tuple[Trace, Run],
+    steps: dict[int, int],
+    tolerance: float,
+    *,
+    lockstep: bool,
+) -> Iterator[Difference]:
+    """What the run gave back to the program, where the original gives the same twice."""
+    made, other = actual
+    found, again = made.arrays(other), _again(recorded, run)
+    allowed = tolerance if lockstep else tolerance * (1 + run.index)
+    for key, wanted in recorded.first.arrays(run).items():
+        if not key.startswith("output/"):
+            continue
+        number, _, part = key[len("output/") :].partition("/")
+        if key in again and _error(wanted, again[key]) > tolerance:
+            continue
+        name = part or recorded.first.outputs(run).get(number, "a value")
+        mine = found.get(key)
+        error = float("inf") if mine is None else _error(wanted, mine)
+        if error > allowed:
+            shown = ("a value", None) if mine is None else _worst(wanted, mine)
+            yield Difference(
+                step=steps[run.stages[0]],
+                stage=run.stages[0],
+                level="output",
+                name=name,
+                replica=None,
+                expected=shown[0],
+                actual=shown[1],
+                error=error,
+                key=key,
+                run=run.index,
+            )
+
+
+def _again(recorded: Recorded, run: Run) -> Arrays:
+    """What the original's second run had another way: the recording holds no more of it."""
+    return read_arrays(str(recorded.second.folder), f"run_{run.index:05d}")
 
 
 def _difference(

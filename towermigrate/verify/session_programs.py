@@ -140,8 +140,11 @@ def _open_order(first: Trace) -> dict[str, object]:
         for stage in first.meta["stages"]
         if len(stage["together"]) > 1
     }
-    averages = first.meta["averages"]
-    order = {"together": together, "averages": averages}
+    order = {
+        "together": together,
+        "averages": first.meta["averages"],
+        "writes": first.meta["writes"],
+    }
     return {key: value for key, value in order.items() if value}
 
 

@@ -47,6 +47,12 @@ class Trace:
         """The state before `run`, where it was read because the run before it was not recorded."""
         return read_arrays(str(self.folder), f"before_{run.index:05d}")
 
+    def outputs(self, run: Run) -> dict[str, str]:
+        """What the program fetched in `run`, by number."""
+        return next(
+            each.get("outputs", {}) for each in self.meta["runs"] if each["index"] == run.index
+        )
+
     def variables(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.meta["variables"]
         return found

@@ -6,6 +6,7 @@
 from typing import Any, Dict, List, Set, Tuple
 
 from .operations import UPDATES, closure, is_plain
+from .ordering import Pair
 from .seen import SeenGraph, Update, depends
 
 
@@ -13,7 +14,9 @@ class Plan:
     """The stages that a run trains, the probe's fetches, and the tensors that bring inputs in.
 
     `drawn` are those of queues, iterators and Python functions, `chance` those of random operations that
-    were not made stateless. `beside` are the moving averages that run with an update in no order.
+    were not made stateless. `beside` are the moving averages that run with an update in no order, `racing`
+    the writes to one variable that do, and `writes` all of them. `outputs` are the names of what the program
+    fetches, by number, where it is not chance whether that is read before an update or after it.
     """
 
     def __init__(self, stages: List[int]) -> None:
@@ -22,18 +25,28 @@ class Plan:
         self.drawn: Dict[str, Any] = {}
         self.chance: Dict[str, Any] = {}
         self.beside: Set[Tuple[int, int]] = set()
+        self.outputs: Dict[str, str] = {}
+        self.racing: Set[Pair] = set()
+        self.writes: Set[Tuple[str, int]] = set()
 
 
-def make_plan(tf: Any, seen: SeenGraph, ops: List[Any], fed: Dict[str, bool]) -> Plan:
-    """The plan of a run that fetches `ops` and feeds the tensors named in `fed`."""
+def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool]) -> Plan:
+    """The plan of a run that fetches `wanted` and feeds the tensors named in `fed`."""
+    ops = [item if isinstance(item, tf.Operation) else item.op for item in wanted]
     reached, _ = closure(ops, fed)
     plan = Plan([stage for stage, update in seen.updates.items() if _trains(update, reached)])
+    plan.writes = seen.writes.made_by(reached)  # type: ignore[union-attr]
     if not plan.stages:
         return plan
+    plan.racing = seen.writes.racing(reached)  # type: ignore[union-attr]
     plan.drawn = seen.sources.tensors(reached, chance=False)  # type: ignore[union-attr]
     plan.chance = seen.sources.tensors(reached, chance=True)  # type: ignore[union-attr]
     plan.fetches.update(plan.drawn)
     plan.fetches.update(plan.chance)
+    tensors = [item for item in wanted if isinstance(item, tf.Tensor)]
+    for number, tensor in enumerate(seen.writes.settled(tensors, reached)):  # type: ignore[union-attr]
+        plan.outputs[str(number)] = tensor.name
+        plan.fetches["output/%d" % number] = tensor
     for stage in plan.stages:
         update = seen.updates[stage]
         for number, loss in enumerate(update.losses()):

@@ -76,7 +76,9 @@ class SeenGraph:
         self.slots: Dict[str, str] = {}
         self.plans: Dict[Any, Any] = {}
         self.sources: Optional[Any] = None
+        self.writes: Optional[Any] = None
         self.initialized = False
+        self.in_order = False
 
     def behind(self, tensors: List[Any]) -> List[Computed]:
         """The calls whose gradients the tensors are made of; what those are made of themselves is their affair."""

@@ -22,6 +22,8 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 
 from .feeding import Sources, flatten, packed, unpacked
+from .ordering import Writes
+from .outputs import numbers
 from .plans import Plan, make_plan
 from .program import leave, run_program
 from .randomness import make_random_ops_stateless, random_like
@@ -43,7 +45,7 @@ class SessionProbe:
         self.tf = tf
         self.watcher = Watcher(tf, config.get("together", {}), config.get("averages", {}))
         self.trace = TraceWriter(config["trace"])
-        self.trace.meta.update(style="session", stages=[], extra_runs=0, together=[], averages={})
+        self.trace.meta.update(style="session", stages=[], extra_runs=0, averages={}, writes=[])
         self.replay: Optional[str] = config.get("replay")
         self.replay_at: Dict[int, Dict[str, Any]] = {}
         if self.replay is not None:
@@ -161,6 +163,7 @@ class SessionProbe:
 
         if getattr(self.local, "inside", False):
             return theirs()
+        self._put_in_order(session.graph)
         plan = self._plan(session, fetches, feed_dict)
         if plan is None or not plan.stages:
             return theirs()
@@ -171,6 +174,14 @@ class SessionProbe:
             finally:
                 self.local.inside = False
                 self.local.plan = None
+
+    def _put_in_order(self, graph: Any) -> None:
+        """Before a graph runs at all, while its operations can still be told to wait for others."""
+        seen = self.watcher.graphs.get(graph)
+        if seen is not None and not seen.in_order:
+            seen.in_order = True
+            if self.config.get("writes"):
+                Writes(graph).put_in_order(self.config["writes"])
 
     def _is_run_of(self, plan: Plan, session: Any, fetches: Any, feed_dict: Any) -> bool:
         """Whether this is the run that was planned, and none that something around it makes beside it."""
@@ -197,8 +208,8 @@ class SessionProbe:
                 self.watcher.assigned(seen)
             if seen.sources is None:
                 seen.sources = Sources(graph)
-            ops = [item if isinstance(item, self.tf.Operation) else item.op for item in wanted]
-            seen.plans[key] = make_plan(self.tf, seen, ops, fed)
+                seen.writes = Writes(graph)
+            seen.plans[key] = make_plan(self.tf, seen, wanted, fed)
         plan: Plan = seen.plans[key]
         return plan
 
@@ -231,7 +242,7 @@ class SessionProbe:
         running: Dict[str, Any] = {"of": plan, "feeds": feeds, "fetches": ours}
         self.local.plan = running
         returned = theirs()
-        arrays = {key: packed(value) for key, value in running["result"].items()}
+        arrays = {key: packed(v) for key, v in numbers(running["result"]).items()}
         arrays.update(given)
         variables = self.state.variables(session.graph, seen)
         self.after = self.state.read(session, variables)
@@ -254,6 +265,7 @@ class SessionProbe:
                 "updates": len(plan.stages),
                 "replicas_differ": differ,
                 "own_missing": self.missing,
+                "outputs": plan.outputs,
             }
         )
         self.recorded_last = True
@@ -420,6 +432,15 @@ class SessionProbe:
                 for average in range(len(seen.averages)):
                     if mine and all((average, number) in plan.beside for plan in mine):
                         self.trace.meta["averages"].setdefault(str(number), []).append(average)
+            racing = {pair for plan in plans for pair in plan.racing}
+            self.trace.meta["writes"] += sorted(
+                (name, first, second)
+                for name, first, second in racing
+                if all(
+                    (name, first) in plan.writes or (name, second) not in plan.writes
+                    for plan in seen.plans.values()
+                )
+            )
             if seen.updates:
                 for op in graph.get_operations():
                     found = _DEVICE.search(op.device)
