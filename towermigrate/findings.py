@@ -170,6 +170,67 @@ _rule(
     "update = tf.assign(state, new_state)",
 )  # fmt: skip
 _rule(
+    "TM221", "Loop style was not to be, or not beside another program", "error",
+    "A process is eager, as loop style is, or runs graphs in sessions: programs that it may run together have one "
+    "style, and a file is converted to loop style only with one tower loop in it.",
+    "Put the programs into files of their own that no script imports together, or take session style.",
+    "towermigrate rewrite --style session",
+)  # fmt: skip
+_rule(
+    "TM251", "The towers play different roles", "error",
+    "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
+    "and replicas that each hold all variables gain nothing.",
+    "Give every tower the whole loss of its share of the batch, or keep the program as a tower graph: "
+    "`--refused symbols` takes its names to TensorFlow 2.",
+    "for i in range(2):\n    if i == 0:\n        cost = critic_loss(x)\n    else:\n        cost = penalty(x)",
+)  # fmt: skip
+_rule(
+    "TM252", "Every tower has variables of its own", "error",
+    "Towers whose variables are named by their index share nothing: what keeps them equal, if anything does, is the "
+    "program's own exchange of gradients or values. Mirrored variables would be copies of copies.",
+    "Share the variables (`reuse_variables()`, `reuse=i > 0`, `tf.AUTO_REUSE`), with names that do not depend on the "
+    "tower, or keep the program as a tower graph with `--refused symbols`.",
+    "with tf.variable_scope('tower_%d' % i):\n    loss = tower_loss(x)",
+)  # fmt: skip
+_rule(
+    "TM253", "Gradients are exchanged by nccl by hand", "error",
+    "The all-reduce that the program writes out is what the strategy does itself; `tf.contrib.nccl` is not in "
+    "TensorFlow 2.",
+    "Average the gradients with `average_gradients(tower_grads)` instead of `nccl.all_sum`, then rewrite.",
+    "grads = nccl.all_sum(tower_grads)",
+)  # fmt: skip
+_rule(
+    "TM254", "The program runs on parameter servers", "error",
+    "Variables that live on other processes are not mirrored on this one's devices.",
+    "Take the towers apart from the cluster: one process with its GPUs converts; several workers are "
+    "`tf.distribute.MultiWorkerMirroredStrategy`, which loop style can use.",
+    "server = tf.train.Server(cluster, job_name='worker')",
+)  # fmt: skip
+_rule(
+    "TM255", "The towers are built for an Estimator", "error",
+    "The Estimator makes the graph and the session, and it is not in TensorFlow 2.16 and later.",
+    "Build the model in a function of your own and train it with a session or a Keras loop, then rewrite.",
+    "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)",
+)  # fmt: skip
+_rule(
+    "TM256", "The loop builds no training", "error",
+    "Nothing in reach of this loop computes gradients: copies of a model that only predicts need no strategy.",
+    "Nothing need be done: `--refused symbols` takes its names to TensorFlow 2.",
+    "for i in range(num_gpus):\n    with tf.device('/gpu:%d' % i):\n        outputs.append(model(x[i]))",
+)  # fmt: skip
+_rule(
+    "TM257", "The loop cannot be edited where it stands", "error",
+    "Session style changes the loop's head in place; here that would not give the program that was meant.",
+    "See the message.",
+    "async for i in numbers():\n    ...",
+)  # fmt: skip
+_rule(
+    "TM290", "towermigrate failed on this program", "error",
+    "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
+    "Please report it with the text of the message.",
+    "KeyError: 'i' (body.py:120)",
+)  # fmt: skip
+_rule(
     "TM301", "The value read is the last tower's", "info",
     "A name bound in the loop and fetched after it is the last tower's value, not the mean. The rewrite keeps "
     "that: `tm.last_tower`.",
@@ -232,6 +293,21 @@ _rule(
     "other. The rewrite computes all gradients first and then updates in the order of the source.",
     "Nothing, or fetch the updates in two runs if you mean one after the other.",
     "sess.run([d_train_op, g_train_op])",
+)  # fmt: skip
+_rule(
+    "TM310", "The program is in session style", "info",
+    "Graph and session stay as they were, on variables that are mirrored on every tower's device: "
+    "`tm.mirror_variables(…)` stands where the graph begins, before the first variable. What keeps the program from "
+    "loop style (eager, ready for TPUs and several workers) is listed with it.",
+    "Nothing need be done. Look at what is listed if loop style is wanted.",
+    "tm.mirror_variables(num_gpus)\nfor i in tm.towers(range(num_gpus)):\n    ...",
+)  # fmt: skip
+_rule(
+    "TM311", "The number of towers is not known where the graph begins", "info",
+    "`tm.mirror_variables()` without a number takes every GPU that is visible, or one CPU. Numbers come out the same: "
+    "two towers may share a replica, and a replica may have no tower.",
+    "Write the number into the call where it is known, or set TOWERMIGRATE_DEVICES (`gpu:0,1`, `cpu:4`).",
+    "tm.mirror_variables()",
 )  # fmt: skip
 _rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",

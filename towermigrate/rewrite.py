@@ -13,7 +13,7 @@ from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
 from towermigrate.outcome import FileReport, TreeReport
-from towermigrate.passes import Job, Passed, Progress, Refused, run_passes
+from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported
 from towermigrate.reading import Readings
 from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
@@ -30,6 +30,7 @@ def rewrite_tree(
     fixed: Mapping[str, Finding] | None = None,
     chosen: Chosen | None = None,
     py2: Python2 = "auto",
+    style: Style = "auto",
     links: Mapping[str, str] = MappingProxyType({}),
     meanwhile: Callable[[], None] = lambda: None,
     progress: Progress = lambda _: None,
@@ -46,6 +47,7 @@ def rewrite_tree(
         chosen: convert this program only; the other programs of its file stay byte for byte. Raises
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
+        style: the style of rewritten programs: `loop`, `session`, or the better of those that fit.
         links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
             change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
         meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
@@ -60,7 +62,9 @@ def rewrite_tree(
         >>> report.texts["a.py"]
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    wish = _Wish(refused, None if only is None else frozenset(only), fixed or {}, chosen, progress)
+    wish = _Wish(
+        refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
+    )
     with Readings(links) as readings:
         progress("reading the files")
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
@@ -89,6 +93,7 @@ class _Wish:
     only: frozenset[str] | None
     fixed: Mapping[str, Finding]
     chosen: Chosen | None
+    style: Style
     progress: Progress
 
 
@@ -153,6 +158,7 @@ def _rewrite_good(
         wish.chosen,
         ported.keys(),
         launchers=_launchers(good, readings, wish.fixed) if wish.only is None else None,
+        style=wish.style,
         progress=wish.progress,
     )
     passed = _stable(job)
@@ -238,6 +244,7 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
                 program,
                 line=program.line if own is None else own.line(program.line),
                 findings=tuple(map(original, program.findings)),
+                not_loop=tuple(map(original, program.not_loop)),
             )
             for program in file.programs
         ),

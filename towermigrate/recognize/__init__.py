@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
-from towermigrate.recognize.loops import LoopFinder
+from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.source import Tree
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tower loop where it stands in its tree, and what is known of the tree's functions."""
+
+    tree: Tree
+    traits: Traits
+    candidate: Candidate
 
 
 def recognize_tree(
@@ -37,8 +47,11 @@ def recognize_tree(
         for candidate in finder.loops(file):
             result = analyse(tree, traits, candidate)
             line = file.line(candidate.loop)
+            place = Place(tree, traits, candidate)
             if isinstance(result, Finding):
-                found.append(Recognition(path, candidate.qualified, line, None, (result,)))
+                found.append(
+                    Recognition(path, candidate.qualified, line, None, (result,), place=place)
+                )
             else:
                 found.append(
                     Recognition(
@@ -48,6 +61,7 @@ def recognize_tree(
                         result.program,
                         tuple(result.findings),
                         result,
+                        place,
                     )
                 )
     return found
