@@ -214,7 +214,7 @@ def test_undo_after_an_edit_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["rewrite", "no/such/path"], ["rewrite", "--style", "odd"], ["rewrite", "--style", "session"],
+        ["rewrite", "no/such/path"], ["rewrite", "--style", "odd"],
         ["explain", "TM999"], ["verify", "--devices", "cpu:2", "--steps", "0"],
         ["verify", "--devices=abc:1"], ["verify", "--devices", "cpu:0"], ["verify", "--tolerance", "-1"],
         ["verify", "--tolerance", "nan"], ["verify", "--timeout", "0"],

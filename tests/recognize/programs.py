@@ -65,7 +65,7 @@ def recognize(text: str) -> list[Recognition]:
 
 def emit(text: str) -> Emission:
     sources = {"program.py": textwrap.dedent(text)}
-    return emit_tree(sources, recognize_tree(sources))
+    return emit_tree(sources, recognize_tree(sources), style="loop")
 
 
 def rules(text: str) -> list[str]:
