@@ -225,6 +225,13 @@ _rule(
     "async for i in numbers():\n    ...",
 )  # fmt: skip
 _rule(
+    "TM258", "The program runs eagerly", "error",
+    "There is no graph and no session to keep: the program was written for TensorFlow 2, or for the eager mode of "
+    "TensorFlow 1.",
+    "Use `tf.distribute` with the helpers by hand: `strategy.run` with `tm.tower_gradients` and `apply_gradients`.",
+    "with tf.GradientTape() as tape:\n    loss = model(x)",
+)  # fmt: skip
+_rule(
     "TM290", "towermigrate failed on this program", "error",
     "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
     "Please report it with the text of the message.",

@@ -37,7 +37,7 @@ class Job:
     are not on disk as they are in `sources`: they are written even where nothing else changes. `towers` are the
     files to look for tower programs in, None where that is to be found out. `launchers` are the files that may run
     modules without a word of TensorFlow, None where only some files of the tree were asked for. `style` is the
-    style that programs are to have.
+    style that programs are to have, `fixed_links` those of the readings' links that must not change.
     """
 
     sources: Mapping[str, str]
@@ -50,16 +50,21 @@ class Job:
     towers: Collection[str] | None = None
     launchers: Mapping[str, str] | None = None
     style: Style = "auto"
+    fixed_links: frozenset[str] = frozenset()
     progress: Progress = lambda _: None
 
 
 @dataclass
 class Passed:
-    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept."""
+    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept.
+
+    `links` are files without TensorFlow that a program needs changed: they must be read like the others first.
+    """
 
     files: list[FileReport] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     spoiled: dict[str, Finding] = field(default_factory=dict)
+    links: frozenset[str] = frozenset()
 
 
 def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
@@ -68,6 +73,9 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
     chosen, others = _recognitions(job, before)
     towers = _emitted(job, chosen, held, before)
+    links = towers.texts.keys() & job.readings.links.keys()
+    if links:
+        return Passed(links=frozenset(links))
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
     passed = Passed()
@@ -93,7 +101,7 @@ def _recognitions(
         return [], []
     from towermigrate.recognize import recognize_tree
 
-    found = recognize_tree(job.sources, wanted)
+    found = recognize_tree(job.sources, wanted, job.readings.links)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
@@ -122,9 +130,9 @@ def _emitted(
 
     job.progress("rewriting tower programs")
     emission = emit_tree(
-        job.sources,
+        {**job.readings.links, **job.sources},
         programs,
-        job.fixed,
+        job.fixed.keys() | job.fixed_links,
         style=job.style,
         held=held,
         together=_Together({path: each.modules for path, each in before.items()}),

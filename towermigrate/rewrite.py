@@ -76,7 +76,11 @@ def rewrite_tree(
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
             try:
-                return _rewrite_good(good, problems, ported, wish, readings)
+                report = _rewrite_good(good, problems, ported, wish, readings)
+                if isinstance(report, TreeReport):
+                    return report
+                sources = {**sources, **readings.take_links(report)}
+                problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
                     raise
@@ -144,8 +148,11 @@ def _rewrite_good(
     ported: Mapping[str, Ported],
     wish: _Wish,
     readings: Readings,
-) -> TreeReport:
-    """`rewrite_tree` of the files that can be parsed; `problems` are those of all."""
+) -> TreeReport | frozenset[str]:
+    """`rewrite_tree` of the files that can be parsed; `problems` are those of all.
+
+    Links that a program needs changed come back in its place: nothing can be said before they are read.
+    """
     # Our own file for TensorFlow 1 is read, to know its average, and never written: TensorFlow 2 runs it too.
     asked = good if wish.only is None else wish.only
     fixed = {path: finding for path, finding in wish.fixed.items() if path in good}
@@ -159,12 +166,15 @@ def _rewrite_good(
         ported.keys(),
         launchers=_launchers(good, readings, wish.fixed) if wish.only is None else None,
         style=wish.style,
+        fixed_links=frozenset(wish.fixed.keys() & readings.links.keys()),
         progress=wish.progress,
     )
     passed = _stable(job)
     if passed is None:
         assert wish.chosen is not None
         return TreeReport((_without_program(good, wish.chosen),), {})
+    if passed.links:
+        return passed.links
     broken = [
         FileReport(path, "unchanged", (), (wish.fixed[path],))
         if path in wish.fixed
@@ -185,6 +195,8 @@ def _stable(job: Job) -> Passed | None:
     held: dict[str, Finding] = {}
     while True:
         passed = run_passes(job, held)
+        if passed.links:
+            return passed
         if job.chosen is not None and not _holds(passed.files, job.chosen):
             return None
         if passed.spoiled and not passed.spoiled.keys() <= held.keys():

@@ -148,7 +148,7 @@ class _Emission:
     def session_style(self, together: Callable[[str, str], bool]) -> None:
         """Convert the others, and those of loop style that share a process with one of them."""
         wanted = [key for key in self.not_loop if key not in self.in_loop]
-        wanted = [key for key in wanted if self._fits(key)]
+        wanted = self._whole([key for key in wanted if self._fits(key)])
         while True:
             demoted = [
                 (key, other)
@@ -171,6 +171,22 @@ class _Emission:
             if not failed:
                 break
             wanted = [key for key in wanted if key not in failed]
+
+    def _whole(self, wanted: Sequence[int]) -> list[int]:
+        """The programs without those that share a function with one that no style can do: they are parts of it."""
+        unfit: dict[tuple[str, str | None], list[Finding]] = {}
+        for key, found in self.not_session.items():
+            each = self.recognitions[key]
+            unfit.setdefault((each.path, each.function), []).extend(found)
+        kept: list[int] = []
+        for key in wanted:
+            each = self.recognitions[key]
+            of_others = unfit[each.path, each.function]
+            if of_others:
+                self.not_session[key] = list(of_others)
+            else:
+                kept.append(key)
+        return kept
 
     def _fits(self, key: int) -> bool:
         """Whether session style can do it; all that it cannot is put on record."""

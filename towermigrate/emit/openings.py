@@ -10,7 +10,7 @@ from __future__ import annotations
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -18,6 +18,7 @@ import libcst as cst
 from towermigrate.recognize.reach import reached
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
+    argument,
     binds,
     calls,
     children,
@@ -95,8 +96,9 @@ def openings(
     """
     start = _Scope(file, function)
     counted = tower_count_of(over)
+    search = _Search(tree, start, counted)
     found: dict[tuple[str, int], Opening] = {}
-    for opening in _Search(tree, start, counted).up(start, loop, _DEPTH, frozenset()):
+    for opening in search.up(start, loop, _DEPTH, frozenset(), search.counted):
         place = opening.before or opening.after
         found.setdefault((opening.file.path, id(place)), opening)
     return list(found.values())
@@ -146,16 +148,66 @@ def above(tree: Tree, file: SourceFile, function: cst.FunctionDef | None) -> lis
     return list(found.values())
 
 
+@dataclass(frozen=True)
+class _Counted:
+    """The number of towers as an expression, and the scope whose names it reads."""
+
+    expression: cst.BaseExpression
+    scope: _Scope
+
+    def at(self, caller: _Scope, call: cst.Call) -> _Counted | None:
+        """The number as the caller of a function gives it; None where that is not plain."""
+        function = self.scope.function
+        if function is None:
+            return self
+        names = set(reads(self.expression)) & {*parameters(function), *binds(function.body)}
+        if not names:
+            return self if caller.file is self.scope.file else None
+        if names & set(binds(function.body)) or any(arg.star for arg in call.args):
+            return None
+        given: dict[str, cst.BaseExpression] = {}
+        positions = [name for name in parameters(function) if name != "self"]
+        for name in names:
+            position = positions.index(name) if name in positions else None
+            value = argument(call, position, name)
+            if value is None or name == "self":
+                return None
+            given[name] = value
+        changed = self.expression.visit(_Names(given))
+        assert isinstance(changed, cst.BaseExpression)
+        return _Counted(changed, caller)
+
+
+class _Names(cst.CSTTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, given: Mapping[str, cst.BaseExpression]) -> None:
+        self.given = given
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        return self.given.get(original_node.value, updated_node)
+
+
 class _Search:
     def __init__(self, tree: Tree, start: _Scope, counted: cst.BaseExpression | None) -> None:
         self.tree = tree
-        self.start = start
-        self.counted = counted
+        self.counted = None if counted is None else _Counted(counted, start)
 
     def up(
-        self, scope: _Scope, node: cst.CSTNode, depth: int, seen: frozenset[int]
+        self,
+        scope: _Scope,
+        node: cst.CSTNode,
+        depth: int,
+        seen: frozenset[int],
+        counted: _Counted | None,
     ) -> Iterator[Opening]:
         """Where the graph begins that is the default one at `node`, which stands in `scope`."""
+        self.counted = counted
         path = path_to(scope.file, scope.block, node)
         begun = self._begun(scope, path)
         if begun is not None:
@@ -163,12 +215,26 @@ class _Search:
             return
         function = scope.function
         sites = self.callers(scope) if function is not None and depth else []
+        if all(self._starts(caller, call) for caller, call in sites):
+            sites = []
         if function is not None and id(function) not in seen and 0 < len(sites) <= _MANY:
             for caller, call in sites:
-                yield from self.up(caller, call, depth - 1, seen | {id(function)})
+                given = None if counted is None else counted.at(caller, call)
+                yield from self.up(caller, call, depth - 1, seen | {id(function)}, given)
             return
         if path:
             yield self._in_block(scope, path[0][0], 0, path[0][1], late=True)
+
+    def _starts(self, caller: _Scope, call: cst.Call) -> bool:
+        """Whether a call at module level starts the program: nothing before it makes anything of a graph."""
+        if caller.function is not None:
+            return False
+        harmless = _Harmless(self.tree, caller)
+        return all(
+            harmless.statement(each)
+            for block, index in path_to(caller.file, caller.block, call)
+            for each in block[:index]
+        )
 
     def _begun(
         self, scope: _Scope, path: Sequence[tuple[Sequence[cst.CSTNode], int]]
@@ -205,16 +271,16 @@ class _Search:
 
     def _count_at(self, scope: _Scope, block: Sequence[cst.CSTNode], place: int) -> str | None:
         """The number of towers, where all that it reads is known in front of `block[place]`."""
-        counted = self.counted
-        if counted is None or not _is_plain(counted):
+        if self.counted is None or not _is_plain(self.counted.expression):
             return None
+        counted = self.counted.expression
         line = scope.file.line(block[place])
         for name in reads(counted):
             if name == "len":
                 continue
             if not self._is_known(scope, name, line):
                 return None
-        if "self" in reads(counted) and scope.function is not self.start.function:
+        if "self" in reads(counted) and scope.function is not self.counted.scope.function:
             return None
         if isinstance(counted, cst.Call) and dotted(counted.func) == "len":
             if not self._has_length(counted.args[0].value):
@@ -222,10 +288,11 @@ class _Search:
         return cst.Module(body=[]).code_for_node(counted)
 
     def _is_known(self, scope: _Scope, name: str, line: int) -> bool:
+        assert self.counted is not None
         function = scope.function
-        if scope.file is not self.start.file:
+        if scope.file is not self.counted.scope.file:
             return False
-        own = self.start.function
+        own = self.counted.scope.function
         local = own is not None and (name in parameters(own) or name in binds(own.body))
         if function is own:
             if own is not None and name in parameters(own) and name not in binds(own.body):
@@ -247,11 +314,10 @@ class _Search:
         name = dotted(node)
         if name is None or "." in name:
             return False
-        below: list[cst.CSTNode] = [self.start.file.module]
+        assert self.counted is not None
         values = [
             found.value
-            for each in below
-            for found in walk(each)
+            for found in walk(self.counted.scope.file.module)
             if isinstance(found, cst.Assign)
             and any(dotted(target.target) == name for target in found.targets)
         ]
@@ -287,9 +353,10 @@ class _Search:
 class _Harmless:
     """Tells the statements that make nothing of a graph; remembers what they bind."""
 
-    def __init__(self, tree: Tree, scope: _Scope) -> None:
+    def __init__(self, tree: Tree, scope: _Scope, depth: int = 3) -> None:
         self.tree = tree
         self.scope = scope
+        self.depth = depth
         self.bound: set[str] = set()
 
     def statement(self, node: cst.CSTNode) -> bool:
@@ -301,6 +368,13 @@ class _Harmless:
             return False
         self.bound |= set(binds(node)) if isinstance(node, cst.BaseStatement) else set()
         return True
+
+    def function(self, node: cst.FunctionDef) -> bool:
+        """Whether a call of the function makes nothing of a graph."""
+        for each in walk(node.body):
+            if isinstance(each, cst.BaseSmallStatement):
+                self.bound |= set(binds(each))
+        return all(self._call(call) for call in calls(node.body))
 
     def _call(self, call: cst.Call) -> bool:
         file = self.scope.file
@@ -315,6 +389,10 @@ class _Harmless:
         if chain is None:
             return False
         root = chain.partition(".")[0]
+        function = self.tree.resolve(file, call.func) if self.depth else None
+        if function is not None:
+            inside = _Harmless(self.tree, _Scope(function.file, function.node), self.depth - 1)
+            return inside.function(function.node)
         origin = file.imports.get(root)
         if origin is not None:
             top = origin.partition(".")[0]

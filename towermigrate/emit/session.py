@@ -7,7 +7,7 @@ tower once, in order, as before. All else is done by the helpers at run time.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -19,7 +19,8 @@ from towermigrate.findings import Finding
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import statements, walk
+from towermigrate.recognize.syntax import dotted, statements, walk
+from towermigrate.tree import import_closure, is_script
 
 HELPERS = "towermigrate.helpers"
 
@@ -64,12 +65,14 @@ class SessionStyle:
         self.fixed = frozenset(fixed)
         self._splices: dict[str, Splices] = {}
         self._aliases: dict[str, str] = {}
+        self._loops: set[str] = set()
         self._opened: set[tuple[str, int]] = set()
         self._softened: set[tuple[str, int]] = set()
 
     def convert(self, head: Headline) -> list[Finding]:
         """Put the edits for one loop on record; what is to be said of them."""
         file = head.file
+        self._loops.add(file.path)
         splices, alias = self._file(file)
         start, end = splices.whole(head.over)
         bare = isinstance(head.over, cst.Tuple) and not head.over.lpar
@@ -88,6 +91,8 @@ class SessionStyle:
         for path, splices in self._splices.items():
             if splices.edits:
                 self._import(splices, self._aliases[path])
+                if path in self._loops:
+                    self._switch(splices)
         return {path: each.result() for path, each in self._splices.items() if each.edits}
 
     # ---- one loop --------------------------------------------------------------------------------
@@ -172,6 +177,49 @@ class SessionStyle:
         else:
             splices.insert(splices.text.starts[splices.file.line(anchor) - 1], line + newline, -2)
 
+    def _switch(self, splices: Splices) -> None:
+        """Let a module that no script of TensorFlow's runs turn the behaviour of TensorFlow 2 off itself.
+
+        A script gets the switch with its new names.
+        """
+        path, file = splices.file.path, splices.file
+        if "disable_v2_behavior" in file.text or "disable_eager_execution" in file.text:
+            return
+        for other, text in self.tree.sources.items():
+            if "tensorflow" in text and "__main__" in text and is_script(text):
+                if path in import_closure({}, [other], self.tree.imports):
+                    return
+        anchor, behind = _anchor(file)
+        body: list[cst.CSTNode] = list(file.module.body)
+        if not behind or anchor not in body or not _of_tensorflow_below(anchor):
+            return
+        place = body.index(anchor)
+        while place + 1 < len(body) and _is_import(body[place + 1]):
+            place += 1
+        called = next(
+            (f"{n}.compat.v1" for n, o in file.imports.items() if o == "tensorflow"), None
+        )
+        called = called or next(
+            (n for n, o in file.imports.items() if o == "tensorflow.compat.v1"), None
+        )
+        if called is not None:
+            _, end = splices.span(body[place])
+            newline = splices.text.newline
+            line = f"{newline * 2}{called}.disable_v2_behavior()"
+            splices.insert(splices.text.line_end(end), line, depth=-1)
+
+
+def _is_import(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and all(
+        isinstance(each, cst.Import | cst.ImportFrom) for each in node.body
+    )
+
+
+def _of_tensorflow_below(node: cst.CSTNode) -> bool:
+    return any(
+        _of_tensorflow(each) for each in walk(node) if isinstance(each, cst.Import | cst.ImportFrom)
+    )
+
 
 def _is_comment(line: str, indentation: str) -> bool:
     return line.startswith(f"{indentation}#")
@@ -233,15 +281,4 @@ def _module(node: cst.Import | cst.ImportFrom) -> str:
 
 
 def _dotted(node: cst.CSTNode) -> str:
-    from towermigrate.recognize.syntax import dotted
-
     return dotted(node) or ""
-
-
-def converted_in_session(
-    tree: Tree, heads: Mapping[int, Headline], fixed: Collection[str]
-) -> tuple[dict[str, str], dict[int, list[Finding]]]:
-    """Several loops in session style: the new texts, and what is to be said of each loop, by its key."""
-    style = SessionStyle(tree, fixed)
-    said = {key: style.convert(head) for key, head in heads.items()}
-    return style.texts(), said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
@@ -24,19 +25,22 @@ class Place:
 
 
 def recognize_tree(
-    sources: Mapping[str, str], among: Collection[str] | None = None
+    sources: Mapping[str, str],
+    among: Collection[str] | None = None,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Recognition]:
     """Every tower loop of a tree.
 
     Args:
         sources: file texts by path relative to the tree's root, forward slashes.
         among: the files that may hold one, by `hints.may_hold_towers`; None finds that out.
+        links: texts of the tree's other files, which hold none but may call or be called.
 
     Returns:
         One `Recognition` per tower loop, by path and line: with a `program` where the loop and all that
         hangs on it is understood, else with the finding that says what is not.
     """
-    tree = Tree(sources)
+    tree = Tree({**links, **sources})
     traits = Traits(tree)
     finder = LoopFinder(tree)
     found: list[Recognition] = []

@@ -13,6 +13,7 @@ from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
 from towermigrate.recognize.syntax import children, dotted, walk
+from towermigrate.tree import import_graph, modules_named
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class SourceFile:
     path: str
     text: str
     module: cst.Module = field(repr=False)
+    tree: Tree | None = field(default=None, repr=False)
+    _following_stars: bool = field(default=False, repr=False)
 
     @classmethod
-    def parse(cls, path: str, text: str) -> SourceFile:
+    def parse(cls, path: str, text: str, tree: Tree | None = None) -> SourceFile:
         """Parse a file; raises `libcst.ParserSyntaxError` (a SyntaxError in spirit) where it cannot."""
-        return cls(path, text, cst.parse_module(text))
+        return cls(path, text, cst.parse_module(text), tree)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
@@ -89,6 +92,24 @@ class SourceFile:
                     if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                         local = alias.asname.name.value
                     found[local] = f"{base}.{name}" if not base.endswith(".") else base + name
+        return {**self._handed_on(), **found}
+
+    def _handed_on(self) -> dict[str, str]:
+        """What files that are imported by a star call TensorFlow and its parts: `from ops import *`."""
+        found: dict[str, str] = {}
+        if self.tree is None or self._following_stars:
+            return found
+        self._following_stars = True
+        for star in self.star_imports:
+            path = self.tree.module_path(self.path, star)
+            other = self.tree.file(path) if path and path != self.path else None
+            if other is not None and "import" in other.text:
+                found.update(
+                    (name, origin)
+                    for name, origin in other.imports.items()
+                    if origin.partition(".")[0] in ("tensorflow", "tf_slim")
+                )
+        self._following_stars = False
         return found
 
     @cached_property
@@ -150,13 +171,19 @@ class Tree:
         self.sources = sources
         self._files: dict[str, SourceFile | None] = {}
 
+    @cached_property
+    def imports(self) -> dict[str, set[str]]:
+        """The files of the tree that each file imports."""
+        modules = {path: modules_named(text) for path, text in self.sources.items()}
+        return import_graph(self.sources, modules)
+
     def file(self, path: str) -> SourceFile | None:
         """The parsed file, None where there is none or it cannot be parsed."""
         if path not in self._files:
             parsed: SourceFile | None = None
             if path in self.sources:
                 try:
-                    parsed = SourceFile.parse(path, self.sources[path])
+                    parsed = SourceFile.parse(path, self.sources[path], self)
                 except (cst.ParserSyntaxError, RecursionError, ValueError):
                     parsed = None
             self._files[path] = parsed

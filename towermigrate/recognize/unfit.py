@@ -7,7 +7,7 @@ other, exchanges by hand of what the strategy exchanges, and graphs that somethi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import libcst as cst
 
@@ -19,8 +19,12 @@ from towermigrate.recognize.refusal import Refused, note
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, dotted, elements, reads, statements, walk
 from towermigrate.recognize.variable_names import check_variable_names
+from towermigrate.tree import import_closure
 
 _TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
+_EAGER = re.compile(
+    r"\bGradientTape\b|\benable_eager_execution\b|\btf\.function\b|\benable_v2_behavior\b"
+)
 _CLUSTER = ("tf.train.Server", "tf.train.ClusterSpec", "tf.train.SyncReplicasOptimizer")
 _ESTIMATOR = ("EstimatorSpec", "ModelFnOps", "TPUEstimatorSpec")
 
@@ -43,7 +47,8 @@ def unfit(
     findings: list[Finding] = []
     findings += _roles(file, candidate)
     findings += _copies(traits, candidate)
-    findings += _nccl([file, *(function.file for function in [*called, *above])])
+    findings += _eager([file, *(function.file for function in called)], loop)
+    findings += _nccl(tree, file, [*called, *above])
     findings += _cluster(file, candidate, above)
     findings += _estimator(above)
     findings += _no_training(tree, file, loop, [*called, *above])
@@ -134,9 +139,22 @@ def _copies(traits: Traits, candidate: Candidate) -> Iterator[Finding]:
         yield Finding("TM252", found.path, found.line, found.column, found.message)
 
 
-def _nccl(files: Iterable[SourceFile]) -> Iterator[Finding]:
-    for file in {each.path: each for each in files}.values():
-        if "nccl" not in file.text:
+def _eager(files: Sequence[SourceFile], loop: cst.For) -> Iterator[Finding]:
+    for file in files:
+        found = _EAGER.search(file.text)
+        if found is not None:
+            message = (
+                f"`{found.group()}` in {file.path}: the program runs eagerly, there is no graph"
+            )
+            yield note("TM258", files[0], loop, message)
+            return
+
+
+def _nccl(tree: Tree, own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:
+    paths = {own.path, *(function.file.path for function in functions)}
+    for path in sorted(import_closure(tree.sources, paths, tree.imports)):
+        file = tree.file(path) if "nccl" in tree.sources[path] else None
+        if file is None:
             continue
         for call in calls(file.module):
             chain = dotted(call.func) or ""
@@ -173,22 +191,15 @@ def _no_training(
     tree: Tree, file: SourceFile, loop: cst.For, functions: Iterable[Function]
 ) -> Iterator[Finding]:
     files = {file.path, *(function.file.path for function in functions)}
-    from towermigrate.tree import import_closure, imported_files
-
-    texts = tree.sources
-    reach = import_closure(texts, files)
-    reach |= (
-        {path for path in texts if imported_files(texts, path) & files}
-        if not _any(texts, reach)
-        else set()
-    )
-    if not _any(texts, reach):
-        yield note("TM256", file, loop, "nothing that uses these towers computes gradients")
-
-
-def _any(texts: object, paths: Iterable[str]) -> bool:
-    assert hasattr(texts, "__getitem__")
-    return any(_TRAINS.search(texts[path]) for path in paths)
+    reach = import_closure(tree.sources, files, tree.imports)
+    while True:
+        if any(_TRAINS.search(tree.sources[path]) for path in reach):
+            return
+        users = {path for path, imported in tree.imports.items() if imported & reach}
+        if users <= reach:
+            break
+        reach |= import_closure(tree.sources, users, tree.imports)
+    yield note("TM256", file, loop, "nothing that uses these towers computes gradients")
 
 
 def _bound(target: cst.BaseExpression) -> set[str]:
