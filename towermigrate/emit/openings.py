@@ -246,8 +246,33 @@ class _Search:
                 if _resets(scope.file, block[earlier]):
                     return self._in_block(scope, block, earlier + 1, index, late=False)
             if level and isinstance(owner := path[level - 1][0][path[level - 1][1]], cst.With):
-                if any(_enters_graph(scope.file, item) for item in owner.items):
+                entered = [item for item in owner.items if _enters_graph(scope.file, item)]
+                if entered:
+                    earlier_block = self._entered_before(scope, owner, entered[-1])
+                    if earlier_block is not None:
+                        return earlier_block
                     return self._in_block(scope, block, 0, index, late=False)
+        return None
+
+    def _entered_before(self, scope: _Scope, owner: cst.With, item: cst.WithItem) -> Opening | None:
+        """The place in the first block of the program that enters the same graph by its name, if that is another.
+
+        Notebooks and classes make a graph once and enter it again and again.
+        """
+        name = _graph_name(item)
+        if name is None:
+            return None
+        for node in walk(scope.file.module):
+            if node is owner:
+                return None
+            if not isinstance(node, cst.With) or name not in map(_graph_name, node.items):
+                continue
+            around = _scope_of(scope.file, node)
+            same = around.function is scope.function or around.function is None
+            if "." in name:
+                same = around.function is not None and around.function.name.value == "__init__"
+            if same:
+                return self._in_block(around, _lines(node.body), 0, 0, late=False)
         return None
 
     def _in_block(
@@ -480,6 +505,14 @@ def _enters_graph(file: SourceFile, item: cst.WithItem) -> bool:
     return file.tf(call.func) in ("tf.Session", "tf.InteractiveSession") and any(
         arg.keyword is not None and arg.keyword.value == "graph" for arg in call.args
     )
+
+
+def _graph_name(item: cst.WithItem) -> str | None:
+    """`graph` of `graph.as_default()`; None where the graph has no name."""
+    call = item.item
+    if not isinstance(call, cst.Call) or not isinstance(call.func, cst.Attribute):
+        return None
+    return dotted(call.func.value) if call.func.attr.value == "as_default" else None
 
 
 def _is_plain(node: cst.CSTNode) -> bool:
