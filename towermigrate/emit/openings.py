@@ -357,21 +357,18 @@ class _Search:
             if each.node is function and "." in qualified:
                 names.add(qualified.split(".")[0])
         found: list[tuple[_Scope, cst.Call]] = []
-        for path in sorted(self.tree.sources):
+        for path in sorted(self.tree.users[scope.file.path]):
             text = self.tree.sources[path]
-            if not any(f"{name}(" in text.replace(" (", "(") for name in names) or _is_test(path):
+            if _is_test(path) or not any(name in text for name in names):
                 continue
-            other = self.tree.file(path)
-            if other is None:
-                continue
-            for call in calls(other.module):
-                called = (dotted(call.func) or "").rpartition(".")[2]
-                if called not in names:
-                    continue
-                if any(each.node is function for each in reached(self.tree, other, call)):
-                    inside = _scope_of(other, call)
-                    if inside.function is not function:
-                        found.append((inside, call))
+            for name in names:
+                for call in self.tree.calls_of(path, name):
+                    other = self.tree.file(path)
+                    assert other is not None
+                    if any(each.node is function for each in reached(self.tree, other, call)):
+                        inside = _scope_of(other, call)
+                        if inside.function is not function:
+                            found.append((inside, call))
         return found
 
 

@@ -12,8 +12,8 @@ import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
-from towermigrate.recognize.syntax import children, dotted, walk
-from towermigrate.tree import import_graph, modules_named
+from towermigrate.recognize.syntax import calls, children, dotted, walk
+from towermigrate.tree import import_closure, import_graph, modules_named
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,7 @@ class Tree:
     def __init__(self, sources: Mapping[str, str]) -> None:
         self.sources = sources
         self._files: dict[str, SourceFile | None] = {}
+        self._calls: dict[str, dict[str, list[cst.Call]]] = {}
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
@@ -188,6 +189,27 @@ class Tree:
                     parsed = None
             self._files[path] = parsed
         return self._files[path]
+
+    @cached_property
+    def users(self) -> dict[str, set[str]]:
+        """The files of the tree that import each file, directly or through others, and the file itself."""
+        direct: dict[str, set[str]] = {path: set() for path in self.sources}
+        for path, imported in self.imports.items():
+            for other in imported:
+                direct[other].add(path)
+        return {path: import_closure({}, [path], direct) for path in direct}
+
+    def calls_of(self, path: str, name: str) -> list[cst.Call]:
+        """The calls in a file whose callee's last name is `name`, in source order."""
+        if path not in self._calls:
+            index: dict[str, list[cst.Call]] = {}
+            file = self.file(path)
+            for call in [] if file is None else calls(file.module):
+                last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+                if isinstance(last, cst.Name):
+                    index.setdefault(last.value, []).append(call)
+            self._calls[path] = index
+        return self._calls[path].get(name, [])
 
     def module_path(self, importer: str, dotted_name: str) -> str | None:
         """The path of module `dotted_name` as seen from file `importer`, None when it is not in the tree."""
