@@ -161,8 +161,8 @@ class _Counted:
         if function is None:
             return self
         names = set(reads(self.expression)) & {*parameters(function), *binds(function.body)}
-        if not names:
-            return self if caller.file is self.scope.file else None
+        if not names or (names == {"self"} and (dotted(call.func) or "").startswith("self.")):
+            return self
         if names & set(binds(function.body)) or any(arg.star for arg in call.args):
             return None
         given: dict[str, cst.BaseExpression] = {}
@@ -301,27 +301,50 @@ class _Search:
         counted = self.counted.expression
         line = scope.file.line(block[place])
         for name in reads(counted):
-            if name == "len":
+            if name in ("len", "self"):
                 continue
             if not self._is_known(scope, name, line):
                 return None
         if "self" in reads(counted) and scope.function is not self.counted.scope.function:
-            return None
+            if not self._kept_before(scope, counted, line):
+                return None
         if isinstance(counted, cst.Call) and dotted(counted.func) == "len":
             if not self._has_length(counted.args[0].value):
                 return None
         return cst.Module(body=[]).code_for_node(counted)
 
+    def _kept_before(self, scope: _Scope, counted: cst.BaseExpression, line: int) -> bool:
+        """Whether `self.num_gpus` was set before a line of another method of the same class."""
+        assert self.counted is not None
+        own, other = self.counted.scope, scope.function
+        if own.file is not scope.file or other is None or own.function is None:
+            return False
+        named = {each.node: qualified for qualified, each in scope.file.functions.items()}
+        classes = [named.get(each, "").rpartition(".")[0] for each in (own.function, other)]
+        if classes[0] != classes[1] or not classes[0]:
+            return False
+        wanted = {dotted(each) for each in walk(counted) if isinstance(each, cst.Attribute)}
+        return all(
+            any(
+                isinstance(each, cst.Assign)
+                and scope.file.span(each).end_line < line
+                and any(dotted(target.target) == name for target in each.targets)
+                for each in walk(other.body)
+            )
+            for name in wanted
+            if name is not None and name.startswith("self.")
+        )
+
     def _is_known(self, scope: _Scope, name: str, line: int) -> bool:
         assert self.counted is not None
         function = scope.function
         if scope.file is not self.counted.scope.file:
-            return False
+            return self._is_everywhere(scope, name, line)
         own = self.counted.scope.function
         local = own is not None and (name in parameters(own) or name in binds(own.body))
         if function is own:
             if own is not None and name in parameters(own) and name not in binds(own.body):
-                return name != "self" or own.name.value != "__init__"
+                return True
             if local and own is not None:
                 return _bound_before(scope, own.body, name, line)
         elif local or (
@@ -332,20 +355,45 @@ class _Search:
             return _bound_before(scope, scope.file.module, name, line)
         return name in binds(scope.file.module)
 
+    def _is_everywhere(self, scope: _Scope, name: str, line: int) -> bool:
+        """Whether a name means the same in another file: one module, or the flags of the program."""
+        assert self.counted is not None
+        own = self.counted.scope
+        if any(
+            each is not None and name in (*parameters(each), *binds(each.body))
+            for each in (own.function, scope.function)
+        ):
+            return False
+        modules = [
+            self.tree.module_path(file.path, file.imports[name])
+            for file in (own.file, scope.file)
+            if name in file.imports
+        ]
+        if len(modules) == 2:
+            return modules[0] is not None and modules[0] == modules[1]
+        values = [_module_values(file, name) for file in (own.file, scope.file)]
+        flags = all(
+            len(found) == 1 and (file.tf(found[0]) or "").endswith("flags.FLAGS")
+            for found, file in zip(values, (own.file, scope.file), strict=True)
+        )
+        return flags and (
+            scope.function is not None or _bound_before(scope, scope.file.module, name, line)
+        )
+
     def _has_length(self, node: cst.BaseExpression) -> bool:
         """Whether `len` of it is certainly allowed: a list, and no iterator."""
         if isinstance(node, cst.Call):
             return isinstance(node.func, cst.Attribute) and node.func.attr.value == "split"
-        name = dotted(node)
-        if name is None or "." in name:
-            return False
         assert self.counted is not None
-        values = [
-            found.value
-            for found in walk(self.counted.scope.file.module)
-            if isinstance(found, cst.Assign)
-            and any(dotted(target.target) == name for target in found.targets)
-        ]
+        file = self.counted.scope.file
+        root, _, name = (dotted(node) or "").rpartition(".")
+        if root:
+            path = self.tree.module_path(file.path, file.imports.get(root, ""))
+            other = self.tree.file(path) if path and root in file.imports else None
+            if other is None:
+                return False
+            file = other
+        values = _module_values(file, name) if root else _values(file, name)
         return bool(values) and all(_is_list(value) for value in values)
 
     def callers(self, scope: _Scope) -> list[tuple[_Scope, cst.Call]]:
@@ -357,6 +405,7 @@ class _Search:
             if each.node is function and "." in qualified:
                 names.add(qualified.split(".")[0])
         found: list[tuple[_Scope, cst.Call]] = []
+        of_class: list[tuple[_Scope, cst.Call]] = []
         for path in sorted(self.tree.users[scope.file.path]):
             text = self.tree.sources[path]
             if _is_test(path) or not any(name in text for name in names):
@@ -368,8 +417,11 @@ class _Search:
                     if any(each.node is function for each in reached(self.tree, other, call)):
                         inside = _scope_of(other, call)
                         if inside.function is not function:
-                            found.append((inside, call))
-        return found
+                            direct = name == function.name.value
+                            (found if direct else of_class).append((inside, call))
+        return (
+            found or of_class
+        )  # a method that nobody is seen to call is reached through its class
 
 
 class _Harmless:
@@ -422,6 +474,29 @@ class _Harmless:
         if root == chain:
             return root in _PLAIN_FUNCTIONS and root not in file.functions
         return root in self.bound
+
+
+def _values(file: SourceFile, name: str) -> list[cst.BaseExpression]:
+    """Everything that is assigned to a name anywhere in a file."""
+    return [
+        found.value
+        for found in walk(file.module)
+        if isinstance(found, cst.Assign)
+        and any(dotted(target.target) == name for target in found.targets)
+    ]
+
+
+def _module_values(file: SourceFile, name: str) -> list[cst.BaseExpression]:
+    """What is assigned to a name of a module, at its outermost level; nothing where a function does it too."""
+    outermost = [
+        each.value
+        for line in file.module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for each in line.body
+        if isinstance(each, cst.Assign)
+        and any(dotted(target.target) == name for target in each.targets)
+    ]
+    return outermost if len(outermost) == len(_values(file, name)) else []
 
 
 def path_to(

@@ -22,9 +22,10 @@ from towermigrate.recognize.variable_names import check_variable_names
 from towermigrate.tree import import_closure
 
 _TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
-_EAGER = re.compile(
-    r"\bGradientTape\b|\benable_eager_execution\b|\btf\.function\b|\benable_v2_behavior\b"
-)
+_EAGER_NAMES = (
+    "tf.GradientTape", "tf.function", "tf.enable_eager_execution", "tf.enable_v2_behavior",
+)  # fmt: skip
+_EAGER = re.compile("|".join(name.rpartition(".")[2] for name in _EAGER_NAMES))
 _CLUSTER = ("tf.train.Server", "tf.train.ClusterSpec", "tf.train.SyncReplicasOptimizer")
 _ESTIMATOR = ("EstimatorSpec", "ModelFnOps", "TPUEstimatorSpec")
 
@@ -141,13 +142,14 @@ def _copies(traits: Traits, candidate: Candidate) -> Iterator[Finding]:
 
 def _eager(files: Sequence[SourceFile], loop: cst.For) -> Iterator[Finding]:
     for file in files:
-        found = _EAGER.search(file.text)
-        if found is not None:
-            message = (
-                f"`{found.group()}` in {file.path}: the program runs eagerly, there is no graph"
-            )
-            yield note("TM258", files[0], loop, message)
-            return
+        if _EAGER.search(file.text) is None:
+            continue
+        for node in walk(file.module):
+            name = file.tf(node) if isinstance(node, cst.Attribute) else None
+            if name in _EAGER_NAMES:
+                message = f"`{name}` in {file.path}: the program runs eagerly, there is no graph"
+                yield note("TM258", files[0], loop, message)
+                return
 
 
 def _nccl(tree: Tree, own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:
