@@ -38,7 +38,7 @@ def main():
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in range(2):
-        with tf.device('/gpu:%d' % i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
             tower_grads.append(opt.compute_gradients(loss(i)))
 """
 TREE = {
