@@ -291,7 +291,7 @@ def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list
         for program in programs
         if program.status == "refused"
     ]  # fmt: skip
-    return without_suppressed(said, job.sources[path])
+    return list(without_suppressed(said, job.sources[path]))
 
 
 def _named(program: ProgramReport) -> str:
