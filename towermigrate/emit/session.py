@@ -74,10 +74,7 @@ class SessionStyle:
         file = head.file
         self._loops.add(file.path)
         splices, alias = self._file(file)
-        start, end = splices.whole(head.over)
-        bare = isinstance(head.over, cst.Tuple) and not head.over.lpar
-        splices.insert(start, f"{alias}.towers(" + "(" * bare)
-        splices.insert(end, ")" * bare + ")")
+        self._go_over_towers(splices, head.over, alias)
         if head.body is not None:
             drop_devices(splices, head.body, set(names_of(head.target)), alias)
         kept = list(statements(head.body)) if head.body is not None else []
@@ -103,6 +100,17 @@ class SessionStyle:
             self._aliases[file.path] = _alias(file)
         return self._splices[file.path], self._aliases[file.path]
 
+    def _go_over_towers(self, splices: Splices, over: cst.BaseExpression, alias: str) -> None:
+        start, end = splices.whole(over)
+        spaced = "" if splices.text.text[start - 1 : start].isspace() else " "  # `for i in[0, 1]:`
+        own = isinstance(over, cst.Tuple)  # the innermost brackets are the tuple's
+        if len(over.lpar) > own:  # brackets that only group become those of the call
+            splices.insert(start, f"{spaced}{alias}.towers")
+            return
+        bare = own and not over.lpar
+        splices.insert(start, f"{spaced}{alias}.towers(" + "(" * bare)
+        splices.insert(end, ")" * bare + ")")
+
     def _soften(self, file: SourceFile, node: cst.FunctionDef, head: Headline) -> None:
         """Let a function that the towers call hear no devices in them."""
         if file.path in self.fixed or "device" not in file.text:
@@ -114,7 +122,7 @@ class SessionStyle:
         if around or (file.path, where.line) in self._softened:
             return  # the function that the loop stands in; it calls itself, or its name is another's too
         self._softened.add((file.path, where.line))
-        soften_devices(splices, [node.body], alias)
+        soften_devices(splices, node.body, alias)
 
     def _open(self, head: Headline) -> list[Finding]:
         findings: list[Finding] = []
@@ -158,7 +166,11 @@ class SessionStyle:
         line = opening.file.line(node)
         if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
             line = opening.file.line(node.decorators[0])
-        while line > 1 and _is_comment(splices.text.line(line - 1), indentation):
+        while (
+            line > 1
+            and splices.text.line(line - 1).startswith(f"{indentation}#")
+            and not splices.inside_string(line - 1)
+        ):
             line -= 1
         at = splices.text.starts[line - 1]
         splices.insert(at, f"{indentation}{call}{splices.text.newline}", depth=-1)
@@ -219,10 +231,6 @@ def _of_tensorflow_below(node: cst.CSTNode) -> bool:
     return any(
         _of_tensorflow(each) for each in walk(node) if isinstance(each, cst.Import | cst.ImportFrom)
     )
-
-
-def _is_comment(line: str, indentation: str) -> bool:
-    return line.startswith(f"{indentation}#")
 
 
 def _imported(file: SourceFile) -> str | None:
