@@ -7,6 +7,7 @@ tower once, in order, as before. All else is done by the helpers at run time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from towermigrate.recognize.syntax import dotted, statements, walk
 from towermigrate.tree import import_closure, is_script
 
 HELPERS = "towermigrate.helpers"
+_CODING = re.compile(r"[ \t\f]*#.*?coding[:=]")
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,15 @@ class SessionStyle:
             return
         line = f"import {HELPERS} as {alias}"
         newline = splices.text.newline
-        anchor, behind = _anchor(splices.file)
+        anchor, behind = _anchor(splices)
         if anchor is None:
-            splices.insert(0, line + newline, depth=-2)
+            top = _top(splices.file)
+            blank = (
+                newline
+                * 2
+                * isinstance(splices.file.module.body[0], cst.FunctionDef | cst.ClassDef)
+            )
+            splices.insert(splices.text.starts[top], line + newline + blank, depth=-2)
         elif behind:
             _, end = splices.span(anchor)
             splices.insert(splices.text.line_end(end), newline + line, depth=-2)
@@ -201,7 +209,7 @@ class SessionStyle:
             if "tensorflow" in text and "__main__" in text and is_script(text):
                 if path in import_closure({}, [other], self.tree.imports):
                     return
-        anchor, behind = _anchor(file)
+        anchor, behind = _anchor(splices)
         body: list[cst.CSTNode] = list(file.module.body)
         if not behind or anchor not in body or not _of_tensorflow_below(anchor):
             return
@@ -246,24 +254,43 @@ def _alias(file: SourceFile) -> str:
     known = _imported(file)
     if known is not None:
         return known
-    used = {node.value for node in walk(file.module) if isinstance(node, cst.Name)}
+    module = file.module
+    labels = {id(node.attr) for node in walk(module) if isinstance(node, cst.Attribute)}
+    labels |= {id(node.keyword) for node in walk(module) if isinstance(node, cst.Arg)}
+    used = {n.value for n in walk(module) if isinstance(n, cst.Name) and id(n) not in labels}
     return next(
         name for name in ("tm", "towermigrate_helpers", "_towermigrate") if name not in used
     )
 
 
-def _anchor(file: SourceFile) -> tuple[cst.CSTNode | None, bool]:
-    """The statement at module level that the import goes behind (True), or in front of (False)."""
+def _anchor(splices: Splices) -> tuple[cst.CSTNode | None, bool]:
+    """The statement at module level that the import goes behind (True), or in front of (False).
+
+    Behind TensorFlow's, where it is imported there before the helpers are called there.
+    """
+    file = splices.file
+    outside = [
+        node for node in file.module.body if not isinstance(node, cst.FunctionDef | cst.ClassDef)
+    ]
+    inner = [splices.span(node) for node in file.module.body if node not in outside]
+    used = [
+        edit.start
+        for edit in splices.edits
+        if not any(start <= edit.start < end for start, end in inner)
+    ]
     head: cst.CSTNode | None = None
     first: cst.CSTNode | None = None
-    for index, node in enumerate(file.module.body):
+    other: cst.CSTNode | None = None
+    for node in outside:
+        if splices.span(node)[1] > min(used, default=len(splices.text.text)):
+            break
         inside = [each for each in walk(node) if isinstance(each, cst.Import | cst.ImportFrom)]
-        if isinstance(node, cst.FunctionDef | cst.ClassDef):
-            continue
         if any(_of_tensorflow(each) for each in inside):
             return node, True
+        if any(_from_tensorflow(each) for each in inside):
+            other = node
         if any(_module(each) == "__future__" for each in inside) or (
-            index == 0
+            node is file.module.body[0]
             and isinstance(node, cst.SimpleStatementLine)
             and isinstance(node.body[0], cst.Expr)
             and isinstance(node.body[0].value, cst.SimpleString | cst.ConcatenatedString)
@@ -271,7 +298,16 @@ def _anchor(file: SourceFile) -> tuple[cst.CSTNode | None, bool]:
             head = node
         elif inside and first is None:
             first = node
-    return (head, True) if head is not None else (first, False)
+    last = other or head
+    return (last, True) if last is not None else (first, False)
+
+
+def _top(file: SourceFile) -> int:
+    """The number of lines at the top of a file that must stay there: what a shell reads, the coding, a licence."""
+    lines = file.text.split("\n", 2)[:2]
+    fixed = [n for n, line in enumerate(lines, 1) if line.startswith("#!") or _CODING.match(line)]
+    blank = [n for n, line in enumerate(file.module.header, 1) if line.comment is None]
+    return max(*fixed, *blank, 0, 0)
 
 
 def _of_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
@@ -280,6 +316,14 @@ def _of_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
             _dotted(alias.name) in ("tensorflow", "tensorflow.compat.v1") for alias in node.names
         )
     return _module(node) == "tensorflow.compat"
+
+
+def _from_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
+    """`from tensorflow import *`, `import tensorflow.contrib.slim as slim`."""
+    names = [_module(node)]
+    if isinstance(node, cst.Import):
+        names = [_dotted(alias.name) for alias in node.names]
+    return any(name.partition(".")[0] == "tensorflow" for name in names)
 
 
 def _module(node: cst.Import | cst.ImportFrom) -> str:
