@@ -317,6 +317,14 @@ _rule(
     "tm.mirror_variables()",
 )  # fmt: skip
 _rule(
+    "TM312", "A refused program's names were changed", "info",
+    "Another program of the file was converted, so the file goes to TensorFlow 2 as a whole. The refused one has the "
+    "names that TensorFlow 2 has for what it used; its towers build the graph that they built.",
+    "Nothing, if it may run on TensorFlow 2 so. To leave it as it was, name the other one: "
+    "`towermigrate rewrite train.py:main`.",
+    "def ablation():\n    for i in range(num_gpus):\n        with tf.variable_scope('tower_%d' % i):\n            ...",
+)  # fmt: skip
+_rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
     "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
     "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "

@@ -250,6 +250,7 @@ def _pass_file(
                 status = "refused" if programs else "unchanged"
             else:
                 passed.texts[path] = text
+                findings.extend(_names_moved(job, path, programs))
                 status = "refused" if refused else "rewritten"
     passed.files.append(FileReport(path, status, programs, tuple(findings)))
 
@@ -273,6 +274,28 @@ def _switched(
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
     return settled(own, [(each, symbols[each].mode) for each in others])
+
+
+def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:
+    """What the report says of refused programs whose file changes for the sake of others."""
+    converted = [program for program in programs if program.status == "converted"]
+    if job.refused != "keep" or not converted:
+        return []
+    others = ", ".join(dict.fromkeys(map(_named, converted)))
+    said = [
+        Finding(
+            "TM312", path, program.line, 0,
+            f"the program {_named(program)} was refused; its TensorFlow 1 names were changed all the same, with "
+            f"those of the one {others}",
+        )
+        for program in programs
+        if program.status == "refused"
+    ]  # fmt: skip
+    return list(without_suppressed(said, job.sources[path]))
+
+
+def _named(program: ProgramReport) -> str:
+    return "at module level" if program.function is None else f"in `{program.function}`"
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:

@@ -81,6 +81,15 @@ def emit_tree(
     return work.outcome()
 
 
+class _Unwritten(Exception):
+    """Programs cannot be written in a style: the rule that says so, and the message."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+
+
 class _Emission:
     """The programs of a tree on their way: what was converted, how, and what kept the others from it."""
 
@@ -170,7 +179,7 @@ class _Emission:
             failed = self._write_session(wanted, self.fixed | loop_files)
             if not failed:
                 break
-            wanted = [key for key in wanted if key not in failed]
+            wanted = self._whole([key for key in wanted if key not in failed])
 
     def _whole(self, wanted: Sequence[int]) -> list[int]:
         """The programs without those that share a function with one that no style can do: they are parts of it."""
@@ -205,35 +214,45 @@ class _Emission:
 
     def _write_session(self, wanted: Sequence[int], fixed: frozenset[str]) -> set[int]:
         """Write the programs; those that cannot be written after all, then nothing is."""
-        style: SessionStyle | None = None
-        said: dict[int, list[Finding]] = {}
-        for key in wanted:
-            place = self.recognitions[key].place
-            assert isinstance(place, Place)
-            style = SessionStyle(place.tree, fixed) if style is None else style
-            try:
-                said[key] = style.convert(Headline.of(place.candidate))
-            except Exception as error:  # one program's fault is no other's
-                self.not_session[key].append(self._said(key, "TM290", internal(error)))
-                return {key}
-        assert style is not None
         try:
+            self.session_texts, self.in_session = self._written(wanted, fixed)
+            return set()
+        except _Unwritten as why:
+            problem = why
+        failed: dict[int, _Unwritten] = {}
+        for key in wanted if len(wanted) > 1 else ():
+            try:
+                self._written([key], fixed)
+            except _Unwritten as why:  # one program's fault is no other's
+                failed[key] = why
+        # Where each can be written alone, they are in each other's way.
+        for key, each in (failed or dict.fromkeys(wanted, problem)).items():
+            self.not_session[key].append(self._said(key, each.rule, each.message))
+        return set(failed or wanted)
+
+    def _written(
+        self, wanted: Sequence[int], fixed: frozenset[str]
+    ) -> tuple[dict[str, str], dict[int, list[Finding]]]:
+        """Programs in session style: the new texts, and what is to be said of each; raises `_Unwritten`."""
+        places = {key: self.recognitions[key].place for key in wanted}
+        try:
+            first = places[wanted[0]]
+            assert isinstance(first, Place)
+            style = SessionStyle(first.tree, fixed)
+            said: dict[int, list[Finding]] = {}
+            for key, place in places.items():
+                assert isinstance(place, Place)
+                said[key] = style.convert(Headline.of(place.candidate))
             texts = style.texts()
-        except ValueError as error:
-            bad = set(wanted)
-            for key in bad:
-                self.not_session[key].append(self._said(key, "TM213", str(error)))
-            return bad
-        broken = {path: problem for path, text in texts.items() if (problem := parses(text))}
-        if broken:
-            failed = {key for key in wanted if self.recognitions[key].path in broken} or set(wanted)
-            problem = next(iter(broken.values()))
-            for key in failed:
-                message = f"the output does not parse: {problem}"
-                self.not_session[key].append(self._said(key, "TM213", message))
-            return failed
-        self.in_session, self.session_texts = said, texts
-        return set()
+        except ValueError as error:  # edits that overlap
+            raise _Unwritten("TM213", str(error)) from error
+        except Exception as error:
+            raise _Unwritten("TM290", internal(error)) from error
+        for text in texts.values():
+            problem = parses(text)
+            if problem is not None:
+                raise _Unwritten("TM213", f"the output does not parse: {problem}")
+        return texts, said
 
     # ---- the end ---------------------------------------------------------------------------------
 

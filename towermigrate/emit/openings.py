@@ -169,13 +169,24 @@ class _Counted:
         positions = [name for name in parameters(function) if name != "self"]
         for name in names:
             position = positions.index(name) if name in positions else None
-            value = argument(call, position, name)
-            if value is None or name == "self":
+            value = argument(call, position, name) or _default(function, name)
+            if name == "self":
+                value = call.func.value if isinstance(call.func, cst.Attribute) else None
+                value = value if value is not None and dotted(value) == "self" else None
+            if value is None:
                 return None
             given[name] = value
         changed = self.expression.visit(_Names(given))
         assert isinstance(changed, cst.BaseExpression)
         return _Counted(changed, caller)
+
+
+def _default(function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
+    """The number that a parameter has where a call does not give it."""
+    for each in (*function.params.params, *function.params.kwonly_params):
+        if each.name.value == name and isinstance(each.default, cst.Integer):
+            return each.default
+    return None
 
 
 class _Names(cst.CSTTransformer):
@@ -222,6 +233,8 @@ class _Search:
                 given = None if counted is None else counted.at(caller, call)
                 yield from self.up(caller, call, depth - 1, seen | {id(function)}, given)
             return
+        # What stands under `if __name__ == "__main__":` is to run in the program only.
+        path = [*path[_guards(path) :]]
         if path:
             yield self._in_block(scope, path[0][0], 0, path[0][1], late=True)
 
@@ -243,7 +256,7 @@ class _Search:
         for level in range(len(path) - 1, -1, -1):
             block, index = path[level]
             for earlier in range(index - 1, -1, -1):
-                if _resets(scope.file, block[earlier]):
+                if self._resets(scope.file, block[earlier]):
                     return self._in_block(scope, block, earlier + 1, index, late=False)
             if level and isinstance(owner := path[level - 1][0][path[level - 1][1]], cst.With):
                 entered = [item for item in owner.items if _enters_graph(scope.file, item)]
@@ -253,6 +266,20 @@ class _Search:
                         return earlier_block
                     return self._in_block(scope, block, 0, index, late=False)
         return None
+
+    def _resets(self, file: SourceFile, node: cst.CSTNode) -> bool:
+        """Whether a statement may make another graph the default one, itself or by a function that it calls."""
+        if isinstance(node, cst.FunctionDef | cst.ClassDef):
+            return False
+        for call in calls(node):
+            function = self.tree.resolve(file, call.func)
+            if (
+                _resets(file, call)
+                or function is not None
+                and any(_resets(function.file, inner) for inner in calls(function.node.body))
+            ):
+                return True
+        return False
 
     def _entered_before(self, scope: _Scope, owner: cst.With, item: cst.WithItem) -> Opening | None:
         """The place in the first block of the program that enters the same graph by its name, if that is another.
@@ -301,12 +328,10 @@ class _Search:
         counted = self.counted.expression
         line = scope.file.line(block[place])
         for name in reads(counted):
-            if name in ("len", "self"):
+            if name == "len":
                 continue
-            if not self._is_known(scope, name, line):
-                return None
-        if "self" in reads(counted) and scope.function is not self.counted.scope.function:
-            if not self._kept_before(scope, counted, line):
+            known = self._self_is_known if name == "self" else self._is_known
+            if not known(scope, name, line):
                 return None
         if isinstance(counted, cst.Call) and dotted(counted.func) == "len":
             if not self._has_length(counted.args[0].value):
@@ -340,14 +365,12 @@ class _Search:
         function = scope.function
         if scope.file is not self.counted.scope.file:
             return self._is_everywhere(scope, name, line)
-        own = self.counted.scope.function
-        local = own is not None and (name in parameters(own) or name in binds(own.body))
-        if function is own:
-            if own is not None and name in parameters(own) and name not in binds(own.body):
+        own = self._owner(name)
+        if own is not None and function is own:
+            if name in parameters(own) and name not in binds(own.body):
                 return True
-            if local and own is not None:
-                return _bound_before(scope, own.body, name, line)
-        elif local or (
+            return _bound_before(scope, own.body, name, line)
+        if own is not None or (
             function is not None and name in (*parameters(function), *binds(function.body))
         ):
             return False  # another value of that name
@@ -378,6 +401,35 @@ class _Search:
         )
         return flags and (
             scope.function is not None or _bound_before(scope, scope.file.module, name, line)
+        )
+
+    def _owner(self, name: str) -> cst.FunctionDef | None:
+        """The innermost function around what reads the number whose own name this is; None where it is global."""
+        assert self.counted is not None
+        scope = self.counted.scope
+        while scope.function is not None:
+            if name in (*parameters(scope.function), *binds(scope.function.body)):
+                return scope.function
+            scope = _around(scope)
+        return None
+
+    def _self_is_known(self, scope: _Scope, name: str, line: int) -> bool:
+        """Whether the attributes of `self` that the number reads have their values in front of a line."""
+        assert self.counted is not None
+        function = scope.function
+        if function is not None and function is not self.counted.scope.function:
+            return self._kept_before(scope, self.counted.expression, line)
+        if function is None:
+            return False
+        wanted = {
+            chain
+            for node in walk(self.counted.expression)
+            if isinstance(node, cst.Attribute)
+            and (chain := dotted(node) or "").startswith("self.")
+            and chain.count(".") == 1
+        }
+        return name in parameters(function) and all(
+            _attribute_bound_before(scope, function, chain, line) for chain in wanted
         )
 
     def _has_length(self, node: cst.BaseExpression) -> bool:
@@ -524,6 +576,11 @@ def _holds(file: SourceFile, node: cst.CSTNode, place: tuple[int, int]) -> bool:
     return (where.line, where.column) <= place < (where.end_line, where.end_column)
 
 
+def _has_line(file: SourceFile, node: cst.CSTNode, line: int) -> bool:
+    where = file.span(node)
+    return where.line <= line <= where.end_line
+
+
 def _lines(block: cst.CSTNode) -> Sequence[cst.CSTNode]:
     if isinstance(block, cst.SimpleStatementSuite):
         return [block]
@@ -558,13 +615,37 @@ def _scope_of(file: SourceFile, node: cst.CSTNode) -> _Scope:
     return _Scope(file, best)
 
 
-def _resets(file: SourceFile, node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.SimpleStatementLine) and any(
-        file.tf(call.func)
-        in ("tf.reset_default_graph", "tf.python.framework.ops.reset_default_graph")
-        or (dotted(call.func) or "").endswith("reset_default_graph")
-        for call in calls(node)
-    )
+def _around(scope: _Scope) -> _Scope:
+    """The function that a function is defined in."""
+    assert scope.function is not None
+    own = scope.file.span(scope.function)
+    best, line = None, 0
+    for each in scope.file.functions.values():
+        around = scope.file.span(each.node)
+        if line < around.line < own.line and own.end_line <= around.end_line:
+            best, line = each.node, around.line
+    return _Scope(scope.file, best)
+
+
+def _guards(path: Sequence[tuple[Sequence[cst.CSTNode], int]]) -> int:
+    """How many blocks on the way to a node are left by entering `if __name__ == "__main__":`."""
+    for level, (block, index) in enumerate(path[:-1]):
+        node = block[index]
+        if isinstance(node, cst.If) and "__name__" in reads(node.test):
+            if all(line is not each for line in path[level + 1][0] for each in _else_of(node)):
+                return level + 1
+    return 0
+
+
+def _else_of(node: cst.If) -> Sequence[cst.CSTNode]:
+    return _lines(node.orelse.body) if isinstance(node.orelse, cst.Else) else ()
+
+
+def _resets(file: SourceFile, call: cst.Call) -> bool:
+    return file.tf(call.func) in (
+        "tf.reset_default_graph",
+        "tf.python.framework.ops.reset_default_graph",
+    ) or (dotted(call.func) or "").endswith("reset_default_graph")
 
 
 def _enters_graph(file: SourceFile, item: cst.WithItem) -> bool:
@@ -634,6 +715,13 @@ def _bound_before(scope: _Scope, block: cst.BaseSuite | cst.Module, name: str, l
                 if any(item.asname is not None and name in binds(item) for item in each.items):
                     found.append(sys.maxsize)
                 visit(_lines(each.body), sure=sure)
+            elif _has_line(scope.file, each, line):
+                for suite in _suites(
+                    each
+                ):  # whoever comes to the line comes from above it in its block
+                    inside = _lines(suite)
+                    here = any(_has_line(scope.file, one, line) for one in inside)
+                    visit(inside, sure=sure and here)
             elif name in binds(each):
                 # Bound in a branch or loop: surely bound behind it only where each way binds it.
                 found.append(
@@ -642,6 +730,35 @@ def _bound_before(scope: _Scope, block: cst.BaseSuite | cst.Module, name: str, l
 
     visit(_lines(block), sure=True)
     return bool(found) and all(end < line for end in found)
+
+
+def _attribute_bound_before(scope: _Scope, function: cst.FunctionDef, name: str, line: int) -> bool:
+    """Whether `self.x` has its value in front of a line: from an earlier call, or set by a statement that surely runs."""
+    found = [
+        node
+        for node in walk(function.body)
+        if isinstance(node, cst.Assign | cst.AnnAssign | cst.AugAssign)
+        and name in map(dotted, _targets(node))
+    ]
+    if not found:
+        return function.name.value != "__init__"
+    sure = [
+        small
+        for each in _lines(function.body)
+        if isinstance(each, cst.SimpleStatementLine)
+        for small in each.body
+    ]
+    return all(scope.file.span(node).end_line < line for node in found) and any(
+        node is each for node in found for each in sure
+    )
+
+
+def _targets(node: cst.Assign | cst.AnnAssign | cst.AugAssign) -> list[cst.CSTNode]:
+    if not isinstance(node, cst.Assign):
+        return [node.target]
+    return [
+        each for target in node.targets for each in (elements(target.target) or [target.target])
+    ]
 
 
 def _both_bind(node: cst.CSTNode, name: str) -> bool:

@@ -7,6 +7,7 @@ tower once, in order, as before. All else is done by the helpers at run time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from towermigrate.recognize.syntax import dotted, statements, walk
 from towermigrate.tree import import_closure, is_script
 
 HELPERS = "towermigrate.helpers"
+_CODING = re.compile(r"[ \t\f]*#.*?coding[:=]")
 
 
 @dataclass(frozen=True)
@@ -74,10 +76,7 @@ class SessionStyle:
         file = head.file
         self._loops.add(file.path)
         splices, alias = self._file(file)
-        start, end = splices.whole(head.over)
-        bare = isinstance(head.over, cst.Tuple) and not head.over.lpar
-        splices.insert(start, f"{alias}.towers(" + "(" * bare)
-        splices.insert(end, ")" * bare + ")")
+        self._go_over_towers(splices, head.over, alias)
         if head.body is not None:
             drop_devices(splices, head.body, set(names_of(head.target)), alias)
         kept = list(statements(head.body)) if head.body is not None else []
@@ -103,6 +102,17 @@ class SessionStyle:
             self._aliases[file.path] = _alias(file)
         return self._splices[file.path], self._aliases[file.path]
 
+    def _go_over_towers(self, splices: Splices, over: cst.BaseExpression, alias: str) -> None:
+        start, end = splices.whole(over)
+        spaced = "" if splices.text.text[start - 1 : start].isspace() else " "  # `for i in[0, 1]:`
+        own = isinstance(over, cst.Tuple)  # the innermost brackets are the tuple's
+        if len(over.lpar) > own:  # brackets that only group become those of the call
+            splices.insert(start, f"{spaced}{alias}.towers")
+            return
+        bare = own and not over.lpar
+        splices.insert(start, f"{spaced}{alias}.towers(" + "(" * bare)
+        splices.insert(end, ")" * bare + ")")
+
     def _soften(self, file: SourceFile, node: cst.FunctionDef, head: Headline) -> None:
         """Let a function that the towers call hear no devices in them."""
         if file.path in self.fixed or "device" not in file.text:
@@ -114,7 +124,7 @@ class SessionStyle:
         if around or (file.path, where.line) in self._softened:
             return  # the function that the loop stands in; it calls itself, or its name is another's too
         self._softened.add((file.path, where.line))
-        soften_devices(splices, [node.body], alias)
+        soften_devices(splices, node.body, alias)
 
     def _open(self, head: Headline) -> list[Finding]:
         findings: list[Finding] = []
@@ -158,7 +168,11 @@ class SessionStyle:
         line = opening.file.line(node)
         if isinstance(node, cst.FunctionDef | cst.ClassDef) and node.decorators:
             line = opening.file.line(node.decorators[0])
-        while line > 1 and _is_comment(splices.text.line(line - 1), indentation):
+        while (
+            line > 1
+            and splices.text.line(line - 1).startswith(f"{indentation}#")
+            and not splices.inside_string(line - 1)
+        ):
             line -= 1
         at = splices.text.starts[line - 1]
         splices.insert(at, f"{indentation}{call}{splices.text.newline}", depth=-1)
@@ -168,9 +182,15 @@ class SessionStyle:
             return
         line = f"import {HELPERS} as {alias}"
         newline = splices.text.newline
-        anchor, behind = _anchor(splices.file)
+        anchor, behind = _anchor(splices)
         if anchor is None:
-            splices.insert(0, line + newline, depth=-2)
+            top = _top(splices.file)
+            blank = (
+                newline
+                * 2
+                * isinstance(splices.file.module.body[0], cst.FunctionDef | cst.ClassDef)
+            )
+            splices.insert(splices.text.starts[top], line + newline + blank, depth=-2)
         elif behind:
             _, end = splices.span(anchor)
             splices.insert(splices.text.line_end(end), newline + line, depth=-2)
@@ -189,7 +209,7 @@ class SessionStyle:
             if "tensorflow" in text and "__main__" in text and is_script(text):
                 if path in import_closure({}, [other], self.tree.imports):
                     return
-        anchor, behind = _anchor(file)
+        anchor, behind = _anchor(splices)
         body: list[cst.CSTNode] = list(file.module.body)
         if not behind or anchor not in body or not _of_tensorflow_below(anchor):
             return
@@ -221,10 +241,6 @@ def _of_tensorflow_below(node: cst.CSTNode) -> bool:
     )
 
 
-def _is_comment(line: str, indentation: str) -> bool:
-    return line.startswith(f"{indentation}#")
-
-
 def _imported(file: SourceFile) -> str | None:
     """What the helpers are called in a file that imports them already."""
     for local, origin in file.imports.items():
@@ -238,24 +254,43 @@ def _alias(file: SourceFile) -> str:
     known = _imported(file)
     if known is not None:
         return known
-    used = {node.value for node in walk(file.module) if isinstance(node, cst.Name)}
+    module = file.module
+    labels = {id(node.attr) for node in walk(module) if isinstance(node, cst.Attribute)}
+    labels |= {id(node.keyword) for node in walk(module) if isinstance(node, cst.Arg)}
+    used = {n.value for n in walk(module) if isinstance(n, cst.Name) and id(n) not in labels}
     return next(
         name for name in ("tm", "towermigrate_helpers", "_towermigrate") if name not in used
     )
 
 
-def _anchor(file: SourceFile) -> tuple[cst.CSTNode | None, bool]:
-    """The statement at module level that the import goes behind (True), or in front of (False)."""
+def _anchor(splices: Splices) -> tuple[cst.CSTNode | None, bool]:
+    """The statement at module level that the import goes behind (True), or in front of (False).
+
+    Behind TensorFlow's, where it is imported there before the helpers are called there.
+    """
+    file = splices.file
+    outside = [
+        node for node in file.module.body if not isinstance(node, cst.FunctionDef | cst.ClassDef)
+    ]
+    inner = [splices.span(node) for node in file.module.body if node not in outside]
+    used = [
+        edit.start
+        for edit in splices.edits
+        if not any(start <= edit.start < end for start, end in inner)
+    ]
     head: cst.CSTNode | None = None
     first: cst.CSTNode | None = None
-    for index, node in enumerate(file.module.body):
+    other: cst.CSTNode | None = None
+    for node in outside:
+        if splices.span(node)[1] > min(used, default=len(splices.text.text)):
+            break
         inside = [each for each in walk(node) if isinstance(each, cst.Import | cst.ImportFrom)]
-        if isinstance(node, cst.FunctionDef | cst.ClassDef):
-            continue
         if any(_of_tensorflow(each) for each in inside):
             return node, True
+        if any(_from_tensorflow(each) for each in inside):
+            other = node
         if any(_module(each) == "__future__" for each in inside) or (
-            index == 0
+            node is file.module.body[0]
             and isinstance(node, cst.SimpleStatementLine)
             and isinstance(node.body[0], cst.Expr)
             and isinstance(node.body[0].value, cst.SimpleString | cst.ConcatenatedString)
@@ -263,7 +298,16 @@ def _anchor(file: SourceFile) -> tuple[cst.CSTNode | None, bool]:
             head = node
         elif inside and first is None:
             first = node
-    return (head, True) if head is not None else (first, False)
+    last = other or head
+    return (last, True) if last is not None else (first, False)
+
+
+def _top(file: SourceFile) -> int:
+    """The number of lines at the top of a file that must stay there: what a shell reads, the coding, a licence."""
+    lines = file.text.split("\n", 2)[:2]
+    fixed = [n for n, line in enumerate(lines, 1) if line.startswith("#!") or _CODING.match(line)]
+    blank = [n for n, line in enumerate(file.module.header, 1) if line.comment is None]
+    return max(*fixed, *blank, 0, 0)
 
 
 def _of_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
@@ -272,6 +316,14 @@ def _of_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
             _dotted(alias.name) in ("tensorflow", "tensorflow.compat.v1") for alias in node.names
         )
     return _module(node) == "tensorflow.compat"
+
+
+def _from_tensorflow(node: cst.Import | cst.ImportFrom) -> bool:
+    """`from tensorflow import *`, `import tensorflow.contrib.slim as slim`."""
+    names = [_module(node)]
+    if isinstance(node, cst.Import):
+        names = [_dotted(alias.name) for alias in node.names]
+    return any(name.partition(".")[0] == "tensorflow" for name in names)
 
 
 def _module(node: cst.Import | cst.ImportFrom) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from dataclasses import dataclass
+from functools import cached_property
+from tokenize import OP, generate_tokens
 
 import libcst as cst
 
@@ -22,8 +25,8 @@ class Splices:
         self.text = Text(file.text)
         self.edits: set[Edit] = set()
         self._inner_lines: set[int] | None = None
-        self._gone: set[int] = set()
-        self._dedents: list[tuple[int, int, str]] = []
+        self._removed: set[tuple[int, int]] = set()
+        self._dedents: list[_Dedent] = []
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """Where a node begins and ends, in characters."""
@@ -37,9 +40,21 @@ class Splices:
         """Where an expression begins and ends with its parentheses."""
         start, end = self.span(node)
         for _ in node.lpar:
-            start = self.text.text.rindex("(", 0, start)
-            end = self.text.text.index(")", end) + 1
+            # There may be comments in between, and brackets in these.
+            start = max(place for place in self._brackets["("] if place < start)
+            end = min(place for place in self._brackets[")"] if place >= end) + 1
         return start, end
+
+    @cached_property
+    def _brackets(self) -> dict[str, list[int]]:
+        """Where the text has round brackets, those in strings and comments aside."""
+        lines = iter(range(1, len(self.text.starts) + 1))
+        found: dict[str, list[int]] = {"(": [], ")": []}
+        for token in generate_tokens(lambda: self.text.line(next(lines))):
+            if token.type == OP and token.string in found:
+                row, column = token.start
+                found[token.string].append(self.text.starts[row - 1] + column)
+        return found
 
     def of(self, node: cst.CSTNode) -> str:
         """The text of a node, as its author wrote it."""
@@ -57,6 +72,20 @@ class Splices:
         text = self.text.line(line)
         return text[: len(text) - len(text.lstrip(" \t\f"))]
 
+    def line_of(self, offset: int) -> int:
+        """The number of the line that a place of the text is in, from 1."""
+        return bisect_right(self.text.starts, offset)
+
+    def with_comments(self, line: int, indentation: str) -> int:
+        """The last line of the comments that end a block, whose last statement ends in `line`."""
+        for number in range(line + 1, len(self.text.starts) + 1):
+            text = self.text.line(number)
+            if text.lstrip().startswith("#") and self.indentation(number).startswith(indentation):
+                line = number
+            elif text.strip():
+                break
+        return line
+
     def inside_string(self, line: int) -> bool:
         """Whether a line begins inside a string, whose text must not change."""
         if self._inner_lines is None:
@@ -67,39 +96,56 @@ class Splices:
                     self._inner_lines.update(range(where.line + 1, where.end_line + 1))
         return line in self._inner_lines
 
-    def remove_lines(self, first: int, last: int) -> None:
-        self._gone.update(range(first, last + 1))
+    def remove(self, start: int, end: int) -> None:
+        """Take a stretch of the text out, with whatever is edited inside of it."""
+        self._removed.add((start, end))
 
-    def dedent(self, first: int, last: int, outer: str) -> None:
-        """Move the lines `first` to `last` of one block out to the indentation `outer`.
+    def dedent(self, first: int, last: int, inner: str, outer: str) -> None:
+        """Move the lines `first` to `last` of one block out, from the indentation `inner` to `outer`.
 
         Lines inside of strings stay. One that is indented less than its block, as comments and continuation
         lines may be, moves as far as it can.
         """
-        self._dedents.append((first, last, outer))
+        self._dedents.append(_Dedent(first, last, inner, outer))
 
     def result(self) -> str:
         """The text with its edits; raises ValueError where two of them overlap."""
-        edits = set(self.edits)
-        for line in self._gone:
-            end = self.text.starts[line] if line < len(self.text.starts) else len(self.text.text)
-            edits.add(Edit(self.text.starts[line - 1], end, ""))
-        for first, last, outer in self._dedents:
-            edits.update(self._dedented(first, last, outer))
+        edits = {edit for edit in self.edits if not any(_inside(edit, *r) for r in self._removed)}
+        edits |= {Edit(start, end, "") for start, end in self._removed}
+        starts = sorted(self._removed)
+        for line in {n for each in self._dedents for n in range(each.first, each.last + 1)}:
+            start = self.text.starts[line - 1]
+            place = bisect_right(starts, (start, len(self.text.text))) - 1
+            if place >= 0 and start < starts[place][1]:
+                continue  # it went
+            own = new = self.indentation(line)
+            for each in self._dedents:  # outer blocks first
+                if each.first <= line <= each.last:
+                    new = each.of(new, comment=self.text.line(line).lstrip().startswith("#"))
+            if new != own and not self.inside_string(line) and self.text.line(line).strip():
+                edits.add(Edit(start, start + len(own), new))
         return splice(self.file.text, edits)
 
-    def _dedented(self, first: int, last: int, outer: str) -> Iterator[Edit]:
-        inner = self.indentation(first)
-        nested = inner.startswith(outer)
-        extra = inner[len(outer) :] if nested else inner
-        for line in range(first, last + 1):
-            if line in self._gone or self.inside_string(line) or not self.text.line(line).strip():
-                continue
-            own = self.indentation(line)
-            start = self.text.starts[line - 1]
-            if nested and own.startswith(inner):
-                yield Edit(start + len(outer), start + len(inner), "")
-            elif own.startswith(inner):
-                yield Edit(start, start + len(inner), outer)
-            elif own.endswith(extra) and len(own) > len(outer):
-                yield Edit(start + len(own) - len(extra), start + len(own), "")
+
+@dataclass(frozen=True)
+class _Dedent:
+    """Lines that move out from one indentation to another."""
+
+    first: int
+    last: int
+    inner: str
+    outer: str
+
+    def of(self, own: str, *, comment: bool) -> str:
+        """The new indentation of a line."""
+        if own.startswith(self.inner):
+            return self.outer + own[len(self.inner) :]
+        if comment:
+            return min(own, self.outer, key=len)
+        extra = self.inner[len(self.outer) :]
+        return own[: -len(extra)] if len(own) > len(self.outer) and own.endswith(extra) else own
+
+
+def _inside(edit: Edit, start: int, end: int) -> bool:
+    """Whether an edit is one of a stretch of the text, and not beside it."""
+    return start <= edit.start and edit.end <= end and not edit.start == edit.end in (start, end)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import libcst as cst
 
 from towermigrate.emit.splices import Splices
 from towermigrate.recognize.loops import is_device
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, binds, elements, reads, text, walk
+from towermigrate.recognize.syntax import (
+    argument,
+    binds,
+    elements,
+    reads,
+    statements,
+    text,
+    walk,
+)
 
 _CPU = re.compile(r"(?i)/?(?:/?job:\w+)?(?:/?device:)?/?cpu(?::\d+|:\*)?")
-_COLON = re.compile(r"[ \t\f\\\r\n)]*:")
+_COLON = re.compile(r"[ \t\f\\\r\n,)]*:")
+_BLANKS = re.compile(r"[ \t\f]*")
 
 
 def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias: str) -> None:
@@ -30,7 +39,6 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
     """
     file = splices.file
     own = made_of(body, values)
-    handled: set[int] = set()
     for node in walk(body):
         if isinstance(node, cst.With):
             entered = [
@@ -38,27 +46,16 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
                 for item in node.items
                 if _enters_device(file, item) and own & set(reads(item.item))
             ]
-            if entered and _drop(splices, node, entered):
-                handled.update(id(item.item) for item in entered)
-    soften_devices(splices, [body], alias, handled)
+            if entered:
+                _drop(splices, node, entered)
+    soften_devices(splices, body, alias)
 
 
-def soften_devices(
-    splices: Splices,
-    nodes: Iterable[cst.CSTNode],
-    alias: str,
-    handled: set[int] = frozenset(),  # type: ignore[assignment]
-) -> int:
-    """Make `tm.device(…)` of every device below some nodes that is no plain CPU; how many there were."""
-    found = 0
-    for below in nodes:
-        for node in walk(below):
-            if not isinstance(node, cst.Call) or id(node) in handled:
-                continue
-            if is_device(splices.file, node) and not _is_cpu(node):
-                splices.replace(*splices.span(node.func), f"{alias}.device")
-                found += 1
-    return found
+def soften_devices(splices: Splices, below: cst.CSTNode, alias: str) -> None:
+    """Make `tm.device(…)` of every device below a node that is no plain CPU."""
+    for node in walk(below):
+        if isinstance(node, cst.Call) and is_device(splices.file, node) and not _is_cpu(node):
+            splices.replace(*splices.span(node.func), f"{alias}.device")
 
 
 def made_of(body: cst.CSTNode, values: set[str]) -> set[str]:
@@ -100,55 +97,49 @@ def _is_cpu(call: cst.Call) -> bool:
     return named is not None and _CPU.fullmatch(named) is not None
 
 
-def _drop(splices: Splices, node: cst.With, entered: list[cst.WithItem]) -> bool:
-    """Take items out of a `with`; False where that would lose a comment or move more than lines."""
-    whole = splices.text.text
-    start, _ = splices.span(node)
-    first_item, last_item = splices.span(node.items[0])[0], splices.span(node.items[-1])[1]
-    colon = _COLON.match(whole, last_item)
-    if colon is None or "#" in whole[start : colon.end()]:
-        return False
+def _drop(splices: Splices, node: cst.With, entered: Sequence[cst.WithItem]) -> None:
+    """Take items out of a `with`, and all of it where no other is left; not where that would lose a comment."""
     kept = [item for item in node.items if item not in entered]
     if kept:
-        joined = ", ".join(splices.of(item).rstrip(", \t") for item in kept)
-        if "\n" in whole[first_item:last_item] or "\r" in whole[first_item:last_item]:
-            return False
-        splices.replace(first_item, last_item, joined)
-        return True
-    line = splices.file.span(node).line
-    if not isinstance(node.body, cst.IndentedBlock) or splices.text.indentation(start) is None:
-        return False
-    header_end = whole.count("\n", 0, colon.end()) + 1 if "\r" not in whole else None
-    if header_end is None:
-        header_end = next(
-            number
-            for number in range(line, len(splices.text.starts) + 1)
-            if number == len(splices.text.starts) or splices.text.starts[number] >= colon.end()
-        )
-    first = header_end + 1
-    while not splices.text.line(first).strip() or splices.text.line(first).lstrip()[:1] == "#":
-        first += 1
-    last = splices.file.span(node).end_line
+        _drop_items(splices, node.items, kept)
+        return
+    text = splices.text
+    start, _ = splices.span(node)
+    colon = _COLON.match(text.text, splices.whole(node.items[-1].item)[1])
+    if colon is None or "#" in text.text[start : colon.end()] or text.indentation(start) is None:
+        return
+    if isinstance(node.body, cst.SimpleStatementSuite):
+        splices.remove(start, splices.span(node.body.body[0])[0])
+        return
+    line, header_end = splices.file.line(node), splices.line_of(colon.end())
+    first, last = splices.file.line(statements(node.body)[0]), splices.file.span(node).end_line
     outer, inner = splices.indentation(line), splices.indentation(first)
-    if not inner.startswith(outer) or inner == outer:
-        return False
-    while last < len(splices.text.starts) and _is_comment_of(splices, last + 1, inner):
-        last += 1
-    comment = splices.text.line(header_end)[colon.end() - splices.text.starts[header_end - 1] :]
-    if comment.strip():
-        splices.replace(start, colon.end() + len(comment) - len(comment.lstrip(" \t")), "")
+    if not inner.startswith(outer):  # tabs and blanks, which only Python 2 could compare
+        return
+    last = splices.with_comments(last, inner)
+    comment = _BLANKS.match(text.text, colon.end())
+    assert comment is not None
+    if text.text[comment.end() : comment.end() + 1] == "#":
+        splices.remove(start, comment.end())
     else:
-        splices.remove_lines(line, header_end)
-    # Comments between the header and the first statement move with it.
-    splices.dedent(first, last, outer)
-    if header_end + 1 < first:
-        for number in range(header_end + 1, first):
-            if splices.text.line(number).strip() and splices.indentation(number).startswith(inner):
-                splices.dedent(number, number, outer)
-    return True
+        splices.remove(text.starts[line - 1], text.starts[header_end])
+    splices.dedent(header_end + 1, last, inner, outer)
 
 
-def _is_comment_of(splices: Splices, line: int, inner: str) -> bool:
-    """Whether a line is a comment at the end of a block with this indentation."""
-    text = splices.text.line(line)
-    return text.lstrip().startswith("#") and splices.indentation(line).startswith(inner)
+def _drop_items(
+    splices: Splices, items: Sequence[cst.WithItem], kept: Sequence[cst.WithItem]
+) -> None:
+    """Take the items of a `with` out that are not kept, each with the comma to its neighbour."""
+    places = [splices.whole(item.item) for item in items]
+    last_kept = max(index for index, item in enumerate(items) if item in kept)
+    for index, item in enumerate(items):
+        if item in kept:
+            continue
+        if index < last_kept:
+            start, end = places[index][0], places[index + 1][0]
+        else:
+            before = items[index - 1].asname
+            start = places[index - 1][1] if before is None else splices.whole(before.name)[1]
+            end = places[index][1]
+        if "#" not in splices.text.text[start:end]:
+            splices.remove(start, end)
