@@ -27,6 +27,7 @@ from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import Refused, refuse
 from towermigrate.recognize.remains import check_remains
@@ -51,8 +52,9 @@ from towermigrate.recognize.variable_names import check_variable_names
 class Assembler:
     """Reads the scope around one tower loop; raises `Refused` at what it does not understand."""
 
-    def __init__(self, tree: Tree, traits: Traits, candidate: Candidate) -> None:
+    def __init__(self, tree: Tree, traits: Traits, codes: Codes, candidate: Candidate) -> None:
         self.tree = tree
+        self.codes = codes
         self.candidate = candidate
         self.file = candidate.file
         self.kinds = Kinds(candidate.file, traits)
@@ -109,6 +111,7 @@ class Assembler:
             sparse=hazards.may_be_sparse(file, body, functions),
             tower_functions=[(f.file, f.node) for f in functions],
         )
+        analysis.findings = prove(self.codes, self.scope, before, after, body, stages, runs)
         analysis.program = self._program(analysis)
         return analysis
 
@@ -267,9 +270,12 @@ def _body_ends(file: SourceFile, loop: cst.For) -> tuple[Span, Span]:
     return file.span(body[0]), file.span(body[-1])
 
 
-def analyse(tree: Tree, traits: Traits, candidate: Candidate) -> Analysis | Finding:
-    """The analysis of one tower loop, or the first finding that keeps it from being understood."""
+def analyse(
+    tree: Tree, traits: Traits, codes: Codes, candidate: Candidate
+) -> tuple[Analysis | None, list[Finding]]:
+    """The analysis of one tower loop, and everything that keeps it from loop style."""
     try:
-        return Assembler(tree, traits, candidate).analyse()
+        analysis = Assembler(tree, traits, codes, candidate).analyse()
     except Refused as refusal:
-        return refusal.finding
+        return None, [refusal.finding]
+    return analysis, analysis.findings
