@@ -176,6 +176,7 @@ _rule(
     "Put the programs into files of their own that no script imports together, or take session style.",
     "towermigrate rewrite --style session",
 )  # fmt: skip
+_rule(
     "TM222", "A call or value is not known to be pure", "error",
     "The steps of loop style are traced, so the Python of a tower runs several times, and only what has no effect "
     "and means the same in TF2 may move there. This call or value could not be shown to be so.",
@@ -266,6 +267,7 @@ _rule(
     "them runs.",
     "Build the whole graph first, or keep session style.",
     "sess.run(train_op)\naccuracy = tf.reduce_mean(hits)",
+)  # fmt: skip
 _rule(
     "TM251", "The towers play different roles", "error",
     "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
