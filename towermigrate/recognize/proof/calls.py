@@ -168,16 +168,9 @@ class Calls(Expressions):
                 made,
                 f"`{name}` is decorated; what a call does is not known",
             )
-        if args.vararg is not None or args.kwarg is not None:
-            return self.report(
-                "TM222",
-                function.code,
-                made,
-                f"`{name}` takes any arguments (`*`), which are not followed",
-            )
         frame = Frame.of(function.code, made, function.frame, self.strict)
         names = [a.arg for a in [*args.posonlyargs, *args.args]]
-        if len(given) > len(names):
+        if len(given) > len(names) and args.vararg is None:
             return self.report(
                 "TM222",
                 code,
@@ -185,8 +178,17 @@ class Calls(Expressions):
                 f"`{code.said(node)}` passes more arguments than `{name}` takes",
             )
         frame.names.update(zip(names, given, strict=False))
+        more: list[tuple[Value, bool]] = []
         for keyword, value in named.items():
-            frame.names[keyword] = value
+            if args.kwarg is not None and keyword not in frame.own:
+                more.append((value, True))
+            else:
+                frame.names[keyword] = value
+        if args.vararg is not None:
+            rest = [(value, True) for value in given[len(names) :]]
+            frame.names[args.vararg.arg] = Items(rest, True, not self.strict, False)
+        if args.kwarg is not None:
+            frame.names[args.kwarg.arg] = Items(more, False, not self.strict)
         defaults = list(zip(reversed(names), reversed(args.defaults), strict=False))
         defaults += [
             (a.arg, d)
@@ -264,7 +266,7 @@ class Calls(Expressions):
             if isinstance(value, Static):
                 return Static()
         if known:
-            return Setting() if name in library.NUMPY else Python()
+            return Setting(plain=True) if name in library.NUMPY else Python()
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()
         return Foreign()
@@ -394,6 +396,9 @@ class Calls(Expressions):
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
             return Python() if not self.strict else self._unknown(node, frame)
+        if kind == "array" and (name in library.ARRAY_METHODS or not self.strict):
+            if name == "tolist" or name not in library.MUTATORS:
+                return Setting(plain=True)
         if kind == "tensor":
             return self._tensor_method(function, name, args, node, frame)
         if kind == "variable scope" and name == "reuse_variables":

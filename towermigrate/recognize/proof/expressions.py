@@ -146,8 +146,8 @@ class Expressions(Machine):
         if type(left) is Value or type(right) is Value:
             return Value()
         if is_python(left) and is_python(right):
-            either = isinstance(left, Setting) or isinstance(right, Setting)
-            return Setting() if either else Python()
+            settings = [v for v in (left, right) if isinstance(v, Setting)]
+            return Setting(all(v.plain for v in settings)) if settings else Python()
         return self._mixed(node, left, right, frame)
 
     def _mixed(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
@@ -350,6 +350,8 @@ class Expressions(Machine):
             return Library(f"{value.name}.{name}")
         if isinstance(value, Module):
             return self.lookup(name, self.module(value.code), node, code)
+        if isinstance(value, Setting) and value.plain:
+            return Object("array." + name)
         if isinstance(value, Setting | Foreign):
             return value
         if isinstance(value, Python | Text | Items | Static):

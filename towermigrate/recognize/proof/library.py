@@ -174,6 +174,11 @@ MUTATORS = frozenset(
     "popleft rotate fill resize put sort itemset setflags subtract difference_update intersection_update __setitem__ "
     "__setattr__".split()
 )
+ARRAY_METHODS = frozenset(
+    "reshape astype copy tolist sum mean max min transpose flatten ravel dot cumsum prod squeeze clip round std var "
+    "argmax argmin all any item repeat".split()
+)
+"""Methods of arrays that change nothing."""
 OPTIMIZERS = _all(
     "tf.train.",
     "AdadeltaOptimizer AdagradOptimizer AdamOptimizer FtrlOptimizer GradientDescentOptimizer MomentumOptimizer "

@@ -41,7 +41,12 @@ class Present(Python):
 
 @dataclass(eq=False)
 class Setting(Value):
-    """A Python value made before the towers that may be mutable: an argument, a flag, an array."""
+    """A Python value made before the towers that may be mutable: an argument, a flag, an array.
+
+    `plain` ones are surely arrays or collections of Python's own, whose methods are known.
+    """
+
+    plain: bool = False
 
 
 @dataclass(eq=False)
@@ -200,7 +205,9 @@ def join(a: Value, b: Value) -> Value:
         return Python()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         return Tensor(a.needs & b.needs, a.variable or b.variable, a.gradient or b.gradient)
-    if type(a) is type(b) and isinstance(a, Setting | Index | Differs | Static):
+    if isinstance(a, Setting) and isinstance(b, Setting):
+        return a if b.plain else b
+    if type(a) is type(b) and isinstance(a, Index | Differs | Static):
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
         return a
