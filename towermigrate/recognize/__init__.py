@@ -6,12 +6,12 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
+from towermigrate.recognize.proof import Codes
 from towermigrate.recognize.source import Tree
 
 
@@ -42,6 +42,7 @@ def recognize_tree(
     """
     tree = Tree({**links, **sources})
     traits = Traits(tree)
+    codes = Codes(tree)
     finder = LoopFinder(tree)
     found: list[Recognition] = []
     for path in sorted(may_hold_towers(hints_of(sources)) if among is None else among):
@@ -49,23 +50,17 @@ def recognize_tree(
         if file is None:
             continue
         for candidate in finder.loops(file):
-            result = analyse(tree, traits, candidate)
-            line = file.line(candidate.loop)
-            place = Place(tree, traits, candidate)
-            if isinstance(result, Finding):
-                found.append(
-                    Recognition(path, candidate.qualified, line, None, (result,), place=place)
+            analysis, reasons = analyse(tree, traits, codes, candidate)
+            program = analysis.program if analysis is not None and not reasons else None
+            found.append(
+                Recognition(
+                    path,
+                    candidate.qualified,
+                    file.line(candidate.loop),
+                    program,
+                    tuple(reasons),
+                    analysis,
+                    Place(tree, traits, candidate),
                 )
-            else:
-                found.append(
-                    Recognition(
-                        path,
-                        candidate.qualified,
-                        line,
-                        result.program,
-                        tuple(result.findings),
-                        result,
-                        place,
-                    )
-                )
+            )
     return found
