@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -17,13 +18,14 @@ from towermigrate.program import Recognition
 from towermigrate.reading import Reading, Readings, read
 from towermigrate.symbols.neighbours import left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, import_closure, import_graph
+from towermigrate.tree import TF1_COPY, Module, import_closure, import_graph
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import ProgramResult
     from towermigrate.symbols import SymbolResult
 
 Refused = Literal["keep", "symbols"]
+Style = Literal["auto", "loop", "session"]
 Progress = Callable[[str], None]
 
 
@@ -34,7 +36,8 @@ class Job:
     `wanted` are those that may change; `fixed` those that must not, each with the finding that says why. `ported`
     are not on disk as they are in `sources`: they are written even where nothing else changes. `towers` are the
     files to look for tower programs in, None where that is to be found out. `launchers` are the files that may run
-    modules without a word of TensorFlow, None where only some files of the tree were asked for.
+    modules without a word of TensorFlow, None where only some files of the tree were asked for. `style` is the
+    style that programs are to have, `fixed_links` those of the readings' links that must not change.
     """
 
     sources: Mapping[str, str]
@@ -46,16 +49,22 @@ class Job:
     ported: Collection[str] = ()
     towers: Collection[str] | None = None
     launchers: Mapping[str, str] | None = None
+    style: Style = "auto"
+    fixed_links: frozenset[str] = frozenset()
     progress: Progress = lambda _: None
 
 
 @dataclass
 class Passed:
-    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept."""
+    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept.
+
+    `links` are files without TensorFlow that a program needs changed: they must be read like the others first.
+    """
 
     files: list[FileReport] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     spoiled: dict[str, Finding] = field(default_factory=dict)
+    links: frozenset[str] = frozenset()
 
 
 def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
@@ -63,7 +72,10 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     job.progress("looking for tower programs")
     before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
     chosen, others = _recognitions(job, before)
-    towers = _emitted(job, chosen, held)
+    towers = _emitted(job, chosen, held, before)
+    links = towers.texts.keys() & job.readings.links.keys()
+    if links:
+        return Passed(links=frozenset(links))
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
     passed = Passed()
@@ -89,7 +101,7 @@ def _recognitions(
         return [], []
     from towermigrate.recognize import recognize_tree
 
-    found = recognize_tree(job.sources, wanted)
+    found = recognize_tree(job.sources, wanted, job.readings.links)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
@@ -105,24 +117,53 @@ class _Towers:
     results: Mapping[str, Sequence[ProgramResult]] = field(default_factory=dict)
 
 
-def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Finding]) -> _Towers:
+def _emitted(
+    job: Job,
+    programs: Sequence[Recognition],
+    held: Mapping[str, Finding],
+    before: Mapping[str, Reading],
+) -> _Towers:
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
     from towermigrate.emit import emit_tree
 
     job.progress("rewriting tower programs")
-    given = [
-        replace(each, program=None, findings=(*each.findings, held[each.path]))
-        if each.path in held
-        else each
-        for each in programs
-    ]
-    emission = emit_tree(job.sources, given, job.fixed)
+    emission = emit_tree(
+        {**job.readings.links, **job.sources},
+        programs,
+        job.fixed.keys() | job.fixed_links,
+        style=job.style,
+        held=held,
+        together=_Together({path: each.modules for path, each in before.items()}),
+    )
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
     return _Towers(emission.sources, results)
+
+
+class _Together:
+    """Tells whether one process may run two files: a script that imports both, directly or not."""
+
+    def __init__(self, modules: Mapping[str, Iterable[Module]]) -> None:
+        self._modules = modules
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def __call__(self, first: str, second: str) -> bool:
+        if first == second:
+            return True
+        key = (min(first, second), max(first, second))
+        if key not in self._known:
+            self._known[key] = any(
+                first in reach and second in reach for reach in self._reaches.values()
+            )
+        return self._known[key]
+
+    @cached_property
+    def _reaches(self) -> dict[str, set[str]]:
+        graph = import_graph(self._modules.keys(), self._modules)
+        return {path: import_closure({}, [path], graph) for path in graph}
 
 
 @dataclass(frozen=True)
@@ -179,7 +220,7 @@ def _pass_file(
     """What becomes of one file, put into `passed`. `others` are programs that were not chosen."""
     before = job.sources[path]
     programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
-    refused = any(program.status == "refused" for program in programs)
+    refused = bool(programs) and all(program.status == "refused" for program in programs)
     status: FileStatus = "refused" if refused else "unchanged"
     findings: list[Finding] = []
     if path in names.kept:
@@ -209,6 +250,7 @@ def _pass_file(
                 status = "refused" if programs else "unchanged"
             else:
                 passed.texts[path] = text
+                findings.extend(_names_moved(job, path, programs))
                 status = "refused" if refused else "rewritten"
     passed.files.append(FileReport(path, status, programs, tuple(findings)))
 
@@ -232,6 +274,28 @@ def _switched(
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
     return settled(own, [(each, symbols[each].mode) for each in others])
+
+
+def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:
+    """What the report says of refused programs whose file changes for the sake of others."""
+    converted = [program for program in programs if program.status == "converted"]
+    if job.refused != "keep" or not converted:
+        return []
+    others = ", ".join(dict.fromkeys(map(_named, converted)))
+    said = [
+        Finding(
+            "TM312", path, program.line, 0,
+            f"the program {_named(program)} was refused; its TensorFlow 1 names were changed all the same, with "
+            f"those of the one {others}",
+        )
+        for program in programs
+        if program.status == "refused"
+    ]  # fmt: skip
+    return list(without_suppressed(said, job.sources[path]))
+
+
+def _named(program: ProgramReport) -> str:
+    return "at module level" if program.function is None else f"in `{program.function}`"
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:
@@ -258,7 +322,7 @@ def _kept_files(
     """
     kept: dict[str, Finding] = {}
     results = towers.results
-    bad = [path for path, group in results.items() if any(r.status == "refused" for r in group)]
+    bad = [path for path, group in results.items() if all(r.status == "refused" for r in group)]
     converted = [path for path in results if path not in bad]
     needed = import_closure(job.sources, converted, graph)
     if job.refused == "keep":
@@ -292,4 +356,5 @@ def _program(result: ProgramResult, texts: Mapping[str, str]) -> ProgramReport:
         stages=recognition.program.stages if recognition.program else (),
         findings=tuple(findings),
         recognised=recognition.program,
+        not_loop=result.not_loop,
     )

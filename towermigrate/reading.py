@@ -122,13 +122,19 @@ class Readings:
     """
 
     def __init__(self, links: Mapping[str, str] = MappingProxyType({})) -> None:
-        self.links = links
+        self.links = dict(links)
         self.link_modules = {path: modules_named(text) for path, text in links.items()}
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
         self._ahead: _Shared | None = None
         self._last: _Shared | None = None
         self._python2: frozenset[_File] = frozenset()
+
+    def take_links(self, paths: Collection[str]) -> dict[str, str]:
+        """The texts of some links, which are to be read as the other files are from now on."""
+        for path in paths:
+            del self.link_modules[path]
+        return {path: self.links.pop(path) for path in paths}
 
     def __enter__(self) -> Readings:
         return self

@@ -13,7 +13,7 @@ from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
 from towermigrate.outcome import FileReport, TreeReport
-from towermigrate.passes import Job, Passed, Progress, Refused, run_passes
+from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported
 from towermigrate.reading import Readings
 from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
@@ -30,6 +30,7 @@ def rewrite_tree(
     fixed: Mapping[str, Finding] | None = None,
     chosen: Chosen | None = None,
     py2: Python2 = "auto",
+    style: Style = "auto",
     links: Mapping[str, str] = MappingProxyType({}),
     meanwhile: Callable[[], None] = lambda: None,
     progress: Progress = lambda _: None,
@@ -46,6 +47,7 @@ def rewrite_tree(
         chosen: convert this program only; the other programs of its file stay byte for byte. Raises
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
+        style: the style of rewritten programs: `loop`, `session`, or the better of those that fit.
         links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
             change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
         meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
@@ -60,7 +62,9 @@ def rewrite_tree(
         >>> report.texts["a.py"]
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    wish = _Wish(refused, None if only is None else frozenset(only), fixed or {}, chosen, progress)
+    wish = _Wish(
+        refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
+    )
     with Readings(links) as readings:
         progress("reading the files")
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
@@ -72,7 +76,11 @@ def rewrite_tree(
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
             try:
-                return _rewrite_good(good, problems, ported, wish, readings)
+                report = _rewrite_good(good, problems, ported, wish, readings)
+                if isinstance(report, TreeReport):
+                    return report
+                sources = {**sources, **readings.take_links(report)}
+                problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
                     raise
@@ -89,6 +97,7 @@ class _Wish:
     only: frozenset[str] | None
     fixed: Mapping[str, Finding]
     chosen: Chosen | None
+    style: Style
     progress: Progress
 
 
@@ -139,8 +148,11 @@ def _rewrite_good(
     ported: Mapping[str, Ported],
     wish: _Wish,
     readings: Readings,
-) -> TreeReport:
-    """`rewrite_tree` of the files that can be parsed; `problems` are those of all."""
+) -> TreeReport | frozenset[str]:
+    """`rewrite_tree` of the files that can be parsed; `problems` are those of all.
+
+    Links that a program needs changed come back in its place: nothing can be said before they are read.
+    """
     # Our own file for TensorFlow 1 is read, to know its average, and never written: TensorFlow 2 runs it too.
     asked = good if wish.only is None else wish.only
     fixed = {path: finding for path, finding in wish.fixed.items() if path in good}
@@ -153,12 +165,16 @@ def _rewrite_good(
         wish.chosen,
         ported.keys(),
         launchers=_launchers(good, readings, wish.fixed) if wish.only is None else None,
+        style=wish.style,
+        fixed_links=frozenset(wish.fixed.keys() & readings.links.keys()),
         progress=wish.progress,
     )
     passed = _stable(job)
     if passed is None:
         assert wish.chosen is not None
         return TreeReport((_without_program(good, wish.chosen),), {})
+    if passed.links:
+        return passed.links
     broken = [
         FileReport(path, "unchanged", (), (wish.fixed[path],))
         if path in wish.fixed
@@ -179,6 +195,8 @@ def _stable(job: Job) -> Passed | None:
     held: dict[str, Finding] = {}
     while True:
         passed = run_passes(job, held)
+        if passed.links:
+            return passed
         if job.chosen is not None and not _holds(passed.files, job.chosen):
             return None
         if passed.spoiled and not passed.spoiled.keys() <= held.keys():
@@ -238,6 +256,7 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
                 program,
                 line=program.line if own is None else own.line(program.line),
                 findings=tuple(map(original, program.findings)),
+                not_loop=tuple(map(original, program.not_loop)),
             )
             for program in file.programs
         ),
