@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
-from .feeding import Sources, flatten, packed, unpacked
+from .feeding import Sources, flatten, in_any_order, packed, unpacked
 from .ordering import Writes
 from .outputs import numbers
 from .plans import Plan, make_plan
@@ -45,7 +45,9 @@ class SessionProbe:
         self.tf = tf
         self.watcher = Watcher(tf, config.get("together", {}), config.get("averages", {}))
         self.trace = TraceWriter(config["trace"])
-        self.trace.meta.update(style="session", stages=[], extra_runs=0, averages={}, writes=[])
+        self.trace.meta.update(
+            style="session", stages=[], extra_runs=0, averages={}, writes=[], shared_inputs=[]
+        )
         self.replay: Optional[str] = config.get("replay")
         self.replay_at: Dict[int, Dict[str, Any]] = {}
         if self.replay is not None:
@@ -298,11 +300,22 @@ class SessionProbe:
             arrays.update(self._draw(session, plan, own_feeds, feeds))
             agreed: Dict[str, bool] = self.trace.meta.setdefault("inputs_agreed", {})
             self.missing = sorted(set(given) - set(arrays) - set(plan.chance))
+            groups: Dict[str, str] = self.watcher.graphs[session.graph].sources.groups  # type: ignore[union-attr]
+            shared = in_any_order(arrays, given, groups)
+            for group, is_same in shared.items():
+                agreed[group] = agreed.get(group, True) and is_same
+                if not is_same:
+                    mine["own/" + group] = np.zeros(0)
             for key in sorted((set(given) | set(arrays)) - set(plan.chance)):
+                if groups.get(key) in shared:
+                    continue
                 is_same = key in given and key in arrays and same(arrays[key], given[key])
                 agreed[key] = agreed.get(key, True) and is_same
                 if not is_same and key in arrays:
                     mine["own/" + key] = arrays[key]
+            self.trace.meta["shared_inputs"] = sorted(
+                set(self.trace.meta["shared_inputs"]) | set(shared)
+            )
         tensors.update(plan.chance)
         for key, value in given.items():
             tensor = tensors[key] if key in tensors else self._named(session.graph, key)
