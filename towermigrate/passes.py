@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from towermigrate.choice import ChoiceError, Chosen, put_back
 from towermigrate.comments import without_suppressed
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.outcome import FileReport, FileStatus, ProgramReport
@@ -17,10 +18,10 @@ from towermigrate.program import Recognition
 from towermigrate.reading import Reading, Readings, read
 from towermigrate.symbols.neighbours import left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, import_closure, import_graph
+from towermigrate.tree import TF1_COPY, exhausted_stack, import_closure, import_graph
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
-    from towermigrate.emit import ProgramResult
+    from towermigrate.emit import Emission, ProgramResult
     from towermigrate.symbols import SymbolResult
 
 Refused = Literal["keep", "symbols"]
@@ -66,9 +67,15 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     towers = _emitted(job, chosen, held)
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
-    passed = Passed()
+    passed = Passed(spoiled=dict(names.faults))
     for path in job.sources:
-        _pass_file(job, path, before[path], towers, names, others, passed)
+        try:
+            report = _pass_file(job, path, before[path], towers, names, others, passed)
+        except Exception as error:
+            passed.spoiled[path] = fault(path, error)
+            passed.texts.pop(path, None)
+            report = FileReport(path, "unparsable", (), (passed.spoiled[path],))
+        passed.files.append(report)
     for path in names.unrun.keys() & job.readings.links.keys():
         said = without_suppressed([names.unrun[path]], job.readings.links[path])
         passed.files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
@@ -87,14 +94,31 @@ def _recognitions(
     wanted = job.wanted & set(towers)
     if not wanted:
         return [], []
-    from towermigrate.recognize import recognize_tree
-
-    found = recognize_tree(job.sources, wanted)
+    found = _recognized(job.sources, wanted)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
     others = [each for each in found if each.path == path and each.function != function]
     return [each for each in found if each not in others], others
+
+
+def _recognized(sources: Mapping[str, str], wanted: Collection[str]) -> list[Recognition]:
+    """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
+    from towermigrate.recognize import recognize_tree
+
+    try:
+        return recognize_tree(sources, wanted)
+    except Exception as error:
+        if exhausted_stack(error):
+            raise  # `rewrite_tree` looks for the files that nest too deeply
+    found: list[Recognition] = []
+    for path in sorted(wanted):
+        try:
+            found += recognize_tree(sources, {path})
+        except Exception as error:
+            problem = fault(path, error)
+            found.append(Recognition(path, None, problem.line, None, (problem,)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -109,8 +133,6 @@ def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Findi
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
-    from towermigrate.emit import emit_tree
-
     job.progress("rewriting tower programs")
     given = [
         replace(each, program=None, findings=(*each.findings, held[each.path]))
@@ -118,11 +140,38 @@ def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Findi
         else each
         for each in programs
     ]
-    emission = emit_tree(job.sources, given, job.fixed)
+    emission = _emission(job.sources, given, {**held, **job.fixed})
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
     return _Towers(emission.sources, results)
+
+
+def _emission(
+    sources: Mapping[str, str], programs: Sequence[Recognition], fixed: Mapping[str, Finding]
+) -> Emission:
+    """`emit_tree`; the programs of a file at which it fails are refused, and the others written again."""
+    from towermigrate.emit import emit_tree
+
+    try:
+        return emit_tree(sources, programs, fixed)
+    except Exception as error:
+        if exhausted_stack(error):
+            raise
+    given = list(programs)
+    for path in dict.fromkeys(each.path for each in programs):
+        try:
+            emit_tree(sources, [each for each in given if each.path == path], fixed)
+        except Exception as error:
+            given = [
+                replace(
+                    each, program=None, findings=(*each.findings, fault(path, error, each.line))
+                )
+                if each.path == path
+                else each
+                for each in given
+            ]
+    return emit_tree(sources, given, fixed)
 
 
 @dataclass(frozen=True)
@@ -131,7 +180,7 @@ class _Names:
 
     `graph` says which file imports which; `kept` files stay as they are, each with the finding that says why,
     `changing` ones need not. `unrun` need a graph that nothing makes. `stay` is what files that change are told of
-    those that they import and that do not.
+    those that they import and that do not. `faults` are the files at which this failed.
     """
 
     of_file: Mapping[str, SymbolResult]
@@ -140,6 +189,7 @@ class _Names:
     changing: Collection[str]
     unrun: Mapping[str, Finding]
     stay: Mapping[str, Finding]
+    faults: Mapping[str, Finding]
 
     @classmethod
     def of(
@@ -153,7 +203,12 @@ class _Names:
         graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
         symbols = {path: each.symbols for path, each in {**before, **changed}.items()}
         changing = job.sources.keys() & (job.wanted | towers.texts.keys()) - kept.keys()
-        symbols.update({path: _switched(path, symbols, graph) for path in changing})
+        faults: dict[str, Finding] = {}
+        for path in changing:
+            try:
+                symbols[path] = _switched(path, symbols, graph)
+            except Exception as error:
+                faults[path] = fault(path, error)
         unrun: dict[str, Finding] = {}
         stay = dict(job.fixed)
         if job.launchers is not None:
@@ -164,7 +219,7 @@ class _Names:
                 for each in job.sources.keys() - changing - kept.keys()
                 if posixpath.basename(each) != TF1_COPY
             )
-        return cls(symbols, graph, kept, changing, unrun, stay)
+        return cls(symbols, graph, kept, changing, unrun, stay, faults)
 
 
 def _pass_file(
@@ -175,8 +230,8 @@ def _pass_file(
     names: _Names,
     others: Sequence[Recognition],
     passed: Passed,
-) -> None:
-    """What becomes of one file, put into `passed`. `others` are programs that were not chosen."""
+) -> FileReport:
+    """What becomes of one file; its new text is put into `passed`. `others` are programs that were not chosen."""
     before = job.sources[path]
     programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
     refused = any(program.status == "refused" for program in programs)
@@ -202,7 +257,8 @@ def _pass_file(
         if text != before or path in job.ported:
             problem = job.readings.of(path, text).problem
             if problem is not None:
-                findings.append(replace(problem, rule="TM104"))
+                found = problem if problem.rule == "TM100" else replace(problem, rule="TM104")
+                findings.append(found)
                 programs = tuple(
                     replace(program, status="refused", style=None) for program in programs
                 )
@@ -210,7 +266,9 @@ def _pass_file(
             else:
                 passed.texts[path] = text
                 status = "refused" if refused else "rewritten"
-    passed.files.append(FileReport(path, status, programs, tuple(findings)))
+    if status == "unchanged" and any(finding.rule == "TM100" for finding in findings):
+        status = "unparsable"
+    return FileReport(path, status, programs, tuple(findings))
 
 
 def _only_chosen(job: Job, path: str, text: str, others: Sequence[Recognition]) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import Hints, hints
 from towermigrate.python2 import Ported, Unported, port, python2_names
@@ -88,6 +89,8 @@ def read(
     except RecursionError:
         problem = Finding("TM101", path, 1, 0, "it is nested too deeply to be read")
         return Reading(SymbolResult(text, ()), problem=problem)
+    except Exception as error:
+        return Reading(SymbolResult(text, ()), problem=fault(path, error))
 
 
 def read_again(path: str, text: str, first: Reading) -> Reading:
@@ -100,6 +103,13 @@ def read_again(path: str, text: str, first: Reading) -> Reading:
         text: what it will become, as `first` says.
         first: the reading of the file.
     """
+    try:
+        return _read_again(path, text, first)
+    except Exception:  # then the long way says what there is to say
+        return read(path, text, final=True)
+
+
+def _read_again(path: str, text: str, first: Reading) -> Reading:
     old = first.symbols
     switched = old.script is not None and text == old.script.switched
     runs = replace(old.mode, switched=True) if switched else old.mode
@@ -212,7 +222,7 @@ class _Found:
     @classmethod
     def of(cls, path: str, text: str, python2: bool) -> _Found:
         reading = read(path, text, python2=python2)
-        if reading.problem is None or not python2:
+        if reading.problem is None or reading.problem.rule == "TM100" or not python2:
             return cls(reading)
         ported = port(text, path)
         if not isinstance(ported, Ported):
@@ -286,7 +296,7 @@ class _Shared:
         try:
             with os.fdopen(self._source, "rb", closefd=False) as pipe:
                 others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
-        except (EOFError, pickle.UnpicklingError):  # it was killed, for want of memory perhaps
+        except Exception:  # it was killed, for want of memory perhaps, or what it said is cut off
             return
         self._has_ended = True
         for number, found in others:

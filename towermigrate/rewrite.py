@@ -115,16 +115,20 @@ def _port(
     """
     ported: dict[str, Ported] = {}
     for path, problem in list(problems.items()):
-        if problem is None or path in wish.fixed:
+        if problem is None or path in wish.fixed or problem.rule == "TM100":
             continue
         if path not in python2:
             del problems[path]
             continue
         result = readings.ported(path, sources[path])
         if isinstance(result, Ported):
-            problems[path] = None
+            problems[path] = readings.of(path, result.text).problem
+            if problems[path] is not None:
+                continue
             findings = without_suppressed(result.findings, sources[path])
             ported[path] = replace(result, findings=findings)
+        elif result.fault is not None:
+            problems[path] = result.fault
         elif "tensorflow" in sources[path] or result.python2 or path in (wish.only or ()):
             message = f"{problem.message}; {result.reason}"
             problems[path] = replace(problem, message=message)
@@ -185,15 +189,14 @@ def _stable(job: Job) -> Passed | None:
             held.update(passed.spoiled)
             continue
         job.progress("checking that a second rewrite changes nothing")
-        unstable = _unstable(job, passed) - held.keys()
-        if not unstable:
+        unstable = _unstable(job, passed)
+        if unstable.keys() <= held.keys():
             return passed
-        for path in unstable:
-            held[path] = Finding("TM104", path, 1, 0, "the result would be rewritten again")
+        held.update(unstable)
 
 
-def _unstable(job: Job, passed: Passed) -> set[str]:
-    """Files of a finished rewrite that another rewrite would change.
+def _unstable(job: Job, passed: Passed) -> dict[str, Finding]:
+    """Files of a finished rewrite that another rewrite would change, or at which it fails.
 
     Towers are looked for only where some were: names change nothing about that.
     """
@@ -209,8 +212,13 @@ def _unstable(job: Job, passed: Passed) -> set[str]:
             progress=lambda _: None,
         )
     )
-    changed = {path for path in passed.texts if again.texts.get(path, after[path]) != after[path]}
-    return changed | again.spoiled.keys()
+    message = "the result would be rewritten again"
+    changed = {
+        path: Finding("TM104", path, 1, 0, message)
+        for path in passed.texts
+        if again.texts.get(path, after[path]) != after[path]
+    }
+    return {**changed, **again.spoiled}
 
 
 def _launchers(
