@@ -15,8 +15,8 @@ from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.outcome import FileReport, FileStatus, ProgramReport
 from towermigrate.program import Recognition
-from towermigrate.reading import Reading, Readings, read
-from towermigrate.symbols.neighbours import left_behind, unswitched
+from towermigrate.reading import Reading, Readings
+from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
 from towermigrate.tree import TF1_COPY, exhausted_stack, import_closure, import_graph
 
@@ -76,9 +76,14 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
             passed.texts.pop(path, None)
             report = FileReport(path, "unparsable", (), (passed.spoiled[path],))
         passed.files.append(report)
-    for path in names.unrun.keys() & job.readings.links.keys():
-        said = without_suppressed([names.unrun[path]], job.readings.links[path])
-        passed.files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
+    for path in names.unrun.findings.keys() & job.readings.links.keys():
+        said = without_suppressed([names.unrun.findings[path]], job.readings.links[path])
+        status: FileStatus = "unchanged"
+        if path in names.unrun.texts:
+            passed.texts[path] = names.unrun.texts[path]
+            status = "rewritten"
+        if said or status == "rewritten":
+            passed.files.append(FileReport(path, status, (), said, link=True))
     return passed
 
 
@@ -187,7 +192,7 @@ class _Names:
     graph: Mapping[str, set[str]]
     kept: Mapping[str, Finding]
     changing: Collection[str]
-    unrun: Mapping[str, Finding]
+    unrun: Unswitched
     stay: Mapping[str, Finding]
     faults: Mapping[str, Finding]
 
@@ -199,20 +204,23 @@ class _Names:
         modules = {path: each.modules for path, each in before.items()}
         graph = import_graph(paths, {**modules, **job.readings.link_modules})
         kept = {**_kept_files(job, graph, towers, held), **job.fixed}
-        changed = {path: read(path, text, tf1=True) for path, text in towers.texts.items()}
+        changed = {path: job.readings.of_emitted(path, text) for path, text in towers.texts.items()}
         graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
         symbols = {path: each.symbols for path, each in {**before, **changed}.items()}
         changing = job.sources.keys() & (job.wanted | towers.texts.keys()) - kept.keys()
         faults: dict[str, Finding] = {}
+        own = dict(symbols)
         for path in changing:
             try:
-                symbols[path] = _switched(path, symbols, graph)
+                symbols[path] = _switched(path, own, graph)
             except Exception as error:
                 faults[path] = fault(path, error)
-        unrun: dict[str, Finding] = {}
+        unrun = Unswitched()
         stay = dict(job.fixed)
         if job.launchers is not None:
             unrun = unswitched(graph, symbols, job.launchers, kept)
+            for path in unrun.texts.keys() & changing:
+                symbols[path] = replace(symbols[path], text=unrun.texts[path])
         elif job.towers is None:
             stay.update(
                 (each, Finding("TM106", each, 1, 0, "it was not asked for"))
@@ -244,7 +252,7 @@ def _pass_file(
         findings.extend(without_suppressed(named.findings, towers.texts.get(path, before)))
         stay = names.stay if named.text != before else job.fixed
         around = left_behind(job.sources, path, names.graph[path], names.of_file, stay)
-        around += [names.unrun[path]] if path in names.unrun else []
+        around += [names.unrun.findings[path]] if path in names.unrun.findings else []
         findings.extend(without_suppressed([*around, *reading.python2], before))
         text = named.text
         if others and path == others[0].path:
@@ -289,7 +297,7 @@ def _switched(
     if own.script is None or own.mode.switched:
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
-    return settled(own, [(each, symbols[each].mode) for each in others])
+    return settled(own, [(each, symbols[each]) for each in others])
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:

@@ -16,6 +16,7 @@ from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, run_passes
 from towermigrate.python2 import Ported
 from towermigrate.reading import Readings
+from towermigrate.symbols.brought import brought
 from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
 
 Python2 = Literal["auto", "never"]
@@ -46,8 +47,9 @@ def rewrite_tree(
         chosen: convert this program only; the other programs of its file stay byte for byte. Raises
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
-        links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
-            change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
+        links: texts of the tree's other files, by path; none where not all of the tree is given. What they import
+            counts. One that gets TensorFlow's names from another file is rewritten as all TensorFlow files are, and
+            one that runs a module which needs a graph gets the switch for that.
         meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
         progress: called with one line of text before each longer part.
 
@@ -61,8 +63,11 @@ def rewrite_tree(
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
     wish = _Wish(refused, None if only is None else frozenset(only), fixed or {}, chosen, progress)
-    with Readings(links) as readings:
-        progress("reading the files")
+    progress("reading the files")
+    given = brought({**links, **sources})
+    sources = {**{path: links[path] for path in given if path in links}, **sources}
+    links = {path: text for path, text in links.items() if path not in given}
+    with Readings(links, given) as readings:
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
         readings.read_ahead(sources, python2)
         meanwhile()

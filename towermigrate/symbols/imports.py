@@ -78,7 +78,9 @@ def rewrite_module_aliases(work: Pass) -> None:
 def rewrite_imports(work: Pass) -> None:
     """Every import of TensorFlow in the file; call it after the uses were looked at."""
     for _, node in work.names.imports:
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        if isinstance(node, ast.ImportFrom) and (node.level, node.module or "") in work.names.given:
+            _import_of_tree(work, node)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             if node.module.split(".")[0] == "tensorflow":
                 _from_import(work, node)
             elif node.module.split(".")[0] == "tf_slim":
@@ -89,6 +91,23 @@ def rewrite_imports(work: Pass) -> None:
                     _plain_import(work, node, alias)
                 elif alias.name.split(".")[0] == "tf_slim":
                     work.uses_slim = work.legacy_keras = True
+
+
+def _import_of_tree(work: Pass, node: ast.ImportFrom) -> None:
+    """`from ops import tf_contrib, conv`: modules of `tf.contrib` that have no successor are no longer there."""
+    there = work.names.given[node.level, node.module or ""].names
+    gone = [
+        alias
+        for alias in node.names
+        if (found := normal(there.get(alias.name, ""))) is not None
+        and found[0].split(".")[0] == "contrib"
+        and contrib.successor(found[0].partition(".")[2]) is None
+        and (found[0] == "contrib" or is_module(found[0].partition(".")[2]))
+    ]
+    if gone:
+        kept = [work.text.of(alias) for alias in node.names if alias not in gone]
+        start = f"from {'.' * node.level}{node.module or ''} import "
+        _replace_statement(work, node, [start + ", ".join(kept)] if kept else [])
 
 
 # Where the public names of a private module are; the longest key that fits decides.
@@ -150,8 +169,8 @@ def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
         _private(work, node, alias.name)
     elif alias.name == MNIST + ".input_data" and local:
         work.edits.append(Edit(start, end, MNIST_HELPER))
-    elif name.startswith("contrib."):
-        moved = contrib.successor(name[len("contrib.") :])
+    elif name == "contrib" or name.startswith("contrib."):
+        moved = contrib.successor(name[len("contrib.") :]) if "." in name else None
         if local is None:
             work.edits.append(Edit(start, end, "tensorflow"))
         elif moved is not None and moved.startswith("tf_slim"):
