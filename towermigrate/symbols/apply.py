@@ -61,6 +61,8 @@ class Pass:
     findings: list[Finding] = field(default_factory=list)
     kept: set[str] = field(default_factory=set)
     """Local names of `tf.contrib` modules that some use still needs."""
+    told: set[str] = field(default_factory=set)
+    """Those of them of whose uses something was said: nothing need be said of their imports."""
     to_v1: set[str] = field(default_factory=set)
     """Local names whose import or assignment must move to `tensorflow.compat.v1`."""
     uses_slim: bool = False
@@ -181,8 +183,7 @@ def file_symbols(
     for use in names.uses:
         if id(use.root) not in handled and not is_inert(use.dotted):
             _rewrite_use(work, use)
-    for root in names.ambiguous:
-        meanings = _meanings(work, root)
+    for root, meanings in names.ambiguous:
         if not all(meaning.startswith("tensorflow") for meaning in meanings):
             work.find("TM116", root, f"`{root.id}` is TensorFlow and something else in this scope")
     for call, message in work.doubtful if work.is_tf0 else ():
@@ -215,10 +216,6 @@ def is_tf1(names: FileNames) -> bool:
             return True
         modern = modern or prefix_in(found[0], _TF2_ONLY) is not None
     return not modern
-
-
-def _meanings(work: Pass, root: ast.Name) -> set[str]:
-    return set().union(*(scope.bound.get(root.id, set()) for scope in work.names.scopes.values()))
 
 
 @dataclass(frozen=True)
@@ -308,9 +305,16 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
     target = contrib.successor(name)
     meaning = normal(use.meaning)
     module = meaning[0].removeprefix("contrib").removeprefix(".") if meaning else ""
-    imported = meaning is not None and meaning[0].startswith("contrib") and is_module(module)
+    of_contrib = meaning is not None and meaning[0].split(".")[0] == "contrib"
+    # What has attributes, or stands right below `tf.contrib`, is a module.
+    imported = of_contrib and (
+        is_module(module) or "." not in module or (bool(use.links) and module.islower())
+    )
     if imported and not use.links:
         work.kept.add(use.root.id)
+        if not module:
+            work.told.add(use.root.id)
+            work.find("TM111", use.chain, "`tf.contrib` itself has no successor")
         return
     if imported:
         moved = contrib.successor(module)
@@ -318,12 +322,13 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
             work.uses_slim = work.legacy_keras = True
             if contrib.in_tf_slim(moved + name[len(module) :]):
                 return
-    elif meaning is not None and meaning[0].startswith("contrib."):
+    elif of_contrib:
         # A single function imported by name: its import line is what changes.
         return
     if target is None:
         if imported:
             work.kept.add(use.root.id)
+            work.told.add(use.root.id)
         work.find("TM111", use.chain, contrib.no_successor(name))
         return
     new = target

@@ -90,9 +90,10 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM113", "A star import hides which names are TensorFlow's", "warning",
-        "After `from tensorflow import *` a bare name may or may not be TensorFlow's; such names are not changed.",
+        "After `from tensorflow.nn import *` a bare name may or may not be TensorFlow's; such names are not changed. (Of "
+        "`from tensorflow import *` and of modules of tf.contrib that went to tf_slim the whole import moves.)",
         "Import TensorFlow as `tf` and write `tf.` before its names.",
-        "from tensorflow import *",
+        "from tensorflow.nn import *",
     ),
     Rule(
         "TM114", "A private module of TensorFlow", "info",

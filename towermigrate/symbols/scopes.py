@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from towermigrate.symbols.tables import load_names
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Import = ast.Import | ast.ImportFrom
 Node = TypeVar("Node", bound=ast.AST)
@@ -339,7 +341,7 @@ def _place(node: Any) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class FileNames:
-    """All TensorFlow names of one file, in source order. `ambiguous` are roots that mean two things at once.
+    """All TensorFlow names of one file, in source order. `ambiguous` are roots that mean several things at once, with these.
 
     `nodes` holds the nodes of the file by class (names, constants and operators aside), `imports` its imports
     with the scope that each binds names in: who asks something of them need not walk the tree again. `brought` are
@@ -349,7 +351,7 @@ class FileNames:
     module: Scope
     scopes: dict[ast.AST, Scope]
     uses: tuple[Use, ...]
-    ambiguous: tuple[ast.Name, ...]
+    ambiguous: tuple[tuple[ast.Name, frozenset[str]], ...]
     nodes: Mapping[type[ast.AST], Sequence[Any]]
     imports: tuple[tuple[Scope, Import], ...]
     brought: frozenset[str] = frozenset()
@@ -386,16 +388,17 @@ def file_names(tree: ast.Module, given: Given = NOTHING) -> FileNames:
             target = walk.module if name in scope.outer else scope
             if not (_is_none(value) and (id(target), name) in imported):
                 target.bind(name, OTHER)
+    names |= _bind_stars(walk)
     uses: list[Use] = []
-    ambiguous: list[ast.Name] = []
+    ambiguous: list[tuple[ast.Name, frozenset[str]]] = []
     for name in names:
         for node, scope in walk.roots.get(name, ()):
             meaning = scope.meaning(name)
             chain = chain_of(node)
             assert chain is not None
             if meaning is None:
-                if len(scope.lookup(name)) > 1:
-                    ambiguous.append(chain[0])
+                if len(meanings := scope.lookup(name)) > 1:
+                    ambiguous.append((chain[0], frozenset(meanings)))
             else:
                 dotted = ".".join([meaning, *(link.attr for link in chain[1])])
                 uses.append(Use(*chain, meaning, dotted, scope))
@@ -403,7 +406,7 @@ def file_names(tree: ast.Module, given: Given = NOTHING) -> FileNames:
         walk.module,
         walk.scopes,
         tuple(sorted(uses, key=lambda use: _place(use.root))),
-        tuple(sorted(ambiguous, key=_place)),
+        tuple(sorted(ambiguous, key=lambda found: _place(found[0]))),
         walk.nodes,
         tuple(sorted(walk.imports, key=lambda found: _place(found[1]))),
         frozenset(name for _, node in walk.imports for name, _ in walk.bindings_given(node))
@@ -432,6 +435,20 @@ def _one_meaning(meanings: set[str]) -> str | None:
         if len(plain) == 1 and all(each.startswith((new, old)) for each in meanings):
             return plain.pop()
     return None
+
+
+def _bind_stars(walk: _Walk) -> set[str]:
+    """Bind what `from tensorflow import *` brings and the file reads, unless it binds the name itself; gives the names."""
+    found: set[str] = set()
+    for scope, node in walk.imports:
+        module = node.module if isinstance(node, ast.ImportFrom) and node.level == 0 else None
+        if module in ("tensorflow", "tensorflow.compat.v1") and node.names[0].name == "*":
+            table = load_names()
+            for name in walk.roots:
+                if not scope.bound.get(name) and (name == "contrib" or table.has(name)):
+                    scope.bind(name, f"{module}.{name}")
+                    found.add(name)
+    return found
 
 
 def _is_none(value: ast.expr) -> bool:
