@@ -181,6 +181,13 @@ class Readings:
         """What other files of the tree give to a file."""
         return self.given.get(path, NOTHING)
 
+    def taken_links(self, paths: Collection[str]) -> dict[str, str]:
+        """The texts of some links, which are files like others from here on."""
+        taken = {path: text for path, text in self.links.items() if path in paths}
+        self.links = {path: text for path, text in self.links.items() if path not in taken}
+        self.link_modules = {path: self.link_modules[path] for path in self.links}
+        return taken
+
     def ported(self, path: str, text: str) -> Ported | Unported:
         """A text that Python 3 cannot parse, brought to Python 3; see `python2.port`."""
         if (path, text) not in self._ported:
