@@ -97,7 +97,7 @@ def of_others(report: TreeReport) -> Mapping[str, Any]:
         pytest.param("towermigrate.passes.left_behind", SCRIPT, id="looking at what it imports"),
         pytest.param("towermigrate.passes._pass_file", SCRIPT, id="anything around one file"),
         pytest.param("towermigrate.recognize.analyse", PROGRAM, id="understanding its program"),
-        pytest.param("towermigrate.emit._emit_program", PROGRAM, id="writing its program"),
+        pytest.param("towermigrate.emit.emit_tree", PROGRAM, id="writing its program"),
         pytest.param("towermigrate.passes._program", PROGRAM, id="reporting its program"),
     ],
 )  # fmt: skip

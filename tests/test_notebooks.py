@@ -222,7 +222,7 @@ def other(parts):
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in range(2):
-        with tf.device("/gpu:%d" % i):
+        with tf.device("/gpu:%d" % i), tf.variable_scope("tower_%d" % i):
             tower_grads.append(opt.compute_gradients(strange_loss(parts, i)))
     return average_gradients(tower_grads)
 """
@@ -326,7 +326,7 @@ def test_a_magic_that_may_run_the_graph_refuses_the_program() -> None:
 
 
 def test_a_refused_program_keeps_its_notebook() -> None:
-    program = PROGRAM.replace("= average_gradients(", "= strange(")
+    program = PROGRAM.replace('tf.name_scope("tower_%d" % i)', 'tf.variable_scope("tower_%d" % i)')
     text = json.dumps(notebook(code(program)))
     report = rewrite_notebook(text, "n.ipynb")
     assert report.refused and report.texts == {}

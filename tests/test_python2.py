@@ -299,7 +299,7 @@ def main((a, b)):
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in xrange(2):
-        with tf.device('/gpu:%d' % i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
             loss = helper.loss(i)
             tower_grads.append(opt.compute_gradients(loss))
     train_op = opt.apply_gradients(strange(tower_grads))

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -38,9 +39,11 @@ def main():
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in range(2):
-        with tf.device('/gpu:%d' % i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
             tower_grads.append(opt.compute_gradients(loss(i)))
 """
+# Loop style has to know how the towers' gradients become one; session style leaves that alone.
+STRANGE = PROGRAM.read_text(encoding="utf-8").replace("= average_gradients(", "= strange(")
 TREE = {
     "complete.py": PROGRAM.read_text(encoding="utf-8"),
     "model.py": MODEL,
@@ -109,6 +112,55 @@ def test_a_small_tree_is_told_whole() -> None:
     ]
 
 
+def in_session(line: int, reasons: int) -> ProgramReport:
+    against = tuple(
+        Finding("TM205", "m.py", line + n, 4, f"because [{line}.{n}]") for n in range(reasons)
+    )
+    said = (Finding("TM310", "m.py", line, 0, "mirrored"),)
+    return ProgramReport(line, f"f{line}", "session", "converted", (), said, not_loop=against)
+
+
+REASONS = [
+    pytest.param(0, [], id="none"),
+    pytest.param(1, [0], id="one"),
+    pytest.param(6, [0, 1, 2, 3, 4, 5], id="one more rather than the line that says so"),
+    pytest.param(7, [0, 1, 2, 3, 4], id="many"),
+]
+
+
+@pytest.mark.parametrize(("number", "shown"), REASONS)
+def test_what_keeps_a_program_from_loop_style_is_told_with_it(
+    number: int, shown: list[int]
+) -> None:
+    programs = (in_session(10, number), a_program(3, "converted"))
+    lines = printed(TreeReport((FileReport("m.py", "rewritten", programs),), {}))
+    start = lines.index("src/m.py:10 towers in f10: session style") + 1
+    end = lines.index("src/m.py:3 towers in f3: loop style")
+    assert lines[start:end] == [
+        *(f"  not loop: TM205 src/m.py:{10 + n}:5 because [10.{n}]" for n in shown),
+        *([f"  … and {number - len(shown)} more"] if number > len(shown) else []),
+    ]
+    assert any("--html FILE" in line for line in lines) == (number > len(shown))
+    assert not any("error" in line for line in lines)
+
+
+def test_the_reasons_of_many_programs_are_told_in_a_page_of_text() -> None:
+    programs = tuple(in_session(10 * n, 9) for n in range(1, 21))
+    lines = printed(TreeReport((FileReport("m.py", "rewritten", programs),), {}))
+    assert len(lines) < 100
+    assert sum("not loop: " in line for line in lines) == 40
+    assert lines.count("  … and 7 more") == 20
+
+
+def test_a_refused_program_is_told_by_what_refused_it() -> None:
+    program = replace(
+        in_session(1, 2), style=None, status="refused", findings=a_program(1).findings
+    )
+    lines = printed(TreeReport((FileReport("m.py", "refused", (program,)),), {}))
+    assert lines[1] == "  error TM203 src/m.py:1:5 reason 1"
+    assert not any("because" in line for line in lines)
+
+
 def test_converted_programs_come_first_and_a_refusal_is_told_once() -> None:
     programs = (a_program(1), a_program(2), a_program(3, "converted"))
     lines = printed(TreeReport((FileReport("m.py", "refused", programs),), {}))
@@ -174,6 +226,9 @@ def test_sarif_holds_every_finding(tmp_path: Path) -> None:
     root = write(tmp_path / "src", TREE)
     run("scan", root, "--json", tmp_path / "r.json", "--sarif", tmp_path / "r.sarif")
     found = json.loads((tmp_path / "r.json").read_text())
+    assert not any(
+        program["style"] == "session" for f in found["files"] for program in f["programs"]
+    )
     told = [
         (finding["rule"], finding["line"], finding["column"] + 1)
         for file in found["files"]
@@ -189,6 +244,31 @@ def test_sarif_holds_every_finding(tmp_path: Path) -> None:
     levels = {result["ruleId"]: result["level"] for result in results}
     assert (levels["TM101"], levels["TM103"], levels["TM301"]) == ("error", "warning", "note")
     assert found["error"] is not None
+
+
+def test_what_keeps_a_program_from_loop_style_is_a_note_in_sarif(tmp_path: Path) -> None:
+    migration = plan(write(tmp_path / "src", {"strange.py": STRANGE}))
+    (program,) = migration.report.programs
+    assert program.style == "session" and program.not_loop
+    found = tree_sarif({"src": migration}, None)["runs"][0]
+    results = [each for each in found["results"] if each["ruleId"].startswith("TM2")]
+    assert [
+        (each["ruleId"], each["level"], each["message"]["text"],
+         each["locations"][0]["physicalLocation"]["region"]["startLine"])
+        for each in results
+    ] == [
+        (reason.rule, "note", f"not loop style: {reason.message}", reason.line)
+        for reason in program.not_loop
+    ]  # fmt: skip
+    assert "error" not in {each["level"] for each in found["results"]}
+
+
+def test_a_reason_that_several_programs_share_is_in_sarif_once() -> None:
+    programs = (in_session(1, 3), replace(in_session(1, 3), line=2))
+    report = TreeReport((FileReport("m.py", "rewritten", programs),), {})
+    migration = Migration(Path("src"), {"m.py": SourceFile("m.py", b"", "a\n" * 9)}, report)
+    results = tree_sarif({"src": migration}, None)["runs"][0]["results"]
+    assert [each["ruleId"] for each in results].count("TM205") == 3
 
 
 def test_sarif_says_that_a_run_failed(migration: Migration) -> None:
@@ -306,6 +386,20 @@ def test_the_page_says_what_was_recognised(whole: str, migration: Migration) -> 
         plain = RULES[finding.rule].advice.replace("`", " ")
         assert " ".join(plain.split()[:4]) in text
     assert "two.py: broken" in text
+
+
+def test_the_page_says_all_that_keeps_a_program_from_loop_style() -> None:
+    report = TreeReport((FileReport("m.py", "rewritten", (in_session(1, 9),)),), {})
+    migration = Migration(Path("src"), {"m.py": SourceFile("m.py", b"", "a\n" * 9)}, report)
+    written = tree_page({"src": migration}, "would change", None)
+    reader = _Reader(written)
+    text = " ".join(" ".join(reader.text).split())
+    assert reader.open == [] and "Not in loop style: 9 reasons" in text
+    places = [text.index(f"because [1.{n}]") for n in range(9)]
+    assert places == sorted(places)
+    assert "error" not in text and "class=error" not in written
+    # They are no findings: the list of those by rule does not have them.
+    assert all(place < text.index("Findings by rule") for place in places)
 
 
 def test_the_page_shows_every_file_and_each_change(whole: str, migration: Migration) -> None:

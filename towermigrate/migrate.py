@@ -17,7 +17,7 @@ from towermigrate.findings import Finding
 from towermigrate.keeping import save, write_copy
 from towermigrate.listing import NOTEBOOK, Listing, list_tree
 from towermigrate.outcome import FileReport, TreeReport
-from towermigrate.passes import Progress, Refused
+from towermigrate.passes import Progress, Refused, Style
 from towermigrate.project import ProjectError, SourceFile, decode, read_tree
 from towermigrate.reading import parse_problem
 from towermigrate.reports import reported
@@ -77,6 +77,7 @@ def plan(
     exclude: Callable[[str], bool] = lambda _: False,
     gitignore: bool = True,
     py2: Python2 = "auto",
+    style: Style = "auto",
     progress: Progress = lambda _: None,
 ) -> Migration:
     """Read a tree (or one file, in its folder) and work out its rewrite, writing nothing.
@@ -89,6 +90,7 @@ def plan(
             ChoiceError where there is none.
         exclude: says of a path relative to the tree whether the file is left out: not changed, not reported.
         py2: see `rewrite_tree`.
+        style: see `rewrite_tree`.
         gitignore: leave out what `.gitignore` files name, unless it is `path` itself.
         progress: called with one line of text before each longer part.
     """
@@ -117,7 +119,9 @@ def plan(
     def rewrite_notebooks() -> None:
         for name, text in texts.items():
             if name.endswith(NOTEBOOK) and (not single or name == path.name):
-                notebooks[name] = _notebook(name, text, fixed.get(name), refused, function, py2)
+                notebooks[name] = _notebook(
+                    name, text, fixed.get(name), refused, function, py2, style
+                )
 
     report = rewrite_tree(
         sources,
@@ -126,6 +130,7 @@ def plan(
         fixed=fixed,
         chosen=None if function is None or notebook else Chosen(path.name, function),
         py2=py2,
+        style=style,
         links={name: text for name, text in read.items() if files[name].link},
         meanwhile=rewrite_notebooks,
         progress=progress,
@@ -163,6 +168,7 @@ def plan_text(
     refused: Refused = "keep",
     distribution: bool = False,
     py2: Python2 = "auto",
+    style: Style = "auto",
     progress: Progress = lambda _: None,
 ) -> Migration:
     """Work out the rewrite of one file that is on no disk; its name in the report is `<stdin>`."""
@@ -174,7 +180,13 @@ def plan_text(
     sources = {STDIN: file.text}
     fixed = _fixed({STDIN: file}, lambda _: False)
     report = rewrite_tree(
-        sources, refused=refused, only=[STDIN], fixed=fixed, py2=py2, progress=progress
+        sources,
+        refused=refused,
+        only=[STDIN],
+        fixed=fixed,
+        py2=py2,
+        style=style,
+        progress=progress,
     )
     if distribution and not fixed:
         report = _with_distribution(sources, report, STDIN)
@@ -211,6 +223,7 @@ def plan_configured(
             refused=wanted.refused,
             distribution=distribution,
             py2=wanted.py2,
+            style=wanted.style,
             progress=progress,
         )
     else:
@@ -222,6 +235,7 @@ def plan_configured(
             exclude=excluded(path, config, base, given.get("exclude", ())),
             gitignore=wanted.gitignore,
             py2=wanted.py2,
+            style=wanted.style,
             progress=progress,
         )
     report = reported(migration.report, wanted.select, wanted.ignore)
@@ -235,6 +249,7 @@ def _notebook(
     refused: Refused,
     function: str | None,
     py2: Python2,
+    style: Style,
 ) -> TreeReport:
     """The report of one notebook, which is a program of its own."""
     if fixed is not None:
@@ -242,7 +257,9 @@ def _notebook(
     from towermigrate.notebooks import rewrite_notebook
 
     try:
-        return rewrite_notebook(text, path, refused=refused, function=function, py2=py2)
+        return rewrite_notebook(
+            text, path, refused=refused, function=function, py2=py2, style=style
+        )
     except ChoiceError:
         raise
     except Exception as error:

@@ -18,7 +18,7 @@ from towermigrate.choice import Chosen
 from towermigrate.comments import skips_file
 from towermigrate.findings import Finding
 from towermigrate.outcome import FileReport, ProgramReport, TreeReport
-from towermigrate.passes import Refused
+from towermigrate.passes import Refused, Style
 from towermigrate.project import LARGEST, too_large
 from towermigrate.python2 import Ported, port
 from towermigrate.reading import parse_problem
@@ -80,6 +80,7 @@ def rewrite_notebook(
     refused: Refused = "keep",
     function: str | None = None,
     py2: Python2 = "auto",
+    style: Style = "auto",
 ) -> TreeReport:
     """Rewrite the code cells of a notebook.
 
@@ -90,6 +91,7 @@ def rewrite_notebook(
         function: convert the tower program in this function only; raises ChoiceError where there is no such
             function. The functions of all cells are looked at.
         py2: see `rewrite_tree`.
+        style: see `rewrite_tree`.
 
     Returns:
         A report of the one file, whose lines count in their cells.
@@ -123,7 +125,9 @@ def rewrite_notebook(
         for cell, line, reason in program.skipped
     ]
     chosen = None if function is None else Chosen(path, function)
-    report = rewrite_tree({path: program.text}, refused=refused, chosen=chosen, py2=py2)
+    report = rewrite_tree(
+        {path: program.text}, refused=refused, chosen=chosen, py2=py2, style=style
+    )
     file = report.files[0] if report.files else FileReport(path, "unchanged")
     file = _in_cells(file, program)
     code_magics = {mask: each for mask, each in program.hidden.items() if _RUNS_CODE.match(each)}
@@ -326,7 +330,13 @@ def _in_cells(file: FileReport, program: _Program) -> FileReport:
 
     def in_cell(one: ProgramReport) -> ProgramReport:
         cell, line = program.place(one.line)
-        return replace(one, line=line, findings=tuple(map(place, one.findings)), cell=cell)
+        return replace(
+            one,
+            line=line,
+            findings=tuple(map(place, one.findings)),
+            not_loop=tuple(map(place, one.not_loop)),
+            cell=cell,
+        )
 
     return replace(
         file,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
@@ -18,13 +19,14 @@ from towermigrate.program import Recognition
 from towermigrate.reading import Reading, Readings
 from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, exhausted_stack, import_closure, import_graph
+from towermigrate.tree import TF1_COPY, Module, exhausted_stack, import_closure, import_graph
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import Emission, ProgramResult
     from towermigrate.symbols import SymbolResult
 
 Refused = Literal["keep", "symbols"]
+Style = Literal["auto", "loop", "session"]
 Progress = Callable[[str], None]
 
 
@@ -35,7 +37,8 @@ class Job:
     `wanted` are those that may change; `fixed` those that must not, each with the finding that says why. `ported`
     are not on disk as they are in `sources`: they are written even where nothing else changes. `towers` are the
     files to look for tower programs in, None where that is to be found out. `launchers` are the files that may run
-    modules without a word of TensorFlow, None where only some files of the tree were asked for.
+    modules without a word of TensorFlow, None where only some files of the tree were asked for. `style` is the
+    style that programs are to have, `fixed_links` those of the readings' links that must not change.
     """
 
     sources: Mapping[str, str]
@@ -47,16 +50,22 @@ class Job:
     ported: Collection[str] = ()
     towers: Collection[str] | None = None
     launchers: Mapping[str, str] | None = None
+    style: Style = "auto"
+    fixed_links: frozenset[str] = frozenset()
     progress: Progress = lambda _: None
 
 
 @dataclass
 class Passed:
-    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept."""
+    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept.
+
+    `links` are files without TensorFlow that a program needs changed: they must be read like the others first.
+    """
 
     files: list[FileReport] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     spoiled: dict[str, Finding] = field(default_factory=dict)
+    links: frozenset[str] = frozenset()
 
 
 def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
@@ -64,7 +73,10 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     job.progress("looking for tower programs")
     before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
     chosen, others = _recognitions(job, before)
-    towers = _emitted(job, chosen, held)
+    towers = _emitted(job, chosen, held, before)
+    links = towers.texts.keys() & job.readings.links.keys()
+    if links:
+        return Passed(links=frozenset(links))
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
     passed = Passed(spoiled=dict(names.faults))
@@ -99,7 +111,7 @@ def _recognitions(
     wanted = job.wanted & set(towers)
     if not wanted:
         return [], []
-    found = _recognized(job.sources, wanted)
+    found = _recognized(job.sources, wanted, job.readings.links)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
@@ -107,19 +119,21 @@ def _recognitions(
     return [each for each in found if each not in others], others
 
 
-def _recognized(sources: Mapping[str, str], wanted: Collection[str]) -> list[Recognition]:
+def _recognized(
+    sources: Mapping[str, str], wanted: Collection[str], links: Mapping[str, str]
+) -> list[Recognition]:
     """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
     from towermigrate.recognize import recognize_tree
 
     try:
-        return recognize_tree(sources, wanted)
+        return recognize_tree(sources, wanted, links)
     except Exception as error:
         if exhausted_stack(error):
             raise  # `rewrite_tree` looks for the files that nest too deeply
     found: list[Recognition] = []
     for path in sorted(wanted):
         try:
-            found += recognize_tree(sources, {path})
+            found += recognize_tree(sources, {path}, links)
         except Exception as error:
             problem = fault(path, error)
             found.append(Recognition(path, None, problem.line, None, (problem,)))
@@ -134,18 +148,17 @@ class _Towers:
     results: Mapping[str, Sequence[ProgramResult]] = field(default_factory=dict)
 
 
-def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Finding]) -> _Towers:
+def _emitted(
+    job: Job,
+    programs: Sequence[Recognition],
+    held: Mapping[str, Finding],
+    before: Mapping[str, Reading],
+) -> _Towers:
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
     job.progress("rewriting tower programs")
-    given = [
-        replace(each, program=None, findings=(*each.findings, held[each.path]))
-        if each.path in held
-        else each
-        for each in programs
-    ]
-    emission = _emission(job.sources, given, {**held, **job.fixed})
+    emission = _emission(job, programs, held, before)
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
@@ -153,30 +166,68 @@ def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Findi
 
 
 def _emission(
-    sources: Mapping[str, str], programs: Sequence[Recognition], fixed: Mapping[str, Finding]
+    job: Job,
+    programs: Sequence[Recognition],
+    held: Mapping[str, Finding],
+    before: Mapping[str, Reading],
 ) -> Emission:
     """`emit_tree`; the programs of a file at which it fails are refused, and the others written again."""
-    from towermigrate.emit import emit_tree
+    from towermigrate.emit import Emission, ProgramResult, emit_tree
+
+    together = _Together({path: each.modules for path, each in before.items()})
+
+    def emitted(programs: Sequence[Recognition], held: Mapping[str, Finding]) -> Emission:
+        return emit_tree(
+            {**job.readings.links, **job.sources},
+            programs,
+            job.fixed.keys() | job.fixed_links,
+            style=job.style,
+            held=held,
+            together=together,
+        )
 
     try:
-        return emit_tree(sources, programs, fixed)
+        return emitted(programs, held)
     except Exception as error:
         if exhausted_stack(error):
-            raise
-    given = list(programs)
+            raise  # `rewrite_tree` looks for the files that nest too deeply
+    faults: dict[str, Finding] = {}
     for path in dict.fromkeys(each.path for each in programs):
+        group = [each for each in programs if each.path == path]
         try:
-            emit_tree(sources, [each for each in given if each.path == path], fixed)
+            emitted(group, held)
         except Exception as error:
-            given = [
-                replace(
-                    each, program=None, findings=(*each.findings, fault(path, error, each.line))
-                )
-                if each.path == path
-                else each
-                for each in given
-            ]
-    return emit_tree(sources, given, fixed)
+            faults[path] = fault(path, error, group[0].line)
+    good = emitted([each for each in programs if each.path not in faults], held)
+    bad = [
+        ProgramResult(each, "refused", None, (*each.findings, faults[each.path]))
+        for each in programs
+        if each.path in faults
+    ]
+    return Emission(good.sources, (*good.results, *bad))
+
+
+class _Together:
+    """Tells whether one process may run two files: a script that imports both, directly or not."""
+
+    def __init__(self, modules: Mapping[str, Iterable[Module]]) -> None:
+        self._modules = modules
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def __call__(self, first: str, second: str) -> bool:
+        if first == second:
+            return True
+        key = (min(first, second), max(first, second))
+        if key not in self._known:
+            self._known[key] = any(
+                first in reach and second in reach for reach in self._reaches.values()
+            )
+        return self._known[key]
+
+    @cached_property
+    def _reaches(self) -> dict[str, set[str]]:
+        graph = import_graph(self._modules.keys(), self._modules)
+        return {path: import_closure({}, [path], graph) for path in graph}
 
 
 @dataclass(frozen=True)
@@ -242,7 +293,7 @@ def _pass_file(
     """What becomes of one file; its new text is put into `passed`. `others` are programs that were not chosen."""
     before = job.sources[path]
     programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
-    refused = any(program.status == "refused" for program in programs)
+    refused = bool(programs) and all(program.status == "refused" for program in programs)
     status: FileStatus = "refused" if refused else "unchanged"
     findings: list[Finding] = []
     if path in names.kept:
@@ -273,6 +324,7 @@ def _pass_file(
                 status = "refused" if programs else "unchanged"
             else:
                 passed.texts[path] = text
+                findings.extend(_names_moved(job, path, programs))
                 status = "refused" if refused else "rewritten"
     if status == "unchanged" and any(finding.rule == "TM100" for finding in findings):
         status = "unparsable"
@@ -300,6 +352,28 @@ def _switched(
     return settled(own, [(each, symbols[each]) for each in others])
 
 
+def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:
+    """What the report says of refused programs whose file changes for the sake of others."""
+    converted = [program for program in programs if program.status == "converted"]
+    if job.refused != "keep" or not converted:
+        return []
+    others = ", ".join(dict.fromkeys(map(_named, converted)))
+    said = [
+        Finding(
+            "TM312", path, program.line, 0,
+            f"the program {_named(program)} was refused; its TensorFlow 1 names were changed all the same, with "
+            f"those of the one {others}",
+        )
+        for program in programs
+        if program.status == "refused"
+    ]  # fmt: skip
+    return list(without_suppressed(said, job.sources[path]))
+
+
+def _named(program: ProgramReport) -> str:
+    return "at module level" if program.function is None else f"in `{program.function}`"
+
+
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:
     """What the report says of programs that were not chosen."""
     return [
@@ -324,7 +398,7 @@ def _kept_files(
     """
     kept: dict[str, Finding] = {}
     results = towers.results
-    bad = [path for path, group in results.items() if any(r.status == "refused" for r in group)]
+    bad = [path for path, group in results.items() if all(r.status == "refused" for r in group)]
     converted = [path for path in results if path not in bad]
     needed = import_closure(job.sources, converted, graph)
     if job.refused == "keep":
@@ -358,4 +432,5 @@ def _program(result: ProgramResult, texts: Mapping[str, str]) -> ProgramReport:
         stages=recognition.program.stages if recognition.program else (),
         findings=tuple(findings),
         recognised=recognition.program,
+        not_loop=result.not_loop,
     )

@@ -13,7 +13,7 @@ from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding
 from towermigrate.outcome import FileReport, TreeReport
-from towermigrate.passes import Job, Passed, Progress, Refused, run_passes
+from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported, Together, ported_together
 from towermigrate.reading import Readings
 from towermigrate.symbols.brought import brought
@@ -31,6 +31,7 @@ def rewrite_tree(
     fixed: Mapping[str, Finding] | None = None,
     chosen: Chosen | None = None,
     py2: Python2 = "auto",
+    style: Style = "auto",
     links: Mapping[str, str] = MappingProxyType({}),
     meanwhile: Callable[[], None] = lambda: None,
     progress: Progress = lambda _: None,
@@ -47,6 +48,7 @@ def rewrite_tree(
         chosen: convert this program only; the other programs of its file stay byte for byte. Raises
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
+        style: the style of rewritten programs: `loop`, `session`, or the better of those that fit.
         links: texts of the tree's other files, by path; none where not all of the tree is given. What they import
             counts. One that gets TensorFlow's names from another file is rewritten as all TensorFlow files are, and
             one that runs a module which needs a graph gets the switch for that.
@@ -62,7 +64,9 @@ def rewrite_tree(
         >>> report.texts["a.py"]
         'import tensorflow as tf\\ntf.compat.v1.placeholder(tf.float32)\\n'
     """
-    wish = _Wish(refused, None if only is None else frozenset(only), fixed or {}, chosen, progress)
+    wish = _Wish(
+        refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
+    )
     progress("reading the files")
     given = brought({**links, **sources})
     sources = {**{path: links[path] for path in given if path in links}, **sources}
@@ -75,14 +79,17 @@ def rewrite_tree(
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
         together = _together(sources, problems, ported, wish, readings)
         ported.update(together.ported)
-        sources = {**sources, **readings.taken_links(together.ported)}
+        sources = {**sources, **readings.take_links(together.ported.keys() & readings.links.keys())}
         problems.update(dict.fromkeys(together.ported))
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
             try:
                 report = _rewrite_good(good, problems, ported, wish, readings)
-                return _with_findings(report, together.findings, texts)
+                if isinstance(report, TreeReport):
+                    return _with_findings(report, together.findings, texts)
+                sources = {**sources, **readings.take_links(report)}
+                problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
                     raise
@@ -99,6 +106,7 @@ class _Wish:
     only: frozenset[str] | None
     fixed: Mapping[str, Finding]
     chosen: Chosen | None
+    style: Style
     progress: Progress
 
 
@@ -205,8 +213,11 @@ def _rewrite_good(
     ported: Mapping[str, Ported],
     wish: _Wish,
     readings: Readings,
-) -> TreeReport:
-    """`rewrite_tree` of the files that can be parsed; `problems` are those of all."""
+) -> TreeReport | frozenset[str]:
+    """`rewrite_tree` of the files that can be parsed; `problems` are those of all.
+
+    Links that a program needs changed come back in its place: nothing can be said before they are read.
+    """
     # Our own file for TensorFlow 1 is read, to know its average, and never written: TensorFlow 2 runs it too.
     asked = good if wish.only is None else wish.only
     fixed = {path: finding for path, finding in wish.fixed.items() if path in good}
@@ -219,12 +230,16 @@ def _rewrite_good(
         wish.chosen,
         ported.keys(),
         launchers=_launchers(good, readings, wish.fixed) if wish.only is None else None,
+        style=wish.style,
+        fixed_links=frozenset(wish.fixed.keys() & readings.links.keys()),
         progress=wish.progress,
     )
     passed = _stable(job)
     if passed is None:
         assert wish.chosen is not None
         return TreeReport((_without_program(good, wish.chosen),), {})
+    if passed.links:
+        return passed.links
     broken = [
         FileReport(path, "unchanged", (), (wish.fixed[path],))
         if path in wish.fixed
@@ -245,6 +260,8 @@ def _stable(job: Job) -> Passed | None:
     held: dict[str, Finding] = {}
     while True:
         passed = run_passes(job, held)
+        if passed.links:
+            return passed
         if job.chosen is not None and not _holds(passed.files, job.chosen):
             return None
         if passed.spoiled and not passed.spoiled.keys() <= held.keys():
@@ -308,6 +325,7 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
                 program,
                 line=program.line if own is None else own.line(program.line),
                 findings=tuple(map(original, program.findings)),
+                not_loop=tuple(map(original, program.not_loop)),
             )
             for program in file.programs
         ),

@@ -129,7 +129,7 @@ REFUSED = (
 opt = tf.train.AdamOptimizer(0.1)
 towers = []
 for i in range(2):
-    with tf.device('/gpu:%d' % i):
+    with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
         towers.append(opt.compute_gradients(loss(i)))
 train = opt.apply_gradients(unknown(towers))
 """

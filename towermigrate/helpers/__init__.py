@@ -56,6 +56,7 @@ from towermigrate.helpers.summaries import (  # noqa: E402
     value,
 )
 from towermigrate.helpers.tf1_checkpoints import TF1RestoreReport  # noqa: E402
+from towermigrate.helpers.towers import device, mirror_variables, towers  # noqa: E402
 from towermigrate.helpers.variables import TowerVariables  # noqa: E402
 
 __all__ = [
@@ -78,6 +79,7 @@ __all__ = [
     "clip_weights",
     "concat_towers",
     "create_variables",
+    "device",
     "each_tower",
     "filter_gradients",
     "first_tower",
@@ -87,6 +89,7 @@ __all__ = [
     "legacy_input",
     "loss_metric",
     "mean_over_towers",
+    "mirror_variables",
     "mnist_input",
     "op_name",
     "per_example_loss",
@@ -103,6 +106,7 @@ __all__ = [
     "tower_gradients",
     "tower_index",
     "tower_strategy",
+    "towers",
     "trainable_variables",
     "unfed",
     "value",

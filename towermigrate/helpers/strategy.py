@@ -84,6 +84,58 @@ def tower_strategy(
     return strategy
 
 
+def replica_devices(num_towers: int | None) -> tuple[list[str], tuple[tuple[int, ...], ...]]:
+    """The devices of session style's replicas, of which there may be fewer or more than towers.
+
+    As `tower_strategy`, but a session makes the logical devices, so that nothing is configured here.
+
+    Args:
+      num_towers: how many towers the program has, None where that is not known.
+
+    Returns:
+      The devices' names, and the memory limits, in megabytes, of the logical devices that each physical
+      GPU is split into: empty where none is split.
+
+    Raises:
+      ValueError: the devices named are not here, are a TPU, or not understood.
+
+    Example:
+      >>> replica_devices(2)
+      (['CPU:0', 'CPU:1'], ())
+    """
+    spec = os.environ.get(DEVICES_VARIABLE)
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    if not spec:
+        if gpus:
+            return [f"GPU:{index}" for index in range(min(num_towers or gpus, gpus))], ()
+        count = num_towers or 1
+        if count > 1:
+            _say_once(f"no GPU is here: {count} towers on {count} virtual CPUs")
+        return [f"CPU:{index}" for index in range(count)], ()
+    kind, names = _parsed(spec, DEVICES_VARIABLE)
+    _say_that_it_trains_alone(f"{DEVICES_VARIABLE}={spec!r}")
+    if kind == "tpu":
+        raise ValueError(
+            f"{DEVICES_VARIABLE}={spec!r}: a program in session style runs a TF1 graph, which TPUs do not "
+            "take. Name cpu:N or gpu:N."
+        )
+    if kind == "cpu":
+        return [f"CPU:{index}" for index in names], ()
+    if not gpus:
+        raise ValueError(f"{DEVICES_VARIABLE}={spec!r}: no GPU is here.")
+    if kind == "gpus named":
+        if max(names) >= gpus:
+            raise ValueError(
+                f"{DEVICES_VARIABLE} names GPU {max(names)}, but {gpus} GPU(s) are here."
+            )
+        return [f"GPU:{index}" for index in names], ()
+    pieces: tuple[tuple[int, ...], ...] = ()
+    if len(names) > gpus:
+        limit = int(os.environ.get(GPU_MEMORY_VARIABLE, "2048"))
+        pieces = ((limit,) * (len(names) - gpus + 1), *((),) * (gpus - 1))
+    return [f"GPU:{index}" for index in names], pieces
+
+
 def current_strategy(strategy: Any = None) -> Any:
     """`strategy` if given, else the one in scope, else the last that `tower_strategy` made.
 
@@ -228,21 +280,30 @@ def _mirrored_default(num_towers: int | None) -> Any:
 def _from_spec(spec: str | Sequence[str], num_towers: int | None, named_by: str) -> Any:
     if not isinstance(spec, str):
         return _listed(list(spec), num_towers, named_by)
-    kind, _, rest = spec.partition(":")
+    kind, names = _parsed(spec, named_by)
     if kind == "tpu":
-        strategy = _tpu(rest, named_by)
+        strategy = _tpu(spec.partition(":")[2], named_by)
         _check_count(strategy.num_replicas_in_sync, num_towers, named_by)
         return strategy
-    if kind == "cpu" and re.fullmatch(r"[1-9]\d*", rest):
-        _check_count(int(rest), num_towers, named_by)
-        return _virtual_cpus(int(rest))
+    if kind == "gpus named":
+        return _listed([f"GPU:{index}" for index in names], num_towers, named_by)
+    _check_count(len(names), num_towers, named_by)
+    if kind == "cpu":
+        return _virtual_cpus(len(names))
+    if not tf.config.list_physical_devices("GPU"):
+        raise ValueError(f"{named_by}={spec!r}: no GPU is here.")
+    return _gpus(len(names))
+
+
+def _parsed(spec: str, named_by: str) -> tuple[str, list[int]]:
+    """`cpu`, `gpu` (so many), `gpus named` or `tpu`, and the devices' indices."""
+    kind, _, rest = spec.partition(":")
+    if kind == "tpu":
+        return kind, []
     if kind == "gpu" and re.fullmatch(r"\d+(,\d+)+|0", rest):
-        return _listed([f"GPU:{index}" for index in rest.split(",")], num_towers, named_by)
-    if kind == "gpu" and re.fullmatch(r"[1-9]\d*", rest):
-        _check_count(int(rest), num_towers, named_by)
-        if not tf.config.list_physical_devices("GPU"):
-            raise ValueError(f"{named_by}={spec!r}: no GPU is here.")
-        return _gpus(int(rest))
+        return "gpus named", [int(index) for index in rest.split(",")]
+    if kind in ("cpu", "gpu") and re.fullmatch(r"[1-9]\d*", rest):
+        return kind, list(range(int(rest)))
     raise ValueError(
         f"{named_by}={spec!r} is not understood; expected cpu:N, gpu:I,J (those GPUs), gpu:N (so "
         "many), tpu, tpu:NAME or tpu:local."

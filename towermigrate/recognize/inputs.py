@@ -105,7 +105,7 @@ class InputReader:
         kind = self.kinds.of_name(source)
         if kind is Kind.SPLITS and len(value.slice) == 1 and isinstance(first, cst.Index):
             if code(first.value) == index:
-                return "split", self.splits[source], None
+                return "split", self.splits.get(source, source), None
             return None
         if kind is Kind.PLACEHOLDER and isinstance(first, cst.Slice) and index in reads(value):
             rest = [code(s.slice) for s in value.slice[1:]]

@@ -27,6 +27,7 @@ from towermigrate.recognize.syntax import (
     statements,
     walk,
 )
+from towermigrate.tree import HELPERS_COPY
 
 _OVER_GRADIENTS = re.compile(r"grad", re.IGNORECASE)
 _MODEL = (
@@ -78,6 +79,8 @@ class LoopFinder:
         """Tower loops of one scope; a loop over epochs is looked into, a tower loop is not."""
         for node in block:
             if isinstance(node, cst.For):
+                if _is_rewritten(file, node):
+                    continue
                 inner = list(self._tower_loops(file, children(node.body)))
                 if self._picks_device(file, node) or not inner and self._collects(file, node):
                     yield node
@@ -190,6 +193,16 @@ class LoopFinder:
                         break
         self._computes[key] = found
         return found
+
+
+def _is_rewritten(file: SourceFile, loop: cst.For) -> bool:
+    """Whether a loop goes over `tm.towers(…)` already, as session style writes it."""
+    name = dotted(loop.iter.func) if isinstance(loop.iter, cst.Call) else None
+    if name is None:
+        return False
+    root, _, rest = name.partition(".")
+    helpers = ("towermigrate.helpers", HELPERS_COPY)
+    return rest == "towers" and (file.imports.get(root) in helpers or root == HELPERS_COPY)
 
 
 def is_device(file: SourceFile, call: cst.Call) -> bool:

@@ -4,7 +4,15 @@ Tower i is fed numbers made of i + 1, so that no tower's part looks like another
 small dyadic fractions: float32 holds them exactly, whatever the order of summation.
 """
 
-from tests.helpers.conformance_rows import gan, gradients, inputs, losses, results, variables
+from tests.helpers.conformance_rows import (
+    gan,
+    gradients,
+    inputs,
+    losses,
+    results,
+    session,
+    variables,
+)
 
 CASES = [
     *inputs.ROWS,
@@ -13,4 +21,5 @@ CASES = [
     *losses.ROWS,
     *gan.ROWS,
     *variables.ROWS,
+    *session.ROWS,
 ]

@@ -1,0 +1,106 @@
+"""Which graphs are mirrored, over which devices, and the tower that is being built."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _session_tensorflow as private
+
+_ATTRIBUTE = "_towermigrate_session_style"
+
+
+@dataclass(eq=False)
+class TowerGraph:
+    """What session style knows of one graph.
+
+    `gpu_pieces` are the memory limits, in megabytes, of the logical devices of each physical GPU, empty where
+    none is split. `strategy` is None where nothing is mirrored: towers then only get their devices. `variables` are the
+    mirrored ones by the name of each copy's handle, with the copy's index. `checked` is the graph's version
+    when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
+    """
+
+    graph: Any
+    devices: tuple[str, ...]
+    gpu_pieces: tuple[tuple[int, ...], ...] = ()
+    strategy: Any = None
+    threads: Any = field(default_factory=threading.local)
+    variables: dict[str, tuple[Any, int]] = field(default_factory=dict)
+    plans: dict[Any, Any] = field(default_factory=dict)
+    checked: int = 0
+    looked_at: int = 0
+    writes: dict[str, list[Any]] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.RLock)
+
+    @property
+    def replicas(self) -> int:
+        return len(self.devices)
+
+    def variable_of(self, handle: Any) -> Any:
+        """The mirrored variable that a resource tensor is a copy of, or None."""
+        if isinstance(handle, tf.Tensor) and handle.dtype == tf.resource:
+            found = self.variables.get(handle.op.name)
+            return None if found is None else found[0]
+        return None
+
+
+class _Here(threading.local):
+    """What this thread builds: `replica` the tower's; `in_tower`; `writing`, the only copy to write."""
+
+    replica: int = 0
+    in_tower: bool = False
+    writing: int | None = None
+
+
+here = _Here()
+
+
+def find(graph: Any = None) -> TowerGraph | None:
+    """What is known of a graph (the default one), None of one that no tower statement has seen."""
+    if graph is None:
+        graph = tf.compat.v1.get_default_graph()
+    found: TowerGraph | None = getattr(private.outermost(graph), _ATTRIBUTE, None)
+    return found
+
+
+def mirrored(graph: Any = None) -> TowerGraph | None:
+    """As `find`, but None also where nothing is mirrored."""
+    found = find(graph)
+    return found if found is not None and found.strategy is not None else None
+
+
+def remember(towers: TowerGraph) -> None:
+    """Keep it with its graph, for as long as that lives."""
+    setattr(towers.graph, _ATTRIBUTE, towers)
+
+
+@contextlib.contextmanager
+def replica(towers: TowerGraph, index: int) -> Iterator[None]:
+    """What is built inside belongs to one replica: it reads that copy of each variable."""
+    before = here.replica
+    context = tf.distribute.ReplicaContext(towers.strategy, index)
+    graph = tf.compat.v1.get_default_graph()
+    private.enter_replica(graph, context)
+    here.replica = index
+    try:
+        yield
+    finally:
+        here.replica = before
+        private.leave_replica(graph, context)
+
+
+@contextlib.contextmanager
+def writing(towers: TowerGraph, index: int) -> Iterator[None]:
+    """As `replica`, and assignments inside write that copy only."""
+    before = here.writing
+    with replica(towers, index):
+        here.writing = index
+        try:
+            yield
+        finally:
+            here.writing = before

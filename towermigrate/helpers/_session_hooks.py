@@ -1,0 +1,78 @@
+"""Teaches TensorFlow's classes what mirrored variables need; once, and only for graphs that have them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _session_tensorflow as private
+from towermigrate.helpers._session_gradients import applied_to_copies, refused, summed_over_copies
+from towermigrate.helpers._session_graphs import mirrored
+from towermigrate.helpers._session_runs import (
+    callables_that_run,
+    element_by_name,
+    with_devices,
+    with_variables,
+)
+from towermigrate.helpers._session_savers import restoring_copies
+from towermigrate.helpers._session_variables import TowerVariable
+
+_v1 = tf.compat.v1
+_installed = False
+
+# Where in TensorFlow, and what makes the function that stands there from the one that stood there.
+_Hook = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
+
+
+def install() -> None:
+    """Put the hooks in place, if they are not."""
+    global _installed
+    if _installed:
+        return
+    _installed = True
+    _v1.Variable.register(TowerVariable)
+    for owner, name, made_from in _hooks():
+        before = getattr(owner, name)
+        hook = made_from(before)
+        hook.__doc__ = before.__doc__
+        setattr(owner, name, hook)
+
+
+def _hooks() -> Iterator[_Hook]:
+    yield (*private.GRADIENTS, summed_over_copies)
+    yield (*private.SAVEABLES, restoring_copies)
+    yield (*private.SUMMARIES, _summaries_of_all_towers)
+    yield (*private.INITIAL_VALUES, _after_what_they_read)
+    yield (*private.SESSIONS, with_devices)
+    yield (*private.RUNS, with_variables)
+    yield private.SESSIONS[0], "make_callable", callables_that_run
+    yield tf.Graph, "get_tensor_by_name", element_by_name
+    yield _v1.train.Optimizer, "apply_gradients", applied_to_copies
+    yield _v1.train.SyncReplicasOptimizer, "apply_gradients", _only_unmirrored
+
+
+def _summaries_of_all_towers(skip: Callable[[], Any]) -> Callable[[], Any]:
+    return lambda: False if mirrored() is not None else skip()
+
+
+def _after_what_they_read(safe: Callable[..., Any]) -> Callable[..., Any]:
+    """An initial value that reads a variable: it then is made from that one's initial value."""
+
+    def safe_initial_value_from_op(name: Any, op: Any, op_cache: Any) -> Any:
+        towers = mirrored()
+        if towers is not None and op.type == "ReadVariableOp":
+            variable = towers.variable_of(op.inputs[0])
+            if variable is not None:
+                return variable.initialized_value().op
+        return safe(name, op, op_cache)
+
+    return safe_initial_value_from_op
+
+
+def _only_unmirrored(apply: Callable[..., Any]) -> Callable[..., Any]:
+    def apply_gradients(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return (apply if mirrored() is None else refused)(self, *args, **kwargs)
+
+    return apply_gradients

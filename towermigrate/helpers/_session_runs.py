@@ -1,0 +1,199 @@
+"""Sessions: virtual devices, variables that are fetched or fed, and the check before a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from towermigrate.helpers import _session_tensorflow as private
+from towermigrate.helpers._session_checks import check_writes, is_write, written_handle
+from towermigrate.helpers._session_graphs import TowerGraph, find, mirrored
+
+_v1 = tf.compat.v1
+
+# What hands a variable's memory on; a reference variable showed what was in it at the end of the run.
+_SAME_MEMORY = ("Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient")
+
+
+def with_devices(init: Callable[..., None]) -> Callable[..., None]:
+    """What stands in for a session's constructor: as many virtual CPUs as replicas, soft placement."""
+
+    def __init__(self: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
+        towers = find(graph)
+        if towers is not None:
+            given = config
+            config = _v1.ConfigProto()
+            if given is not None:
+                config.CopyFrom(given)
+            config.allow_soft_placement = True
+            cpus = sum("CPU" in device for device in towers.devices)
+            config.device_count["CPU"] = max(config.device_count["CPU"], cpus, 1)
+            _split_gpus(config, towers)
+        init(self, target, graph, config)
+
+    return __init__
+
+
+def _split_gpus(config: Any, towers: TowerGraph) -> None:
+    """One physical GPU in several logical ones, where the devices need that."""
+    if towers.gpu_pieces:
+        virtual = config.gpu_options.experimental.virtual_devices
+        del virtual[:]
+        for limits in towers.gpu_pieces:
+            virtual.add(memory_limit_mb=list(limits))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How to run one set of fetches.
+
+    `fetches` are what is fetched instead (values for handles); `again` tells of which of them the value at
+    the end of the run is wanted, by place, and what reads it. `kept` keeps the keys' objects alive.
+    """
+
+    fetches: tuple[Any, ...]
+    again: tuple[tuple[int, Any], ...]
+    kept: Any
+
+
+def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for a session's `_do_run`.
+
+    A fetched variable has its value at the end of the run, as a reference variable had; a fed one is fed to
+    everything that reads it.
+    """
+
+    def _do_run(
+        self: Any,
+        handle: Any,
+        target_list: Any,
+        fetch_list: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
+        towers = mirrored(self.graph)
+        if towers is None:
+            return do_run(self, handle, target_list, fetch_list, feed_dict, options, run_metadata)
+        check_writes(towers)
+        if feed_dict:
+            feed_dict = _fed(feed_dict, [*fetch_list, *target_list], towers)
+        plan = _plan(towers, fetch_list, target_list)
+        results = do_run(self, handle, target_list, plan.fetches, feed_dict, options, run_metadata)
+        if plan.again and handle is None:
+            wanted = [read for _, read in plan.again]
+            values = do_run(self, None, [], wanted, {}, None, None)
+            results = list(results)
+            for (place, _), value in zip(plan.again, values, strict=True):
+                results[place] = _shaped_like(value, results[place])
+        return results
+
+    return _do_run
+
+
+def _shaped_like(value: Any, first: Any) -> Any:
+    return np.reshape(value, np.shape(first)) if np.shape(value) != np.shape(first) else value
+
+
+def callables_that_run(make_callable: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for `Session.make_callable`: its callable goes through `run`."""
+
+    def make(self: Any, fetches: Any, feed_list: Any = None, accept_options: bool = False) -> Any:
+        if mirrored(self.graph) is None or feed_list is not None:
+            return make_callable(self, fetches, feed_list, accept_options)
+        return lambda **kwargs: self.run(fetches, **kwargs)
+
+    return make
+
+
+def element_by_name(get_tensor_by_name: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for `Graph.get_tensor_by_name`: `w:0` was the variable, not a handle."""
+
+    def by_name(self: Any, name: Any) -> Any:
+        found = get_tensor_by_name(self, name)
+        towers = mirrored(self)
+        variable = towers.variable_of(found) if towers is not None else None
+        return found if variable is None else variable
+
+    return by_name
+
+
+def _plan(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any]) -> Plan:
+    key = (tuple(map(id, fetches)), tuple(map(id, targets)))
+    plan: Plan | None = towers.plans.get(key)
+    if plan is None:
+        plan = _planned(towers, fetches, targets)
+        if len(towers.plans) > 1000:  # a program that makes new fetches in every step
+            towers.plans.clear()
+        towers.plans[key] = plan
+    return plan
+
+
+def _planned(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any]) -> Plan:
+    instead: list[Any] = []
+    shown: list[tuple[int, Any]] = []
+    for place, fetch in enumerate(fetches):
+        variable = towers.variable_of(fetch)
+        if variable is not None:
+            fetch = private.graph_element(variable.copies[0])
+        else:
+            variable = _shown_by(fetch, towers)
+        instead.append(fetch)
+        if variable is not None:
+            shown.append((place, variable))
+    again = []
+    if shown:
+        run = _needed_for([*instead, *targets])
+        for place, variable in shown:
+            names = {copy.handle.op.name for copy in variable.copies}
+            writes = {op for op in run if is_write(op) and written_handle(op) in names}
+            if writes - _needed_for([instead[place]]):
+                again.append((place, private.graph_element(variable.copies[0])))
+    return Plan(tuple(instead), tuple(again), (tuple(fetches), tuple(targets)))
+
+
+def _shown_by(tensor: Any, towers: TowerGraph) -> Any:
+    """The variable whose memory a tensor would have been, had variables been references; or None."""
+    made = tensor.op
+    while made.type in _SAME_MEMORY:
+        made = made.inputs[0].op
+    return towers.variable_of(made.inputs[0]) if made.type == "ReadVariableOp" else None
+
+
+def _needed_for(elements: Iterable[Any]) -> set[Any]:
+    """Every operation that runs where these tensors and operations are asked for."""
+    waiting = [element if isinstance(element, tf.Operation) else element.op for element in elements]
+    seen = set(waiting)
+    while waiting:
+        operation = waiting.pop()
+        for before in (*(each.op for each in operation.inputs), *operation.control_inputs):
+            if before not in seen:
+                seen.add(before)
+                waiting.append(before)
+    return seen
+
+
+def _fed(feed_dict: Any, asked: Sequence[Any], towers: TowerGraph) -> Any:
+    """Feeds for every read of a variable that is fed."""
+    extra: dict[Any, Any] = {}
+    for key, value in feed_dict.items():
+        tensor = key.deref()
+        if tensor.op.type == "ReadVariableOp":
+            variable = towers.variable_of(tensor.op.inputs[0])
+            if variable is not None:
+                needed = _needed_for(asked)
+                for copy in variable.copies:
+                    for read in copy.handle.consumers():
+                        if read not in needed:
+                            continue
+                        if read.type != "ReadVariableOp":
+                            raise NotImplementedError(
+                                f"Session style: {variable.name} is fed, but {read.name} ({read.type}) does "
+                                "not read its value alone. Feed a tf.placeholder_with_default instead."
+                            )
+                        extra[read.outputs[0].ref()] = value
+    return {**feed_dict, **extra} if extra else feed_dict

@@ -1,0 +1,77 @@
+"""Every private name of TensorFlow that session style uses, each with the reason why no public one does.
+
+A release that moves one of these names fails here, at the import, and nowhere else. Functions of TensorFlow
+that are replaced are put in place by `_session_hooks.install`; `REPLACED` lists them.
+"""
+
+from typing import Any
+
+from tensorflow.python.client import session as _session
+from tensorflow.python.distribute import summary_op_util, values
+from tensorflow.python.ops import gradients_util, variables
+from tensorflow.python.training import optimizer
+from tensorflow.python.training.saving import saveable_object, saveable_object_util
+
+# A mirrored variable as tf.distribute has it; session style gives it TF1's methods. Strategies make them with
+# assignments that aggregate over replicas, and no public class is what `isinstance` and TensorFlow look for.
+MirroredVariable = values.MirroredVariable
+
+# What a Saver saves and restores. A public Saver restores one copy, or takes only a list.
+SaveableObject = saveable_object.SaveableObject
+SaveSpec = saveable_object.SaveSpec
+
+# What a partitioner makes; savers get its parts.
+PartitionedVariable = variables.PartitionedVariable
+
+# What an optimizer does to one variable, dense or sparse, and its constraint; called for each copy.
+processor_of = optimizer._get_processor
+
+# Functions that are replaced, because every way to ask for the same thing goes through them:
+# tf.gradients, compute_gradients, tf.hessians, tf_slim's, and imports made before.
+GRADIENTS = (gradients_util, "_GradientsHelper")
+# Savers in list and dict form, of Scaffold and Supervisor, init_from_checkpoint.
+SAVEABLES = (saveable_object_util, "saveable_objects_for_op")
+# tf.summary.* in every spelling; TensorFlow makes no summaries in replicas but the first.
+SUMMARIES = (summary_op_util, "skip_summary")
+# An initial value that reads another variable waits for it in TF1, but not if that is a resource.
+INITIAL_VALUES = (variables, "_safe_initial_value_from_op")
+# One run of a session, whatever the structure of its fetches and whichever session or hook made it.
+RUNS = (_session.BaseSession, "_do_run")
+# Sessions of every class, also of those that MonitoredSession and Supervisor make.
+SESSIONS = (_session.BaseSession, "__init__")
+
+
+def enter_replica(graph: Any, context: Any) -> None:
+    """As `with context:`, a ReplicaContext, in this graph and thread, until `leave_replica`.
+
+    The public `with` must be closed in the order of the author's other `with` statements, and would change
+    how TF2 summaries are written in every other graph.
+    """
+    graph._distribution_strategy_stack.append(context._thread_context)
+
+
+def leave_replica(graph: Any, context: Any) -> None:
+    """Undo `enter_replica`."""
+    graph._distribution_strategy_stack.remove(context._thread_context)
+
+
+def add_variable_creator(graph: Any, creator: Any) -> None:
+    """As `tf.variable_creator_scope(creator)`, in this graph and thread, for the rest of the graph's life."""
+    graph._variable_creator_stack = [*graph._variable_creator_stack, (100, creator)]
+
+
+def outermost(graph: Any) -> Any:
+    """The graph that a function's graph is built for; the graph itself where it is none."""
+    while (outer := getattr(graph, "outer_graph", None)) is not None:
+        graph = outer
+    return graph
+
+
+def graph_element(variable: Any) -> Any:
+    """The tensor that a session fetches for one copy: public `value()` would make another read."""
+    return variable._graph_element
+
+
+def slice_of(variable: Any) -> Any:
+    """Which part of a partitioned variable this one is, or None; savers write it."""
+    return variable._save_slice_info

@@ -1,0 +1,250 @@
+"""Variables of session style: one copy for each replica, and the one variable it was to the program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _session_tensorflow as private
+from towermigrate.helpers._session_graphs import here, mirrored
+
+_v1 = tf.compat.v1
+_AUTO = tf.VariableSynchronization.AUTO
+_ON_READ = tf.VariableSynchronization.ON_READ
+
+
+class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
+    """A TF1 variable with a copy on each replica's device.
+
+    A tower reads its own copy; outside of the towers the first one is read. An assignment, wherever it is,
+    writes every copy with the same value. Name, operation, collections and checkpoint entry are the
+    first copy's, which has the name that TF1 gave.
+    """
+
+    @property
+    def copies(self) -> tuple[Any, ...]:
+        return tuple(self._values)
+
+    def _get(self) -> Any:
+        return self._values[here.replica % len(self._values)]
+
+    _get_cross_replica = _get
+    _get_on_device_or_primary = _get
+
+    @property
+    def _first(self) -> Any:
+        return self._values[0]
+
+    @property
+    def handle(self) -> Any:
+        return self._get().handle
+
+    @property
+    def op(self) -> Any:
+        return self._first.op
+
+    @property
+    def device(self) -> Any:
+        return self._get().device
+
+    @property
+    def initial_value(self) -> Any:
+        return self._first.initial_value
+
+    def is_initialized(self, name: str | None = None) -> Any:
+        return self._first.is_initialized(name)
+
+    def initialized_value(self) -> Any:
+        return _v1.cond(self.is_initialized(), self.read_value, lambda: self.initial_value)
+
+    def value(self) -> Any:
+        return self._get().value()
+
+    def read_value(self) -> Any:
+        return self._get().read_value()
+
+    def eval(self, session: Any = None) -> Any:
+        return private.graph_element(self._first).eval(session=session)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> Any:
+        return self._get().sparse_read(indices, name)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> Any:
+        return self._get().gather_nd(indices, name)
+
+    def __getitem__(self, item: Any) -> Any:
+        # That of tf.Variable: its result has `assign`.
+        return _v1.Variable.__getitem__(self, item)
+
+    def _as_graph_element(self) -> Any:
+        return private.graph_element(self._first)
+
+    def _dense_var_to_tensor(
+        self, dtype: Any = None, name: str | None = None, as_ref: bool = False
+    ) -> Any:
+        del as_ref  # there is no reference; who asks for one reads, or goes through `assign`
+        return self._get()._dense_var_to_tensor(dtype=dtype, name=name)
+
+    def assign(
+        self, value: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        return self._assigned("assign", value, name, read_value)
+
+    def assign_add(
+        self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        return self._assigned("assign_add", delta, name, read_value)
+
+    def assign_sub(
+        self, delta: Any, use_locking: Any = None, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        return self._assigned("assign_sub", delta, name, read_value)
+
+    def _assigned(self, method: str, value: Any, name: str | None, read_value: bool) -> Any:
+        value = tf.convert_to_tensor(value, dtype=self.dtype.base_dtype)
+        written = self._write(lambda copy: getattr(copy, method)(value, read_value=False))
+        return self._read_after(written, name) if read_value else tf.group(*written, name=name)
+
+    def _strided_slice_assign(self, *args: Any, **kwargs: Any) -> Any:
+        written = self._write(lambda copy: copy._strided_slice_assign(*args, **kwargs))
+        return self._read_after(written, kwargs.get("name"))
+
+    def _lazy_read(self, operation: Any) -> Any:
+        """What `tf.scatter_*` end with: they wrote the copy of this replica, so write the others too."""
+        written = [operation]
+        if here.writing is None:
+            done = self._get()
+            for copy in self._values:
+                if copy is not done:
+                    with _on_the_device_of(copy):
+                        written.append(_repeated(operation, copy.handle))
+        return self._read_after(written, None)
+
+    def _write(self, act: Callable[[Any], Any]) -> list[Any]:
+        """`act` on every copy, or on the one that is being updated; returns the operations."""
+        if here.writing is not None:
+            written = [self._get()]
+        else:
+            written = list(self._values)
+        done = []
+        for copy in written:
+            with _on_the_device_of(copy):
+                result = act(copy)
+            done.append(result if isinstance(result, tf.Operation) else result.op)
+        return done
+
+    def _read_after(self, written: list[Any], name: str | None) -> Any:
+        """What the assignment gives: a tensor, the value that was assigned."""
+        with tf.control_dependencies(written), _v1.colocate_with(None, ignore_existing=True):
+            with tf.device(self._get().device):
+                return tf.identity(self._get().value(), name=name or "Assign")
+
+    def load(self, value: Any, session: Any = None) -> None:
+        session = session or _v1.get_default_session()
+        if session is None:
+            raise ValueError(
+                "Either session argument should be provided or default session should be established"
+            )
+        # The others' initial values are the first one's, handed on.
+        initializers = [copy.initializer for copy in self._values]
+        session.run(initializers, {initializers[0].inputs[1]: value})
+
+    @property
+    def _save_slice_info(self) -> Any:
+        return private.slice_of(self._first)
+
+    def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
+        from towermigrate.helpers._session_savers import CopiesSaveable
+
+        return {"VARIABLE_VALUE": lambda name=self._first.op.name: CopiesSaveable(self, name)}
+
+
+def _method_on_every_copy(method: str) -> Callable[..., Any]:
+    def call(self: TowerVariable, *args: Any, **kwargs: Any) -> Any:
+        written = self._write(lambda copy: getattr(copy, method)(*args, **kwargs))
+        return self._read_after(written, kwargs.get("name"))
+
+    call.__name__ = method
+    return call
+
+
+for _method in (
+    *("scatter_add", "scatter_sub", "scatter_mul", "scatter_div", "scatter_min", "scatter_max"),
+    *("scatter_update", "scatter_nd_add", "scatter_nd_sub", "scatter_nd_update"),
+    *("scatter_nd_max", "scatter_nd_min", "batch_scatter_update", "count_up_to"),
+):
+    setattr(TowerVariable, _method, _method_on_every_copy(_method))
+
+
+def copies_of(variable: Any) -> tuple[Any, ...]:
+    """The copies of a mirrored variable; of anything else, itself."""
+    return variable.copies if isinstance(variable, TowerVariable) else (variable,)
+
+
+@contextlib.contextmanager
+def _on_the_device_of(copy: Any) -> Iterator[None]:
+    # A colocation that the author asked for is with the first copy, and would contradict the device.
+    with _v1.colocate_with(None, ignore_existing=True), tf.device(copy.device):
+        yield
+
+
+def _repeated(operation: Any, handle: Any) -> Any:
+    """The same operation on another copy's handle."""
+    return operation.graph.create_op(
+        operation.type,
+        [handle, *list(operation.inputs)[1:]],
+        [],
+        attrs={
+            k: v
+            for k, v in operation.node_def.attr.items()
+            if k not in ("_class", "_output_shapes")
+        },
+        name=operation.name.rpartition("/")[2],
+    )
+
+
+def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+    """The creator of every variable of a mirrored graph."""
+    towers = mirrored()
+    if towers is None or kwargs.get("variable_def") is not None:
+        return next_creator(**kwargs)
+    colocate_with = kwargs.pop("colocate_with", None)
+    synchronization = kwargs.pop("synchronization", _AUTO)
+    kwargs.pop("aggregation", None)
+    kwargs.pop("caching_device", None)  # every tower has its copy
+    # Statistics of batch normalization and tf.metrics: assigned in the towers, hardly read there. One variable,
+    # as in TF1, is written once. What belongs to such a variable (its average) is like it.
+    once = synchronization == _ON_READ or len(getattr(colocate_with, "copies", "..")) == 1
+    devices = towers.devices[:1] if once else towers.devices
+    collections = kwargs.pop("collections", None)
+    if collections is None:
+        collections = [_v1.GraphKeys.GLOBAL_VARIABLES]
+    trainable = synchronization != _ON_READ and kwargs.pop("trainable", None) is not False
+    copies: list[Any] = []
+    for index, device in enumerate(devices):
+        if index:
+            kwargs["initial_value"] = _initial_value_of(copies[0])
+            # With a slash at its end a name is taken as it stands, whatever the name scope.
+            kwargs["name"] = f"{copies[0].op.name}/replica_{index}/"
+        with _v1.colocate_with(None, ignore_existing=True), tf.device(device):
+            copies.append(
+                next_creator(
+                    **{**kwargs, "use_resource": True, "trainable": False, "collections": []}
+                )
+            )
+    for copy in copies:
+        copy._trainable = trainable
+    variable = TowerVariable(towers.strategy, copies, tf.VariableAggregation.ONLY_FIRST_REPLICA)
+    for index, copy in enumerate(copies):
+        towers.variables[copy.handle.op.name] = (variable, index)
+    if trainable and _v1.GraphKeys.TRAINABLE_VARIABLES not in collections:
+        collections = [*collections, _v1.GraphKeys.TRAINABLE_VARIABLES]
+    _v1.get_default_graph().add_to_collections(collections, variable)
+    return variable
+
+
+def _initial_value_of(first: Any) -> Callable[[], Any]:
+    return lambda: tf.identity(first.initial_value)

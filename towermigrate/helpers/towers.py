@@ -1,0 +1,195 @@
+"""Session style: a TF1 tower program under `tf.distribute.MirroredStrategy`, in its graph and its session."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterable, Iterator, Sized
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from towermigrate.helpers import _session_graphs as graphs
+from towermigrate.helpers import _session_hooks, _session_tensorflow, _session_variables
+from towermigrate.helpers._session_graphs import TowerGraph, here
+from towermigrate.helpers.strategy import replica_devices
+
+_log = logging.getLogger("towermigrate")
+_v1 = tf.compat.v1
+_T = TypeVar("_T")
+
+_VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
+_strategies: dict[tuple[str, ...], Any] = {}
+
+
+def mirror_variables(num_towers: int | None = None) -> None:
+    """From here on, each variable of the default graph has a copy on every replica's device.
+
+    The program goes on as it was: names, collections, savers, optimizers, sessions and summaries mean what
+    they meant under TensorFlow 1. Call it where the graph is begun, before the first variable; a second call
+    for the same graph changes nothing.
+
+    Args:
+      num_towers: how many towers the program has. The environment variable `TOWERMIGRATE_DEVICES`
+        (`cpu:4`, `gpu:0,1`, `gpu:2`) chooses the replicas' devices; without it they are as many GPUs as
+        there are towers, or all that are here, or else so many virtual CPUs. Fewer replicas than towers
+        are shared by them. None takes every GPU, or one CPU.
+
+    On one device nothing needs a copy: variables stay what they were. If the graph has variables already,
+    none is mirrored, which one warning says; the towers then only get their devices.
+
+    Raises:
+      RuntimeError: TensorFlow executes eagerly: there is no graph.
+      ValueError: the devices named are not here.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     mirror_variables(2)
+      ...     w = tf.compat.v1.get_variable("w", [], initializer=tf.compat.v1.ones_initializer())
+      ...     w.name, [copy.device[-5:] for copy in w.copies]
+      ('w:0', ['CPU:0', 'CPU:1'])
+
+    Source: `tf.distribute.MirroredStrategy`; the TF1 idiom is "towers" in the TensorFlow 1 tutorial
+    "Convolutional Neural Networks" (cifar10_multi_gpu_train.py).
+    """
+    if tf.executing_eagerly():
+        raise RuntimeError(
+            "mirror_variables() was called while TensorFlow executes eagerly. Session style needs a graph: "
+            "call tf.compat.v1.disable_v2_behavior() at the top of the script, or build inside of "
+            "`with tf.Graph().as_default():`."
+        )
+    if num_towers is not None and num_towers < 1:
+        num_towers = None
+    graph = _session_tensorflow.outermost(_v1.get_default_graph())
+    found = graphs.find(graph)
+    if found is not None:
+        _enter(found)
+        return
+    devices, pieces = replica_devices(num_towers)
+    towers = TowerGraph(graph, tuple(devices), gpu_pieces=pieces)
+    if any(operation.type in _VARIABLES for operation in graph.get_operations()):
+        _log.warning(
+            "towermigrate: the graph has variables already, so none is mirrored: the towers share them, as "
+            "they did. Call mirror_variables() before the first variable."
+        )
+    elif len(devices) > 1:
+        if towers.devices not in _strategies:
+            _strategies[towers.devices] = tf.distribute.MirroredStrategy(
+                devices, cross_device_ops=_HandOn()
+            )
+        towers.strategy = _strategies[towers.devices]
+    _session_hooks.install()
+    graphs.remember(towers)
+    _enter(towers)
+
+
+class _HandOn(tf.distribute.ReductionToOneDevice):  # type: ignore[misc]
+    """A tower program averages its gradients by hand; what optimizers would reduce is handed on."""
+
+    def batch_reduce(
+        self, reduce_op: Any, value_destination_pairs: Any, options: Any = None
+    ) -> Any:
+        if any(isinstance(v, tf.distribute.DistributedValues) for v, _ in value_destination_pairs):
+            return super().batch_reduce(reduce_op, value_destination_pairs, options)
+        return [value for value, _ in value_destination_pairs]
+
+
+def _enter(towers: TowerGraph) -> None:
+    """What this thread builds in the graph from now on is mirrored; outside of towers it is replica 0's."""
+    if towers.strategy is None or getattr(towers.threads, "entered", False):
+        return
+    towers.threads.entered = True
+    _session_tensorflow.add_variable_creator(towers.graph, _session_variables.create)
+    _session_tensorflow.enter_replica(
+        towers.graph, tf.distribute.ReplicaContext(towers.strategy, 0)
+    )
+
+
+def towers(iterable: Iterable[_T]) -> Iterator[_T]:
+    """The header of a tower loop: `for i in tm.towers(range(num_gpus)):`.
+
+    What turn k builds belongs to replica k modulo the number of replicas: it is placed on that device and
+    reads that copy of each variable. The body stays what it was, so appends, `break`, `continue`,
+    `return`, scopes and reuse mean what they meant.
+
+    Args:
+      iterable: what the loop goes over; each turn is given its next item.
+
+    Yields:
+      The items.
+
+    Where `mirror_variables` has not been called and the graph has no variables yet, it is called here, with
+    the length of `iterable`.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     mirror_variables(2)
+      ...     for i in towers(range(2)):
+      ...         with tf.compat.v1.variable_scope("net", reuse=i > 0):
+      ...             w = tf.compat.v1.get_variable("w", [3])
+      ...         print(w.name, w.device[-5:])
+      net/w:0 CPU:0
+      net/w:0 CPU:1
+
+    Source: the TF1 tower loop, `for i in range(num_gpus): with tf.device("/gpu:%d" % i):`.
+    """
+    for index, item in enumerate(iterable):
+        if graphs.find() is None and not tf.executing_eagerly():
+            mirror_variables(len(iterable) if isinstance(iterable, Sized) else None)
+        with _tower(index):
+            yield item
+
+
+@contextlib.contextmanager
+def _tower(index: int) -> Iterator[None]:
+    found = graphs.find()
+    if found is None:  # eager, or the default graph is another one by now
+        yield
+        return
+    _enter(found)
+    index %= found.replicas
+    before = here.in_tower
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_v1.device(None))
+        stack.enter_context(_v1.device(found.devices[index]))
+        if found.strategy is not None:
+            stack.enter_context(graphs.replica(found, index))
+        here.in_tower = True
+        try:
+            yield
+        finally:
+            here.in_tower = before
+
+
+@contextlib.contextmanager
+def device(device_name_or_function: Any) -> Iterator[None]:
+    """As `tf.device`, but in a tower GPUs and device functions are not heard: its replica has its device.
+
+    Args:
+      device_name_or_function: as for `tf.device`. In a tower, a CPU that is named is heard where the
+        replicas are not CPUs themselves.
+
+    Example:
+      >>> with tf.Graph().as_default():
+      ...     mirror_variables(2)
+      ...     for i in towers(range(2)):
+      ...         with device("/gpu:%d" % i):
+      ...             print(tf.constant(1.0).device[-5:])
+      CPU:0
+      CPU:1
+
+    Source: `tf.device`; TF1 tower programs pinned each tower to a GPU, and variables by a function.
+    """
+    found = graphs.find() if here.in_tower else None
+    if found is not None:
+        device_name_or_function = _heard(device_name_or_function, found)
+    with _v1.device(device_name_or_function):
+        yield
+
+
+def _heard(wanted: Any, found: TowerGraph) -> Any:
+    if wanted is None or (callable(wanted) and not isinstance(wanted, str)):
+        return ""
+    named = wanted if isinstance(wanted, str) else wanted.to_string()
+    is_cpu = tf.DeviceSpec.from_string(named).device_type == "CPU"
+    return named if is_cpu and not any("CPU" in each for each in found.devices) else ""
