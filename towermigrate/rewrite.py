@@ -16,6 +16,7 @@ from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported
 from towermigrate.reading import Readings
+from towermigrate.symbols.brought import brought
 from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
 
 Python2 = Literal["auto", "never"]
@@ -48,8 +49,9 @@ def rewrite_tree(
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
         style: the style of rewritten programs: `loop`, `session`, or the better of those that fit.
-        links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
-            change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
+        links: texts of the tree's other files, by path; none where not all of the tree is given. What they import
+            counts. One that gets TensorFlow's names from another file is rewritten as all TensorFlow files are, and
+            one that runs a module which needs a graph gets the switch for that.
         meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
         progress: called with one line of text before each longer part.
 
@@ -65,8 +67,11 @@ def rewrite_tree(
     wish = _Wish(
         refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
     )
-    with Readings(links) as readings:
-        progress("reading the files")
+    progress("reading the files")
+    given = brought({**links, **sources})
+    sources = {**{path: links[path] for path in given if path in links}, **sources}
+    links = {path: text for path, text in links.items() if path not in given}
+    with Readings(links, given) as readings:
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
         readings.read_ahead(sources, python2)
         meanwhile()
@@ -124,16 +129,20 @@ def _port(
     """
     ported: dict[str, Ported] = {}
     for path, problem in list(problems.items()):
-        if problem is None or path in wish.fixed:
+        if problem is None or path in wish.fixed or problem.rule == "TM100":
             continue
         if path not in python2:
             del problems[path]
             continue
         result = readings.ported(path, sources[path])
         if isinstance(result, Ported):
-            problems[path] = None
+            problems[path] = readings.of(path, result.text).problem
+            if problems[path] is not None:
+                continue
             findings = without_suppressed(result.findings, sources[path])
             ported[path] = replace(result, findings=findings)
+        elif result.fault is not None:
+            problems[path] = result.fault
         elif "tensorflow" in sources[path] or result.python2 or path in (wish.only or ()):
             message = f"{problem.message}; {result.reason}"
             problems[path] = replace(problem, message=message)
@@ -203,15 +212,14 @@ def _stable(job: Job) -> Passed | None:
             held.update(passed.spoiled)
             continue
         job.progress("checking that a second rewrite changes nothing")
-        unstable = _unstable(job, passed) - held.keys()
-        if not unstable:
+        unstable = _unstable(job, passed)
+        if unstable.keys() <= held.keys():
             return passed
-        for path in unstable:
-            held[path] = Finding("TM104", path, 1, 0, "the result would be rewritten again")
+        held.update(unstable)
 
 
-def _unstable(job: Job, passed: Passed) -> set[str]:
-    """Files of a finished rewrite that another rewrite would change.
+def _unstable(job: Job, passed: Passed) -> dict[str, Finding]:
+    """Files of a finished rewrite that another rewrite would change, or at which it fails.
 
     Towers are looked for only where some were: names change nothing about that.
     """
@@ -227,8 +235,13 @@ def _unstable(job: Job, passed: Passed) -> set[str]:
             progress=lambda _: None,
         )
     )
-    changed = {path for path in passed.texts if again.texts.get(path, after[path]) != after[path]}
-    return changed | again.spoiled.keys()
+    message = "the result would be rewritten again"
+    changed = {
+        path: Finding("TM104", path, 1, 0, message)
+        for path in passed.texts
+        if again.texts.get(path, after[path]) != after[path]
+    }
+    return {**changed, **again.spoiled}
 
 
 def _launchers(

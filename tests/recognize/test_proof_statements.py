@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.recognize.programs import GRADS, LOSS, program, reasons
+from tests.recognize.programs import LOSS, program, reasons
 
 START = "    tower_grads = []\n"
 AVERAGED = "    grads = average_gradients(tower_grads)\n"

@@ -15,6 +15,7 @@ from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
+from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
@@ -147,7 +148,7 @@ class _Emission:
                 self.not_loop[key] += [*each.findings, refusal.finding]
                 continue
             except Exception as error:  # one program's fault is no other's
-                self.not_loop[key].append(self._said(key, "TM290", internal(error)))
+                self.not_loop[key].append(self._said(key, "TM290", what_failed(error)))
                 continue
             changed.update(texts)
             self.in_loop[key] = texts, more
@@ -200,7 +201,9 @@ class _Emission:
     def _fits(self, key: int) -> bool:
         """Whether session style can do it; all that it cannot is put on record."""
         each = self.recognitions[key]
-        assert isinstance(each.place, Place)
+        if not isinstance(each.place, Place):  # it could not even be read
+            self.not_session[key] = list(each.findings)
+            return False
         if each.path in self.held or each.path in self.fixed:
             return False
         candidate = each.place.candidate
@@ -208,7 +211,7 @@ class _Emission:
             around = above(each.place.tree, candidate.file, candidate.function)
             found = unfit(each.place.tree, each.place.traits, candidate, around)
         except Exception as error:  # one program's fault is no other's
-            found = [self._said(key, "TM290", internal(error))]
+            found = [self._said(key, "TM290", what_failed(error))]
         self.not_session[key] = found
         return not found
 
@@ -247,7 +250,7 @@ class _Emission:
         except ValueError as error:  # edits that overlap
             raise _Unwritten("TM213", str(error)) from error
         except Exception as error:
-            raise _Unwritten("TM290", internal(error)) from error
+            raise _Unwritten("TM290", what_failed(error)) from error
         for text in texts.values():
             problem = parses(text)
             if problem is not None:
@@ -281,16 +284,6 @@ class _Emission:
         elif each.path in self.fixed:
             found.append(self._said(key, "TM107", f"{each.path} would have to change"))
         return tuple(dict.fromkeys(found or self.not_loop[key]))
-
-
-def internal(error: Exception) -> str:
-    """What is said of a fault of our own."""
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__}: {text}{place}"
 
 
 def _emit_program(

@@ -6,6 +6,14 @@ from towermigrate.findings import Rule
 
 SYMBOL_RULES: tuple[Rule, ...] = (
     Rule(
+        "TM100", "towermigrate itself failed at this file", "error",
+        "An exception of towermigrate's own. The file stays byte for byte as it was, and so does the program that was "
+        "worked on; all other files and programs are done as if it were not there.",
+        "Please report the text of the finding, with the lines of your program that it speaks of. Exclude the file to "
+        "be rid of the finding.",
+        "KeyError: 'loss' (emit/steps.py:120, _fetched); please report this text",
+    ),
+    Rule(
         "TM101", "The file is neither Python 3 nor Python 2", "error",
         "A file that cannot be parsed cannot be read safely, so it is never written.",
         "Mend the line that is named, or exclude the file. With `--py2 never`, Python 2 files are not ported.",
@@ -82,9 +90,10 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM113", "A star import hides which names are TensorFlow's", "warning",
-        "After `from tensorflow import *` a bare name may or may not be TensorFlow's; such names are not changed.",
+        "After `from tensorflow.nn import *` a bare name may or may not be TensorFlow's; such names are not changed. (Of "
+        "`from tensorflow import *` and of modules of tf.contrib that went to tf_slim the whole import moves.)",
         "Import TensorFlow as `tf` and write `tf.` before its names.",
-        "from tensorflow import *",
+        "from tensorflow.nn import *",
     ),
     Rule(
         "TM114", "A private module of TensorFlow", "info",

@@ -203,7 +203,7 @@ class TensorFlow(Calls):
                 "TM202", frame.code, node,
                 f"`{frame.code.said(node)}` takes gradients for more than tensors of the tower",
             )  # fmt: skip
-        made = [(Tensor(args.needs()), s) for _, s in wanted]
+        made: list[tuple[Value, bool]] = [(Tensor(args.needs()), s) for _, s in wanted]
         return Items(made, not isinstance(given, Items) or given.exact)
 
     def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
