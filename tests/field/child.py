@@ -12,6 +12,7 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import io
 import json
 import os
 import random
@@ -53,6 +54,13 @@ class Field:
         """Let imports of packages give modules whose every name is a do-nothing."""
         sys.meta_path.append(_Stubs(packages))
 
+    def module(self, name, **contents):
+        """A module of the recipe's own in place of one that reads data."""
+        made = types.ModuleType(name)
+        made.__dict__.update(contents)
+        sys.modules[name] = made
+        return made
+
     # Running.
 
     def watch(self, runs=3):
@@ -62,9 +70,22 @@ class Field:
     def script(self, path, *argv, **options):
         """Run a file as the program it is, until `runs` calls of `Session.run` have returned numbers."""
         self.watch(options.get("runs", 3))
+        self.edit(path, options.get("change", {}))
         sys.argv = [path] + [str(each) for each in argv]
         sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
         runpy.run_path(path, options.get("globals"), "__main__")
+
+    def edit(self, path, changes):
+        """Change settings that a file holds as constants, as a user would to train on tiny data."""
+        if changes:
+            with io.open(path, encoding="utf-8") as file:
+                text = file.read()
+            for old, new in changes.items():
+                if old not in text:
+                    raise ValueError("%s has no line %r" % (path, old))
+                text = text.replace(old, new)
+            with io.open(path, "w", encoding="utf-8") as file:
+                file.write(text)
 
     def load(self, path, name=None):
         """A file of the repository as a module."""
@@ -87,7 +108,7 @@ class Field:
                 session.run(fetches, feed() if callable(feed) else feed)
 
     def config(self):
-        return self.tf.ConfigProto(allow_soft_placement=True, device_count={"CPU": self.towers})
+        return self.tf.ConfigProto(allow_soft_placement=True)
 
     # Looking.
 
@@ -238,6 +259,9 @@ def settle(field):
     one = tensorflow.__version__.startswith("1.")
     tf = tensorflow if one else tensorflow.compat.v1
     field.tf = tf
+    if not one:
+        # The tool writes this into scripts; recipes may start behind them.
+        tf.disable_v2_behavior()
     random.seed(7)
     numpy.random.seed(7)
     for name, kind in (("float", float), ("int", int), ("bool", bool), ("object", object)):
@@ -305,8 +329,6 @@ def _watch(field, tf):
     def start(self, target="", graph=None, config=None):
         config = config or tf.ConfigProto()
         config.allow_soft_placement = True
-        if not config.device_count.get("CPU"):
-            config.device_count["CPU"] = field.towers
         config.log_device_placement = False
         first(self, target, graph, config)
 
