@@ -252,7 +252,7 @@ class _DoNothing:
         return _DoNothing()
 
 
-def settle(field):
+def settle(field, recipe):
     """One behaviour on both sides: seeds, placement, and names that NumPy and Python have dropped."""
     import tensorflow
 
@@ -262,6 +262,10 @@ def settle(field):
     if not one:
         # The tool writes this into scripts; recipes may start behind them.
         tf.disable_v2_behavior()
+    if getattr(recipe, "VARIABLES", "") == "resource" and field.side != "rewritten":
+        _resources(tf, one)
+    if getattr(recipe, "OUTER", "") == "missing" and field.side != "rewritten":
+        _slots_are_new()
     random.seed(7)
     numpy.random.seed(7)
     for name, kind in (("float", float), ("int", int), ("bool", bool), ("object", object)):
@@ -270,6 +274,37 @@ def settle(field):
     tf.logging.set_verbosity(tf.logging.ERROR)
     _stateless(field)
     _watch(field, tf)
+
+
+def _resources(tf, one):
+    """The original's resource form: reference variables are read while they are written."""
+    tf.enable_resource_variables()
+    if not one:
+        from tensorflow.python.ops import resource_variables_toggle
+
+        # `disable_v2_behavior` in a script would turn it off again.
+        resource_variables_toggle.disable_resource_variables = lambda: None
+        from tensorflow.python.compat import v2_compat
+
+        v2_compat.resource_variables_toggle = resource_variables_toggle
+
+
+def _slots_are_new():
+    """As before TensorFlow 1.0: `reuse_variables()` in the root scope does not hold for an optimizer's slots."""
+    from tensorflow.python.ops import variable_scope
+    from tensorflow.python.training import slot_creator
+
+    made = slot_creator._create_slot_var
+
+    def create(*arguments, **options):
+        scope = variable_scope.get_variable_scope()
+        reuse, scope._reuse = scope._reuse, False
+        try:
+            return made(*arguments, **options)
+        finally:
+            scope._reuse = reuse
+
+    slot_creator._create_slot_var = create
 
 
 def _seed(graph, name):
@@ -344,7 +379,7 @@ def main():
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     try:
-        settle(field)
+        settle(field, module)
         module.run(field)
     except BaseException as error:
         traceback.print_exc()

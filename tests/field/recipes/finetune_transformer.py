@@ -2,6 +2,7 @@
 
 REPOSITORY = "openai/finetune-transformer-lm"
 PROGRAM = "train.py"
+VARIABLES = "resource"
 
 
 def run(field):

@@ -2,6 +2,7 @@
 
 REPOSITORY = "normanheckscher/mnist-multi-gpu"
 PROGRAM = "mnist_multi_gpu_batching_train.py"
+REFERENCE = "tower"
 
 
 def run(field):

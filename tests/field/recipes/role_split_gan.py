@@ -20,7 +20,9 @@ def run(field):
 
         return batches, batches
 
-    field.module("tflib.cifar10", load=load)
+    import tflib
+
+    tflib.cifar10 = field.module("tflib.cifar10", load=load)
     field.module("tflib.inception_score", get_inception_score=None)
     settings = {
         "\nBATCH_SIZE = 64": "\nBATCH_SIZE = 4",
