@@ -12,7 +12,6 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
-import io
 import json
 import os
 import random
@@ -78,13 +77,13 @@ class Field:
     def edit(self, path, changes):
         """Change settings that a file holds as constants, as a user would to train on tiny data."""
         if changes:
-            with io.open(path, encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 text = file.read()
             for old, new in changes.items():
                 if old not in text:
                     raise ValueError("%s has no line %r" % (path, old))
                 text = text.replace(old, new)
-            with io.open(path, "w", encoding="utf-8") as file:
+            with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
 
     def load(self, path, name=None):

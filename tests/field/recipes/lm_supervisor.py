@@ -16,10 +16,17 @@ def run(field):
     )
 
     hps = language_model.LM.get_default_hparams()
-    sizes = dict(
-        batch_size=4, num_steps=3, num_shards=2, vocab_size=20, emb_size=8, state_size=8,
-        projected_size=8, num_sampled=0, num_gpus=2,
-    )  # fmt: skip
+    sizes = {
+        "batch_size": 4,
+        "num_steps": 3,
+        "num_shards": 2,
+        "vocab_size": 20,
+        "emb_size": 8,
+        "state_size": 8,
+        "projected_size": 8,
+        "num_sampled": 0,
+        "num_gpus": 2,
+    }
     for name, value in sizes.items():
         setattr(hps, name, value)
     field.watch(6)
