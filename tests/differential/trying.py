@@ -1,0 +1,151 @@
+"""Try one program: write it, rewrite it, run both, and say what became of it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.differential.judging import difference
+from tests.differential.grammar import Choices
+from tests.differential.program import ENTRY, files_of, settled
+from tests.differential.running import Ran, run_program
+
+LOOP, SESSION, REFUSED, NOT_FOUND = "loop-equal", "session-equal", "refused", "not-found"
+WRONG, CRASH, TOOL, BAD, RACY = (
+    "WRONG",
+    "CRASH-OF-RESULT",
+    "CRASH-OF-TOOL",
+    "BAD-ORIGINAL",
+    "RACY-ORIGINAL",
+)
+FAILURES = (WRONG, CRASH, TOOL)
+_REPEATS = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a program.
+
+    `style` is that of the result, and `cause` says more: the rules that refused it, the first difference, the error's last words.
+    """
+
+    outcome: str
+    style: str = ""
+    cause: str = ""
+    seconds: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    """Of the rewrite, the original's run and the result's run."""
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome in FAILURES
+
+
+def try_program(
+    files: Mapping[str, str],
+    towers: int,
+    *,
+    style: str = "auto",
+    run_refused: bool = False,
+    keep: Path | None = None,
+) -> Verdict:
+    """What becomes of a program.
+
+    Args:
+        style: see `towermigrate rewrite --style`.
+        run_refused: run the originals of refused programs too, to know that they are right.
+        keep: a folder for the program, its rewritten form and what they printed.
+    """
+    scratch = Path(tempfile.mkdtemp(prefix="tower-program-"))
+    try:
+        return _tried(files, towers, style, run_refused, scratch)
+    finally:
+        if keep is not None:
+            shutil.rmtree(keep, ignore_errors=True)
+            shutil.copytree(scratch, keep)
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def try_choices(job: tuple[str, str, bool, str | None]) -> Verdict:
+    """`try_program` of a job: choices as text, style, `run_refused`, and a folder to keep what failed."""
+    text, style, run_refused, keep = job
+    choices = settled(Choices.parse(text))
+    return try_program(
+        files_of(choices),
+        int(choices["towers"]),
+        style=style,
+        run_refused=run_refused,
+        keep=None if keep is None else Path(keep),
+    )
+
+
+def _tried(
+    files: Mapping[str, str], towers: int, style: str, run_refused: bool, scratch: Path
+) -> Verdict:
+    import time
+
+    before, after = scratch / "before", scratch / "after"
+    _write(before, files)
+    started = time.monotonic()
+    try:
+        rewritten, styles, rules = _rewritten(before, style)
+    except Exception:
+        return Verdict(TOOL, cause=traceback.format_exc(limit=-4))
+    seconds = time.monotonic() - started
+    if rewritten is None:
+        outcome = REFUSED if rules else NOT_FOUND
+        if run_refused:
+            ran = _run_original(files, scratch)
+            if ran.status != 0:
+                return Verdict(BAD, cause=ran.last_words)
+        return Verdict(outcome, cause=" ".join(rules), seconds=(seconds, 0.0, 0.0))
+    _write(after, {**files, **rewritten})
+    original = _run_original(files, scratch)
+    if original.status != 0:
+        return Verdict(BAD, styles, original.last_words)
+    environment = {"TOWERMIGRATE_DEVICES": f"cpu:{towers}"}
+    result = run_program(after, ENTRY, environment, graph_mode=False)
+    spent = (seconds, original.seconds, result.seconds)
+    found = difference(original, result)
+    if found is None:
+        return Verdict(SESSION if "session" in styles else LOOP, styles, "", spent)
+    for _ in range(_REPEATS):
+        again = _run_original(files, scratch)
+        if difference(original, again) is not None:
+            return Verdict(RACY, styles, found, spent)
+    if result.status != 0:
+        return Verdict(CRASH, styles, result.last_words, spent)
+    return Verdict(WRONG, styles, found, spent)
+
+
+def _rewritten(tree: Path, style: str) -> tuple[Mapping[str, str] | None, str, list[str]]:
+    """The new texts (None where a program was refused or none was found), the styles, the rules that refused."""
+    from towermigrate.migrate import plan
+
+    report = plan(tree).report
+    programs = report.programs
+    if not programs or report.refused or report.unparsable:
+        errors = [one for file in report.files for one in file.findings]
+        errors += [one for program in programs for one in program.findings]
+        rules = sorted({one.rule for one in errors if one.severity == "error"})
+        return None, "", rules if programs or report.unparsable else []
+    return report.texts, " ".join(sorted({str(one.style) for one in programs})), []
+
+
+def _run_original(files: Mapping[str, str], scratch: Path) -> Ran:
+    """The tower graph itself, on TensorFlow 2's `compat.v1`."""
+    from towermigrate.symbols import rewrite_symbols
+
+    tree = scratch / "original"
+    shutil.rmtree(tree, ignore_errors=True)
+    _write(tree, {path: rewrite_symbols(text, path).text for path, text in files.items()})
+    return run_program(tree, ENTRY, {}, graph_mode=True)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, encoding="utf-8")
