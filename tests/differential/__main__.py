@@ -46,12 +46,13 @@ def main() -> int:
             jobs[pool.submit(trying.try_choices, (str(choices), wanted.style, wanted.run_refused, keep))] = name
         for done in as_completed(jobs):
             name = jobs[done]
-            verdict = verdicts[name] = done.result()
+            verdict, small = done.result()
+            verdicts[name] = verdict
             if log:
-                log.write(json.dumps({"name": name, "choices": str(programs[name]), "outcome": verdict.outcome, "style": verdict.style, "cause": verdict.cause, "seconds": verdict.seconds}) + "\n")
+                log.write(json.dumps({"name": name, "choices": str(programs[name]), "small": small, "outcome": verdict.outcome, "style": verdict.style, "cause": verdict.cause, "seconds": verdict.seconds}) + "\n")
                 log.flush()
             if verdict.failed or verdict.outcome in (trying.BAD, trying.RACY):
-                print(f"{name}: {verdict.outcome} [{programs[name]}]\n    {verdict.cause[-600:]}", flush=True)
+                print(f"{name}: {verdict.outcome} [{small}]\n    {verdict.cause[-600:]}", flush=True)
     spent = time.monotonic() - started
     print(f"{len(verdicts)} programs in {spent:.0f} s, {len(verdicts) / spent:.2f} a second")
     for outcome, count in Counter(one.outcome for one in verdicts.values()).most_common():

@@ -241,6 +241,7 @@ _FITTING: tuple[tuple[_Condition, str, str], ...] = (
     # Adam's slots are made outside of the root's reused scope, or not at all.
     (_is(sharing="root", optimizer="momentum adam rmsprop adagrad in_loop"), "optimizer", "sgd"),
     (_is(sharing="root", train_op="ema accumulate"), "train_op", "plain"),
+    (_is(sharing="root", stages="two gan"), "sharing", "outer"),
     (_is(sharing="root", step="get_or_create"), "step", "variable"),
     (_is(sharing="root", session="monitored supervisor hooks"), "session", "with"),
     (_is(sharing="prebuilt", input="dataset_each queue_each"), "sharing", "outer"),

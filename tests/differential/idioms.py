@@ -39,6 +39,7 @@ def fits(choices: Choices, name: str) -> bool:
         or ("scope" in needs and choices["name_scope"] in ("none", "plain"))
         or ("own_session" in needs and choices["session"] in ("monitored", "supervisor", "hooks"))
         or (choices["session"] in ("monitored", "hooks") and "sess.run" in IDIOMS[name].at.get("step", ""))
+        or ("no_root_reuse" in needs and (choices["sharing"] in ("outer", "root") or choices["loop"] == "two_loops"))
         or ("one_stage" in needs and choices["stages"] != "one")
         or ("same_order" in needs and choices["input"] in ("dataset_each", "queue_each"))
         or ("step_counter" in needs and choices["step"] == "none")
@@ -51,7 +52,7 @@ def fits(choices: Choices, name: str) -> bool:
 def at(choices: Choices, place: str, feed: str = "") -> Lines:
     """The statements of all chosen idioms at a place."""
     found: Lines = []
-    for name in choices.idioms:
+    for name in sorted(choices.idioms, key=lambda name: (name == "finalize", name)):
         text = IDIOMS[name].at.get(place)
         if text is not None:
             found += [line.replace("{feed}", ", " + feed if feed else "") for line in lines(text)]
@@ -95,9 +96,9 @@ _idiom(
 _idiom(
     "lambda_default",
     "index",
-    pre="$makers = []",
-    tower_loss="$makers.append(lambda k=i: k * 10)",
-    end="print('made', [make() for make in $makers])",
+    pre="$bound = []",
+    tower_loss="$bound.append(lambda k=i: k * 10)",
+    end="print('bound', [make() for make in $bound])",
 )
 _idiom("comprehension_index", "index", tower_loss="loss = loss * sum([i for i in range(3)]) / 3.0")
 _idiom("comprehension_scale", "index", tower_loss="scales = [1.0 / (k + 1 + i) for k in range(2)]\nloss = loss * scales[1]")
@@ -132,8 +133,8 @@ _idiom(
 )
 _idiom(
     "list_grows",
-    pre="weights = [0.5]",
-    tower_loss="loss = loss * weights[-1]\nweights.append(weights[-1] * 0.5)",
+    pre="factors = [0.5]",
+    tower_loss="loss = loss * factors[-1]\nfactors.append(factors[-1] * 0.5)",
 )
 _idiom(
     "dict_setting",
@@ -148,9 +149,9 @@ _idiom(
 )
 _idiom(
     "closure_rebound",
-    pre="gain = 1.25\ndef gained(value):\n    return value * gain\ngain = 2.0",
-    tower_loss="loss = gained(loss)",
-    post_loop="gain = 0.0",
+    pre="boost = 1.25\ndef boosted(value):\n    return value * boost\nboost = 2.0",
+    tower_loss="loss = boosted(loss)",
+    post_loop="boost = 0.0",
 )
 _idiom(
     "star_arguments",
@@ -170,8 +171,8 @@ _idiom(
 )
 _idiom(
     "python_random",
-    pre="noise_rng = np.random.RandomState(11)",
-    tower_loss="loss = loss * float(noise_rng.uniform(0.5, 1.5))",
+    pre="dice = np.random.RandomState(11)",
+    tower_loss="loss = loss * float(dice.uniform(0.5, 1.5))",
 )
 _idiom(
     "numpy_noise",
@@ -183,8 +184,8 @@ _idiom(
 _idiom("try_in_tower", tower_loss="try:\n    loss = tf.identity(loss, name='checked')\nexcept ValueError:\n    raise")
 _idiom("del_in_tower", tower_loss="extra = loss * 2.0\ndel extra")
 _idiom("assert_in_tower", tower_loss="assert loss.get_shape().ndims == 0, loss")
-_idiom("next_iterator", pre="scales = iter([1.0, 0.5, 0.25])", tower_loss="loss = loss * next(scales)")
-_idiom("names_zip", "inline", pre="pairs = zip('abc', [1.0, 2.0, 0.5])", tower_loss="letter, factor = next(pairs)\nloss = loss * factor\nprint('letter', letter)")
+_idiom("next_iterator", pre="weights_left = iter([1.0, 0.5, 0.25])", tower_loss="loss = loss * next(weights_left)")
+_idiom("names_zip", "inline", pre="lettered = zip('abc', [1.0, 2.0, 0.5])", tower_loss="letter, factor = next(lettered)\nloss = loss * factor\nprint('letter', letter)")
 _idiom("try_finally", post_build="try:\n    ready = $shown is not None\nfinally:\n    print('built')")
 _idiom("tuple_unpack", tower_loss="(loss, _), rest = (loss, 1), [2]")
 _idiom("conditional_expression", "index", tower_loss="loss = loss * 2.0 if i > 0 else loss")
@@ -203,14 +204,14 @@ _idiom("global_names", post_build="print(sorted(v.op.name for v in tf.global_var
 _idiom("parameter_count", post_build="total = 0\nfor v in tf.trainable_variables():\n    size = 1\n    for d in v.get_shape():\n        size *= d.value\n    total += size\nprint('parameters', total)")
 _idiom("is_variable", post_build="print([isinstance(v, tf.Variable) for v in tf.trainable_variables()])")
 _idiom("collections", "inline", pre="", tower_loss="tf.add_to_collection('shown', loss)", post_loop="print('collected', len(tf.get_collection('shown')))")
-_idiom("collection_mean", "same_order", tower_loss="tf.add_to_collection('shown', loss)", post_loop="$collected = tf.reduce_mean(tf.get_collection('shown'))", step="print('collected %.6f' % sess.run($collected{feed}))")
+_idiom("collection_mean", "same_order", tower_loss="tf.add_to_collection('gathered', loss)", post_loop="$collected = tf.reduce_mean(tf.get_collection('gathered'))", step="print('collected %.6f' % sess.run($collected{feed}))")
 _idiom("print_op", "same_order", tower_loss="loss = tf.Print(loss, [loss], 'seen ')")
 _idiom("assert_op", tower_loss="check = tf.assert_greater(loss, -1000.0)")
 _idiom("assert_dependency", tower_loss="with tf.control_dependencies([tf.assert_less(loss, 1000.0)]):\n    loss = tf.identity(loss)")
-_idiom("loss_average", "one_stage inline same_order", tower_loss="averages = tf.train.ExponentialMovingAverage(0.9, name='avg')\naverages_op = averages.apply([loss])\nwith tf.control_dependencies([averages_op]):\n    loss = tf.identity(loss)")
+_idiom("loss_average", "one_stage inline same_order no_root_reuse", tower_loss="averages = tf.train.ExponentialMovingAverage(0.9, name='avg')\naverages_op = averages.apply([loss])\nwith tf.control_dependencies([averages_op]):\n    loss = tf.identity(loss)")
 _idiom("metrics", "own_session same_order", tower_loss="metric = tf.metrics.mean(loss, name='mean')", post_loop="$metric, $metric_op = metric", prerun="sess.run(tf.local_variables_initializer())", step="sess.run($metric_op{feed})", end="print('metric %.6f' % sess.run($metric))")
 _idiom("histogram_in_tower", tower_loss="tf.summary.histogram('out', out)")
-_idiom("py_func", "same_order", module="SEEN = []\n\n\ndef note(value):\n    SEEN.append(1)\n    return value", tower_loss="loss = loss + 0.0 * tf.stop_gradient(tf.py_func(note, [loss], tf.float32))", end="print('noted', len(SEEN))")
+_idiom("py_func", "same_order", module="SEEN = []\n\n\ndef record(value):\n    SEEN.append(1)\n    return value", tower_loss="loss = loss + 0.0 * tf.stop_gradient(tf.py_func(record, [loss], tf.float32))", end="print('noted', len(SEEN))")
 _idiom("initializer_op", "own_session", post_build="$init = tf.global_variables_initializer()", prerun="sess.run($init)")
 _idiom("group_init", "own_session", post_build="$init = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer())", prerun="sess.run($init)")
 _idiom("finalize", prerun="tf.get_default_graph().finalize()", needs="own_session")
@@ -228,9 +229,9 @@ _idiom("step_in_loss", "step_counter", tower_loss="loss = loss * (1.0 + 0.1 * tf
 _idiom("no_gradient_print", "grads", tower_end="print('without', [v.op.name for g, v in grads if g is None])")
 _idiom("gradient_names", "grads", tower_end="print(len(grads), [v.op.name for _, v in grads])")
 _idiom("dict_of_ops", "one_stage", post_build="$ops = {'train': $train_op, 'loss': $shown}", step="print(sorted($ops))")
-_idiom("time_prints", module="import time", prerun="started = time.time()", end="print('took', time.time() - started >= 0)")
+_idiom("time_prints", module="import time", needs="own_session", prerun="started = time.time()", end="print('took', time.time() - started >= 0)")
 _idiom("float_loss", step="print('finite', bool(np.isfinite(np.sum(loss_value))))", needs="value")
-_idiom("best_loss", prerun="best = 1e9", step="if np.sum(loss_value) < best:\n    best = np.sum(loss_value)\n    print('better')", needs="value")
+_idiom("best_loss", prerun="best = 1e9", step="if np.sum(loss_value) < best:\n    best = np.sum(loss_value)\n    print('better')", needs="value own_session")
 _idiom("history", prerun="history = []", step="history.append(np.sum(loss_value))", end="print('history', len(history), np.round(history[-1], 6))", needs="value own_session")
 _idiom("type_of_value", step="print(type(loss_value).__name__)", needs="value")
 _idiom("shape_of_value", step="print(np.shape(loss_value))", needs="value")

@@ -55,8 +55,11 @@ class Ran:
 
     @property
     def last_words(self) -> str:
-        """The end of what it wrote to standard error."""
-        return "\n".join(self.errors.strip().split("\n")[-12:])
+        """The end of the exception that ended it, or of what it wrote to standard error."""
+        text = self.errors[self.errors.rfind("Traceback (most recent call last)") :].strip()
+        lines = [line for line in text.split("\n") if "/site-packages/" not in line]
+        kept = [line for line in lines if not line.startswith(("WARNING:", "Instructions for"))]
+        return f"exit status {self.status}\n" + "\n".join(kept[-12:])
 
 
 def run_program(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from pathlib import Path
 from tests.differential.judging import difference
 from tests.differential.grammar import Choices
 from tests.differential.program import ENTRY, files_of, settled
+from tests.differential.reducing import Files, smaller_choices, smaller_files
 from tests.differential.running import Ran, run_program
 
 LOOP, SESSION, REFUSED, NOT_FOUND = "loop-equal", "session-equal", "refused", "not-found"
@@ -45,7 +48,7 @@ class Verdict:
 
 
 def try_program(
-    files: Mapping[str, str],
+    files: Files,
     towers: int,
     *,
     style: str = "auto",
@@ -69,24 +72,55 @@ def try_program(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def try_choices(job: tuple[str, str, bool, str | None]) -> Verdict:
-    """`try_program` of a job: choices as text, style, `run_refused`, and a folder to keep what failed."""
+def try_choices(job: tuple[str, str, bool, str | None]) -> tuple[Verdict, str]:
+    """What becomes of choices, and smaller choices that fail alike, as text.
+
+    Args:
+        job: the choices as text, the style, `run_refused`, and a folder for what failed, made small.
+    """
     text, style, run_refused, keep = job
     choices = settled(Choices.parse(text))
-    return try_program(
-        files_of(choices),
-        int(choices["towers"]),
-        style=style,
-        run_refused=run_refused,
-        keep=None if keep is None else Path(keep),
+    files, towers = files_of(choices), int(choices["towers"])
+    verdict = try_program(files, towers, style=style, run_refused=run_refused)
+    if keep is None or not verdict.failed:
+        return verdict, text
+    to = Path(keep)
+    small, _ = reduced(choices, style, verdict, to)
+    (to / "cause.txt").write_text(f"{text}\n{small}\n{verdict.outcome}\n{verdict.cause}\n")
+    return verdict, str(small)
+
+
+def reduced(choices: Choices, style: str, found: Verdict, to: Path | None) -> tuple[Choices, Files]:
+    """The smallest choices and files that become of a program what became of `choices`.
+
+    Args:
+        found: what became of it.
+        to: a folder for the small program, its rewritten form and what they printed.
+    """
+    wanted, kind = found.outcome, _kind(found.cause)
+
+    def alike(files: Files, towers: int) -> bool:
+        verdict = try_program(files, towers, style=style)
+        return verdict.outcome == wanted and _kind(verdict.cause) == kind
+
+    small = smaller_choices(
+        choices, lambda one: alike(files_of(one), int(one["towers"])), settled
     )
+    towers = int(small["towers"])
+    files = smaller_files(files_of(small), lambda files: alike(files, towers))
+    try_program(files, towers, style=style, keep=to)
+    return small, files
+
+
+def _kind(cause: str) -> str:
+    """What is alike in the causes of one failure: the last line's words, without numbers and names in quotes."""
+    last = cause.strip().split("\n")[-1]
+    return re.sub(r"['\"`<].*", "", re.sub(r"[-\d.]+", "#", last))[:60]
 
 
 def _tried(
-    files: Mapping[str, str], towers: int, style: str, run_refused: bool, scratch: Path
+    files: Files, towers: int, style: str, run_refused: bool, scratch: Path
 ) -> Verdict:
-    import time
-
     before, after = scratch / "before", scratch / "after"
     _write(before, files)
     started = time.monotonic()
@@ -125,7 +159,7 @@ def _rewritten(tree: Path, style: str) -> tuple[Mapping[str, str] | None, str, l
     """The new texts (None where a program was refused or none was found), the styles, the rules that refused."""
     from towermigrate.migrate import plan
 
-    report = plan(tree).report
+    report = plan(tree, style=style).report
     programs = report.programs
     if not programs or report.refused or report.unparsable:
         errors = [one for file in report.files for one in file.findings]
@@ -135,7 +169,7 @@ def _rewritten(tree: Path, style: str) -> tuple[Mapping[str, str] | None, str, l
     return report.texts, " ".join(sorted({str(one.style) for one in programs})), []
 
 
-def _run_original(files: Mapping[str, str], scratch: Path) -> Ran:
+def _run_original(files: Files, scratch: Path) -> Ran:
     """The tower graph itself, on TensorFlow 2's `compat.v1`."""
     from towermigrate.symbols import rewrite_symbols
 
@@ -145,7 +179,7 @@ def _run_original(files: Mapping[str, str], scratch: Path) -> Ran:
     return run_program(tree, ENTRY, {}, graph_mode=True)
 
 
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def _write(folder: Path, files: Files) -> None:
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
