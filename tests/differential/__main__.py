@@ -7,13 +7,15 @@ import json
 import multiprocessing
 import sys
 import time
-from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict
 from pathlib import Path
 
-from tests.differential import running, trying
+from tests.differential import running, table, trying
 from tests.differential.grammar import Choices
-from tests.differential.program import choices_of, files_of, settled
+from tests.differential.program import choices_of, settled
+from tests.differential.trying import Verdict
 
 
 def main() -> int:
@@ -22,42 +24,74 @@ def main() -> int:
     arguments.add_argument("--choices", action="append", help="try these choices instead")
     arguments.add_argument("--style", choices=("auto", "loop", "session"), default="auto")
     arguments.add_argument("--jobs", type=int, default=2)
-    arguments.add_argument("--keep", type=Path, help="a folder for the programs that fail")
-    arguments.add_argument("--run-refused", action="store_true")
+    arguments.add_argument("--keep", type=Path, help="a folder for programs that fail, made small")
+    arguments.add_argument("--run-refused", action="store_true", help="run their originals too")
     arguments.add_argument("--log", type=Path, help="a file for one line of JSON per program")
+    arguments.add_argument("--small", type=int, default=2, help="made small per kind of failure")
     wanted = arguments.parse_args()
-    if wanted.choices:
-        programs = {str(n): settled(Choices.parse(text)) for n, text in enumerate(wanted.choices)}
-    else:
-        first, _, last = wanted.seeds.partition(":")
-        numbers = range(int(first), int(last) if last else int(first) + 1)
-        programs = {str(seed): choices_of(seed) for seed in numbers}
-    if wanted.keep:
-        wanted.keep.mkdir(parents=True, exist_ok=True)
+    programs = _programs(wanted.choices, wanted.seeds)
     started = time.monotonic()
-    verdicts: dict[str, trying.Verdict] = {}
-    log = open(wanted.log, "a") if wanted.log else None
+    verdicts: dict[str, Verdict] = {}
     with ProcessPoolExecutor(
         wanted.jobs, multiprocessing.get_context("spawn"), initializer=running.prepare
     ) as pool:
-        jobs = {}
-        for name, choices in programs.items():
-            keep = None if wanted.keep is None else str(wanted.keep / name)
-            jobs[pool.submit(trying.try_choices, (str(choices), wanted.style, wanted.run_refused, keep))] = name
+        jobs = {
+            pool.submit(trying.try_choices, (str(one), wanted.style, wanted.run_refused)): name
+            for name, one in programs.items()
+        }
         for done in as_completed(jobs):
             name = jobs[done]
-            verdict, small = done.result()
-            verdicts[name] = verdict
-            if log:
-                log.write(json.dumps({"name": name, "choices": str(programs[name]), "small": small, "outcome": verdict.outcome, "style": verdict.style, "cause": verdict.cause, "seconds": verdict.seconds}) + "\n")
-                log.flush()
-            if verdict.failed or verdict.outcome in (trying.BAD, trying.RACY):
-                print(f"{name}: {verdict.outcome} [{small}]\n    {verdict.cause[-600:]}", flush=True)
-    spent = time.monotonic() - started
+            verdict = verdicts[name] = done.result()
+            _told(name, programs[name], verdict, wanted.log)
+        spent = time.monotonic() - started
+        if wanted.small:
+            _made_small(pool, programs, verdicts, wanted.style, wanted.keep, wanted.small)
+    print(table.summary(programs, verdicts))
     print(f"{len(verdicts)} programs in {spent:.0f} s, {len(verdicts) / spent:.2f} a second")
-    for outcome, count in Counter(one.outcome for one in verdicts.values()).most_common():
-        print(f"{outcome:18} {count:5}")
     return int(any(one.failed for one in verdicts.values()))
+
+
+def _programs(choices: list[str] | None, seeds: str) -> dict[str, Choices]:
+    if choices:
+        return {f"choices{n}": settled(Choices.parse(text)) for n, text in enumerate(choices)}
+    first, _, last = seeds.partition(":")
+    numbers = range(int(first), int(last) if last else int(first) + 1)
+    return {str(seed): choices_of(seed) for seed in numbers}
+
+
+def _told(name: str, choices: Choices, verdict: Verdict, log: Path | None) -> None:
+    if log:
+        row = {"name": name, "choices": str(choices), **asdict(verdict)}
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+    if verdict.outcome not in (trying.LOOP, trying.SESSION, trying.REFUSED, trying.NOT_FOUND):
+        print(f"{name}: {verdict.outcome} {verdict.style} [{choices}]", flush=True)
+        print("    " + verdict.cause[-500:].replace("\n", "\n    "), flush=True)
+
+
+def _made_small(
+    pool: ProcessPoolExecutor,
+    programs: Mapping[str, Choices],
+    verdicts: Mapping[str, Verdict],
+    style: str,
+    keep: Path | None,
+    most: int,
+) -> None:
+    """Make some failures of each kind small, those of few choices first."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for name, verdict in verdicts.items():
+        if verdict.failed:
+            kind = (verdict.outcome, trying.kind_of(verdict.cause))
+            kinds.setdefault(kind, []).append(name)
+    jobs = {}
+    for names in kinds.values():
+        names.sort(key=lambda name: len(str(programs[name])))
+        for name in names[:most]:
+            to = None if keep is None else str(keep / name)
+            job = (str(programs[name]), style, verdicts[name], to)
+            jobs[pool.submit(trying.reduce_choices, job)] = name
+    for done in as_completed(jobs):
+        print(f"{jobs[done]}: {verdicts[jobs[done]].outcome}, small: {done.result()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,9 @@ def _checkpoints_differ(
         for name, array in arrays.items():
             other = others[name]
             if array.shape != other.shape or array.dtype != other.dtype:
-                return f"{path}: {name} is {other.dtype}{other.shape} for {array.dtype}{array.shape}"
+                return (
+                    f"{path}: {name} is {other.dtype}{other.shape} for {array.dtype}{array.shape}"
+                )
             if not np.allclose(array, other, rtol=RELATIVE, atol=ABSOLUTE, equal_nan=True):
                 return f"{path}: {name} is {other.ravel()[:4]} for {array.ravel()[:4]}"
     return None

@@ -22,9 +22,7 @@ def plain(text: Lines) -> Lines:
 
 def of_object(text: Lines, owner: str, only: list[str] | None = None) -> Lines:
     """The names (or `only` these) as attributes."""
-    return _spelled(
-        text, lambda name: f"{owner}.{name}" if only is None or name in only else name
-    )
+    return _spelled(text, lambda name: f"{owner}.{name}" if only is None or name in only else name)
 
 
 def of_dict(text: Lines, owner: str, only: list[str]) -> Lines:

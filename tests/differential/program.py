@@ -32,7 +32,11 @@ def settled(choices: Choices) -> Choices:
 def files_of(choices: Choices) -> Mapping[str, str]:
     """The program's files."""
     build, run = _build_lines(choices), run_lines(choices)
-    if choices["report"] == "last" and choices["place"] != "class" and choices["returns"] != "object":
+    if (
+        choices["report"] == "last"
+        and choices["place"] != "class"
+        and choices["returns"] != "object"
+    ):
         # The loop's own variable, as it is after the last tower.
         build = [line.replace("$shown", "$loss") for line in build if line != "$shown = loss"]
         run = [line.replace("$shown", "$loss") for line in run]
@@ -105,11 +109,16 @@ def _module(choices: Choices) -> Lines:
     else:
         data = batch_lines(choices)
     if kind == "constant" and choices["model"] == "embedding":
-        data = [line.replace("uniform(-1, 1, size", "randint(7, size").replace("float32)", "int32)", 1) for line in data]
+        data = [
+            line.replace("uniform(-1, 1, size", "randint(7, size").replace("float32)", "int32)", 1)
+            for line in data
+        ]
     parts = [_settings(choices), data, module_lines(choices)]
     if choices["tower_fn"] == "function":
         scoped = loss_lines(choices, "scope", "model")
-        parts.append(inside("def tower_loss(x, y, model, scope=None):", [*scoped, "return loss, out"]))
+        parts.append(
+            inside("def tower_loss(x, y, model, scope=None):", [*scoped, "return loss, out"])
+        )
     if choices["stages"] == "gan":
         parts.append(
             lines(
@@ -206,12 +215,19 @@ def _placed(
     if place == "class":
         return _as_class(choices, top, head, build, run)
     if place in ("function", "main") and not apart:
-        return {ENTRY: [*top, *_called(choices, place, _graph_scope(choices, plain([*build, *run])), parameter)]}
+        return {
+            ENTRY: [
+                *top,
+                *_called(choices, place, _graph_scope(choices, plain([*build, *run])), parameter),
+            ]
+        }
     shared = [name for name in names_in(run) if name in [*names_in(build), "loss"]]
     if place == "closure":
         body, caller, used = _returned(choices, build, run, shared, "build()")
         inner = [*inside("def build():", body), "", *caller, *used]
-        return {ENTRY: [*top, *_called(choices, "function", _graph_scope(choices, inner), parameter)]}
+        return {
+            ENTRY: [*top, *_called(choices, "function", _graph_scope(choices, inner), parameter)]
+        }
     body, caller, used = _returned(choices, build, run, shared, "build()")
     builder = inside(f"def build({parameter}):", body)
     if choices["run_place"] == "other_file":
@@ -227,7 +243,12 @@ def _placed(
     train = _runner(choices, shared, run)
     caller = [*caller[:1]] if choices["returns"] != "tuple" else caller
     called = f"run({', '.join(shared)})" if choices["returns"] == "tuple" else "run(ops)"
-    driver = _called(choices, "main" if place == "main" else "function", _graph_scope(choices, [*caller, called]), "")
+    driver = _called(
+        choices,
+        "main" if place == "main" else "function",
+        _graph_scope(choices, [*caller, called]),
+        "",
+    )
     return {ENTRY: [*top, *builder, "", "", *train, "", "", *driver]}
 
 
@@ -247,9 +268,19 @@ def _returned(
     """The builder's body, the lines that call it, and the running code as it reaches what came back."""
     if choices["returns"] == "dict":
         pairs = ", ".join(f"'{name}': {name}" for name in shared)
-        return [*plain(build), f"return {{{pairs}}}"], [f"ops = {call}"], of_dict(run, "ops", shared)
+        return (
+            [*plain(build), f"return {{{pairs}}}"],
+            [f"ops = {call}"],
+            of_dict(run, "ops", shared),
+        )
     if choices["returns"] == "object":
-        body = ["class Ops(object):", "    pass", "", "ops = Ops()", *of_object(build, "ops", shared)]
+        body = [
+            "class Ops(object):",
+            "    pass",
+            "",
+            "ops = Ops()",
+            *of_object(build, "ops", shared),
+        ]
         return [*body, "return ops"], [f"ops = {call}"], of_object(run, "ops", shared)
     names = ", ".join(shared)
     return [*plain(build), f"return {names}"], [f"{names} = {call}"], plain(run)
@@ -328,5 +359,3 @@ def _as_class(
             ENTRY: [*head, "", imported, "", "", *function, *driver],
         }
     return {ENTRY: [*top, *whole, "", "", *function, *driver]}
-
-

@@ -53,7 +53,7 @@ def _smaller(choices: Choices) -> Iterator[Choices]:
         yield choices.with_option(name, FEATURES[name][0])
 
 
-def smaller_files(files: Files, fails: Callable[[Files], bool], tries: int = 150) -> Files:
+def smaller_files(files: Files, fails: Callable[[Files], bool], tries: int = 80) -> Files:
     """The files without the statements that the failure does not need.
 
     Args:

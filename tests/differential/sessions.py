@@ -65,7 +65,9 @@ def _feed(choices: Choices) -> tuple[Lines, str]:
         return drawn, ""
     if choices["feed"] == "helper" and FED(choices):
         keys = ", ".join(pair.split(": ")[0] for pair in pairs if "step" not in pair)
-        drawn = [drawn[0].replace("bx, by = next_batch", f"feed = make_feed({keys}, *next_batch") + ")"]
+        drawn = [
+            drawn[0].replace("bx, by = next_batch", f"feed = make_feed({keys}, *next_batch") + ")"
+        ]
         return [*drawn, *(["feed[$lr] = 0.1 / (step + 1)"] if rate else [])], "feed_dict=feed"
     if choices["feed"] == "named":
         return [*drawn, f"feed = {{{', '.join(pairs)}}}"], "feed_dict=feed"
@@ -76,7 +78,12 @@ def feed_helper(choices: Choices) -> Lines:
     """The module's function that makes the feed, where there is one."""
     if choices["feed"] != "helper" or not FED(choices) or choices["input"] == "placeholders":
         return []
-    return ["def make_feed(x, y, bx, by):", "    feed = {x: bx}", "    feed[y] = by", "    return feed"]
+    return [
+        "def make_feed(x, y, bx, by):",
+        "    feed = {x: bx}",
+        "    feed[y] = by",
+        "    return feed",
+    ]
 
 
 def _run(fetched: str, feed: str, sess: str = "sess") -> str:
@@ -109,7 +116,9 @@ def _train(choices: Choices, feed: str) -> Lines:
         case "separate":
             found = [_run(op, feed), f"loss_value = {_run('$shown', feed)}"]
         case "op_run":
-            method = "$shown.eval(session=sess" if choices["report"] != "list" else "sess.run($shown"
+            method = (
+                "$shown.eval(session=sess" if choices["report"] != "list" else "sess.run($shown"
+            )
             found = [f"{op}.run(session=sess{given})", f"loss_value = {method}{given})"]
         case "with_step":
             found = [
@@ -122,7 +131,9 @@ def _train(choices: Choices, feed: str) -> Lines:
     if choices["stages"] != "one":
         found += [_run("$second_op", feed)]
     if choices["train_op"] == "accumulate":
-        found += inside("if step % 2 == 1:", [_run("$train_op", _rate_only(choices)), "sess.run($zero_op)"])
+        found += inside(
+            "if step % 2 == 1:", [_run("$train_op", _rate_only(choices)), "sess.run($zero_op)"]
+        )
     return found
 
 
@@ -159,7 +170,11 @@ def _step(choices: Choices) -> Lines:
         case "after_run":
             value = "loss_value[-1]" if choices["report"] == "list" else "loss_value"
             value = "values['loss']" if choices["fetch"] == "dict" else value
-            value = "values['loss'][-1]" if choices["fetch"] == "dict" and choices["report"] == "list" else value
+            value = (
+                "values['loss'][-1]"
+                if choices["fetch"] == "dict" and choices["report"] == "list"
+                else value
+            )
             found += [
                 "note = tf.Summary()",
                 f"note.value.add(tag='noted', simple_value=float({value}))",
@@ -167,7 +182,9 @@ def _step(choices: Choices) -> Lines:
             ]
     match choices["saver"]:
         case "plain" | "list" | "dict":
-            found += inside("if step % 2 == 1:", ["$saver.save(sess, 'ckpt/model', global_step=step)"])
+            found += inside(
+                "if step % 2 == 1:", ["$saver.save(sess, 'ckpt/model', global_step=step)"]
+            )
         case "keywords":
             found += [
                 "$saver.save(sess, os.path.join('ckpt', 'k.ckpt'), global_step=step, write_meta_graph=False)"
@@ -253,7 +270,13 @@ def _managed(choices: Choices, before: Lines, after: Lines) -> Lines:
             "sv = tf.train.Supervisor(logdir='logs', summary_op=None, global_step=$global_step, save_model_secs=0)",
             *inside("with sv.managed_session(config=config) as sess:", [*before, *body, *after]),
         ]
-    before = [one.replace("sess.run(", "sess.run_step_fn(lambda step_context: step_context.session.run(") + ")" if "initializer" in one else one for one in before]
+    before = [
+        one.replace("sess.run(", "sess.run_step_fn(lambda step_context: step_context.session.run(")
+        + ")"
+        if "initializer" in one
+        else one
+        for one in before
+    ]
     hooks = "hooks=[tf.train.StopAtStepHook(last_step=STEPS)]"
     extra: Lines = []
     if choices["session"] == "hooks":
@@ -261,7 +284,10 @@ def _managed(choices: Choices, before: Lines, after: Lines) -> Lines:
             *inside(
                 "class Watch(tf.train.SessionRunHook):",
                 [
-                    *inside("def before_run(self, run_context):", ["return tf.train.SessionRunArgs(%s)" % _scalar(choices)]),
+                    *inside(
+                        "def before_run(self, run_context):",
+                        ["return tf.train.SessionRunArgs(%s)" % _scalar(choices)],
+                    ),
                     "",
                     *inside(
                         "def after_run(self, run_context, run_values):",
@@ -274,6 +300,8 @@ def _managed(choices: Choices, before: Lines, after: Lines) -> Lines:
         hooks = "hooks=[tf.train.StopAtStepHook(last_step=STEPS), Watch()]"
     where = "checkpoint_dir='ckpt', save_checkpoint_steps=2, save_summaries_steps=None, "
     header = f"with tf.train.MonitoredTrainingSession({where}{hooks}, config=config) as sess:"
-    return [*extra, *inside(header, [*before, *body]), *[line for line in after if "sess" not in line]]
-
-
+    return [
+        *extra,
+        *inside(header, [*before, *body]),
+        *[line for line in after if "sess" not in line],
+    ]

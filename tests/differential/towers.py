@@ -308,7 +308,11 @@ def _lists(choices: Choices) -> tuple[Lines, Lines, Lines]:
         if choices["stages"] in ("two", "gan"):
             before += ["second_grads = []"]
             each += ["second_grads.append(g_grads)"]
-        if MEAN_LOSS(choices) or choices["report"] in ("mean", "list") or choices["loop"] == "two_loops":
+        if (
+            MEAN_LOSS(choices)
+            or choices["report"] in ("mean", "list")
+            or choices["loop"] == "two_loops"
+        ):
             before += ["losses = []"]
             each += [] if choices["loop"] == "two_loops" else ["losses.append(loss)"]
         if choices["report"] == "first":

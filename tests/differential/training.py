@@ -243,4 +243,3 @@ def _train_op(choices: Choices) -> Lines:
                 ),
             ]
     return []
-

@@ -72,22 +72,26 @@ def try_program(
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def try_choices(job: tuple[str, str, bool, str | None]) -> tuple[Verdict, str]:
-    """What becomes of choices, and smaller choices that fail alike, as text.
-
-    Args:
-        job: the choices as text, the style, `run_refused`, and a folder for what failed, made small.
-    """
-    text, style, run_refused, keep = job
+def try_choices(job: tuple[str, str, bool]) -> Verdict:
+    """`try_program` of a job: choices as text, style, `run_refused`."""
+    text, style, run_refused = job
     choices = settled(Choices.parse(text))
     files, towers = files_of(choices), int(choices["towers"])
-    verdict = try_program(files, towers, style=style, run_refused=run_refused)
-    if keep is None or not verdict.failed:
-        return verdict, text
-    to = Path(keep)
-    small, _ = reduced(choices, style, verdict, to)
-    (to / "cause.txt").write_text(f"{text}\n{small}\n{verdict.outcome}\n{verdict.cause}\n")
-    return verdict, str(small)
+    return try_program(files, towers, style=style, run_refused=run_refused)
+
+
+def reduce_choices(job: tuple[str, str, Verdict, str | None]) -> str:
+    """Smaller choices that fail alike, as text.
+
+    Args:
+        job: choices as text, the style, what became of them, and a folder for the smallest program.
+    """
+    text, style, verdict, keep = job
+    to = None if keep is None else Path(keep)
+    small, _ = reduced(settled(Choices.parse(text)), style, verdict, to)
+    if to is not None:
+        (to / "cause.txt").write_text(f"{text}\n{small}\n{verdict.outcome}\n{verdict.cause}\n")
+    return str(small)
 
 
 def reduced(choices: Choices, style: str, found: Verdict, to: Path | None) -> tuple[Choices, Files]:
@@ -97,30 +101,28 @@ def reduced(choices: Choices, style: str, found: Verdict, to: Path | None) -> tu
         found: what became of it.
         to: a folder for the small program, its rewritten form and what they printed.
     """
-    wanted, kind = found.outcome, _kind(found.cause)
+    wanted, kind = found.outcome, kind_of(found.cause)
 
     def alike(files: Files, towers: int) -> bool:
         verdict = try_program(files, towers, style=style)
-        return verdict.outcome == wanted and _kind(verdict.cause) == kind
+        return verdict.outcome == wanted and kind_of(verdict.cause) == kind
 
-    small = smaller_choices(
-        choices, lambda one: alike(files_of(one), int(one["towers"])), settled
-    )
+    small = smaller_choices(choices, lambda one: alike(files_of(one), int(one["towers"])), settled)
     towers = int(small["towers"])
+    if to is None:
+        return small, files_of(small)
     files = smaller_files(files_of(small), lambda files: alike(files, towers))
     try_program(files, towers, style=style, keep=to)
     return small, files
 
 
-def _kind(cause: str) -> str:
+def kind_of(cause: str) -> str:
     """What is alike in the causes of one failure: the last line's words, without numbers and names in quotes."""
     last = cause.strip().split("\n")[-1]
     return re.sub(r"['\"`<].*", "", re.sub(r"[-\d.]+", "#", last))[:60]
 
 
-def _tried(
-    files: Files, towers: int, style: str, run_refused: bool, scratch: Path
-) -> Verdict:
+def _tried(files: Files, towers: int, style: str, run_refused: bool, scratch: Path) -> Verdict:
     before, after = scratch / "before", scratch / "after"
     _write(before, files)
     started = time.monotonic()
@@ -146,11 +148,13 @@ def _tried(
     found = difference(original, result)
     if found is None:
         return Verdict(SESSION if "session" in styles else LOOP, styles, "", spent)
+    crashed = result.status != original.status
     for _ in range(_REPEATS):
         again = _run_original(files, scratch)
-        if difference(original, again) is not None:
+        alike = again.status == original.status if crashed else difference(original, again) is None
+        if not alike:
             return Verdict(RACY, styles, found, spent)
-    if result.status != 0:
+    if crashed:
         return Verdict(CRASH, styles, result.last_words, spent)
     return Verdict(WRONG, styles, found, spent)
 
