@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tests.differential.grammar import BODY_IN_FUNCTION, MEAN_LOSS, Choices
+from tests.differential.fitting import BODY_IN_FUNCTION, MEAN_LOSS
+from tests.differential.grammar import Choices
 from tests.differential.text import Lines, lines
 
 
@@ -47,7 +48,7 @@ def fits(choices: Choices, name: str) -> bool:
             and (choices["sharing"] in ("outer", "root") or choices["loop"] == "two_loops")
         )
         or ("one_stage" in needs and choices["stages"] != "one")
-        or ("same_order" in needs and choices["input"] in ("dataset_each", "queue_each"))
+        or ("same_order" in needs and choices["input"] in ("dataset_each", "queue_each", "batches"))
         or ("step_counter" in needs and choices["step"] == "none")
         or ("float" in needs and choices["model"] == "embedding")
         or ("value" in needs and choices["fetch"] == "dict")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.differential.grammar import FED, Choices, draw, settle
+from tests.differential.fitting import settle
+from tests.differential.grammar import Choices, draw
 from tests.differential.idioms import IDIOMS, at, fits
 from tests.differential.model import batch_lines, loss_lines, module_lines
 from tests.differential.names import names_in, of_dict, of_object, plain
 from tests.differential.sessions import feed_helper, graph_tail, run_lines
-from tests.differential.text import Lines, indented, inside, lines
+from tests.differential.text import Lines, inside, lines
 from tests.differential.towers import input_lines, loop_lines
 from tests.differential.training import (
     average_function,

@@ -34,7 +34,7 @@ def prepare() -> None:
     import tf_keras  # noqa: F401
     import tf_slim  # noqa: F401
 
-    import towermigrate.helpers  # noqa: F401
+    import towermigrate.helpers
     import towermigrate.migrate
     import towermigrate.symbols  # noqa: F401
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.differential.grammar import FED, Choices
+from tests.differential.fitting import FED
+from tests.differential.grammar import Choices
 from tests.differential.idioms import at
-from tests.differential.text import Lines, indented, inside
+from tests.differential.text import Lines, inside
 
 _QUEUES = ("queue_once", "queue_each")
 _OWN_LOOP = ("monitored", "supervisor", "hooks")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.differential.grammar import BODY_IN_FUNCTION, MEAN_LOSS, Choices
+from tests.differential.fitting import BODY_IN_FUNCTION, MEAN_LOSS
+from tests.differential.grammar import Choices
 from tests.differential.idioms import at
 from tests.differential.model import dtype_of, loss_lines
 from tests.differential.text import Lines, inside, lines

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.differential.grammar import MEAN_LOSS, Choices
+from tests.differential.fitting import MEAN_LOSS
+from tests.differential.grammar import Choices
 from tests.differential.idioms import at
 from tests.differential.text import Lines, inside, lines
-from tests.differential.towers import count_of
 
 _OPTIMIZERS = {
     "sgd": "tf.train.GradientDescentOptimizer({rate})",

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import pickle
 import re
 import shutil
 import tempfile
@@ -10,9 +13,10 @@ import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
-from tests.differential.judging import difference
 from tests.differential.grammar import Choices
+from tests.differential.judging import difference
 from tests.differential.program import ENTRY, files_of, settled
 from tests.differential.reducing import Files, smaller_choices, smaller_files
 from tests.differential.running import Ran, run_program
@@ -25,6 +29,9 @@ WRONG, CRASH, TOOL, BAD, RACY = (
     "BAD-ORIGINAL",
     "RACY-ORIGINAL",
 )
+CACHE = "TOWER_PROGRAMS_CACHE"
+"""Names a folder for what originals did, so that they run once for many versions of the tool."""
+
 FAILURES = (WRONG, CRASH, TOOL)
 _REPEATS = 4
 
@@ -150,7 +157,7 @@ def _tried(files: Files, towers: int, style: str, run_refused: bool, scratch: Pa
         return Verdict(SESSION if "session" in styles else LOOP, styles, "", spent)
     crashed = result.status != original.status
     for _ in range(_REPEATS):
-        again = _run_original(files, scratch)
+        again = _run_original(files, scratch, again=True)
         alike = again.status == original.status if crashed else difference(original, again) is None
         if not alike:
             return Verdict(RACY, styles, found, spent)
@@ -173,14 +180,33 @@ def _rewritten(tree: Path, style: str) -> tuple[Mapping[str, str] | None, str, l
     return report.texts, " ".join(sorted({str(one.style) for one in programs})), []
 
 
-def _run_original(files: Files, scratch: Path) -> Ran:
-    """The tower graph itself, on TensorFlow 2's `compat.v1`."""
+def _run_original(files: Files, scratch: Path, *, again: bool = False) -> Ran:
+    """The tower graph itself, on TensorFlow 2's `compat.v1`.
+
+    Args:
+        again: run it even where it is known from an earlier run what it does (`CACHE`).
+    """
     from towermigrate.symbols import rewrite_symbols
 
+    texts = {path: rewrite_symbols(text, path).text for path, text in files.items()}
+    folder = os.environ.get(CACHE)
+    kept = (
+        Path(folder, hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
+        if folder
+        else None
+    )
+    if kept is not None and kept.exists() and not again:
+        return cast(Ran, pickle.loads(kept.read_bytes()))
     tree = scratch / "original"
     shutil.rmtree(tree, ignore_errors=True)
-    _write(tree, {path: rewrite_symbols(text, path).text for path, text in files.items()})
-    return run_program(tree, ENTRY, {}, graph_mode=True)
+    _write(tree, texts)
+    ran = run_program(tree, ENTRY, {}, graph_mode=True)
+    if kept is not None and not again:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_suffix(f".{os.getpid()}")
+        part.write_bytes(pickle.dumps(ran))
+        part.rename(kept)
+    return ran
 
 
 def _write(folder: Path, files: Files) -> None:
