@@ -411,6 +411,28 @@ def test_the_helpers_have_a_name_that_is_free(more: str, line: str, alias: str) 
     assert f"in {alias}.towers(range(n)):" in new
 
 
+# One process, one style
+
+SESSION = IMPORTS + USE
+
+
+def styles(sources: dict[str, str], together: bool) -> list[str | None]:
+    found = recognize_tree(sources)
+    emission = emit_tree(sources, found, together=lambda a, b: a == b or together)
+    return [result.style for result in emission.results]
+
+
+def test_no_loop_style_beside_session_style_in_a_process() -> None:
+    strange = program(("= average_gradients(", "= strange("))
+    assert styles({"a.py": program(), "b.py": strange}, together=False) == ["loop", "session"]
+    assert styles({"a.py": program(), "b.py": strange}, together=True) == ["session", "session"]
+
+
+def test_no_loop_style_beside_what_an_earlier_rewrite_put_into_session_style() -> None:
+    assert styles({"a.py": program(), "b.py": SESSION}, together=False) == ["loop"]
+    assert styles({"a.py": program(), "b.py": SESSION}, together=True) == ["session"]
+
+
 # One program's fault
 
 
