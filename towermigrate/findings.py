@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -37,6 +39,16 @@ class Finding:
     @property
     def severity(self) -> Severity:
         return RULES[self.rule].severity
+
+
+def with_places(message: str, path: str, place: Callable[[int], str]) -> str:
+    """A message whose places in a file are told in another way, by their lines.
+
+    Example:
+        >>> with_places("as at b.py:3 and a/b.py:3", "b.py", lambda line: f"line {line + 1}")
+        'as at line 4 and a/b.py:3'
+    """
+    return re.sub(rf"(?<![\w./-]){re.escape(path)}:(\d+)", lambda m: place(int(m[1])), message)
 
 
 RULES: dict[str, Rule] = {}

@@ -11,7 +11,7 @@ from typing import Literal
 from towermigrate.choice import ChoiceError, Chosen, has_function
 from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
-from towermigrate.findings import Finding
+from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported
@@ -259,7 +259,9 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
     def original(finding: Finding) -> Finding:
         if finding.path not in ported:
             return finding
-        return replace(finding, line=ported[finding.path].line(finding.line))
+        path, line = finding.path, ported[finding.path].line
+        message = with_places(finding.message, path, lambda number: f"{path}:{line(number)}")
+        return replace(finding, line=line(finding.line), message=message)
 
     own = ported.get(file.path)
     return replace(

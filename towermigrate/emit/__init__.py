@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -24,6 +25,7 @@ from towermigrate.recognize.refusal import Refused
 from towermigrate.recognize.syntax import reads
 from towermigrate.recognize.unfit import unfit
 
+_OPENED = re.compile(r"\w\.mirror_variables\(")
 Style = Literal["loop", "session"]
 Wanted = Literal["auto", "loop", "session"]
 
@@ -77,6 +79,7 @@ def emit_tree(
         work.loop_style()
     else:
         work.keep_from_loop("another style was asked for: `--style session`")
+    work.keep_apart(together)
     if style != "loop":
         work.session_style(together)
     return work.outcome()
@@ -152,6 +155,18 @@ class _Emission:
                 continue
             changed.update(texts)
             self.in_loop[key] = texts, more
+
+    def keep_apart(self, together: Callable[[str, str], bool]) -> None:
+        """Take back what shares a process with a program that an earlier rewrite put into session style."""
+        graphs = [path for path, text in self.sources.items() if _OPENED.search(text)]
+        for key in list(self.in_loop):
+            path = self.recognitions[key].path
+            for other in graphs:
+                if together(path, other):
+                    del self.in_loop[key]
+                    message = f"a process that runs it may run {other}, which is in session style"
+                    self.not_loop[key].append(self._said(key, "TM221", message))
+                    break
 
     # ---- session style ---------------------------------------------------------------------------
 
