@@ -57,7 +57,12 @@ class Expressions(Machine):
         return Python(node.value)
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
-        return self.lookup(node.id, frame, node, frame.code)
+        value = self.lookup(node.id, frame, node, frame.code)
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207", frame.code, node, f"batch normalisation in the towers: `{node.id}`"
+            )
+        return value
 
     def _joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
         parts = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
@@ -195,7 +200,7 @@ class Expressions(Machine):
         """Whether a value is true where Python asks; None where the program decides when it runs."""
         if isinstance(value, Python) and value.known:
             return bool(value.constant)
-        if holds_static(value):
+        if holds_static(value) and not isinstance(value, Items):
             self.report(
                 "TM228", frame.code, node,
                 f"`{frame.code.said(node)}` asks whether a static shape is known; a step knows shapes that "
@@ -336,11 +341,15 @@ class Expressions(Machine):
             value = self.lookup(root.id, frame, root, frame.code, tuple(reversed(chain)))
         else:
             value = self.value(root, frame)
-        current: ast.AST = root
         for name in reversed(chain):
             value = self.attribute(value, name, node, frame)
-            current = node
-        del current
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207",
+                frame.code,
+                node,
+                f"batch normalisation in the towers: `{frame.code.said(node)}`",
+            )
         return value
 
     def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
@@ -428,7 +437,9 @@ class Expressions(Machine):
                 if -len(value.values) <= key.constant < len(value.values):
                     return value.values[key.constant][0]
             return value.element()
-        if isinstance(value, Python | Setting | Text):
+        if isinstance(value, Text):
+            return Text("index" if value.of == "scope" else value.of)
+        if isinstance(value, Python | Setting):
             self._differs(key, node, frame)
             return Python() if isinstance(value, Python) else value
         if isinstance(value, Either):

@@ -176,7 +176,9 @@ def holds_tensor(value: Value) -> bool:
 
 
 def holds_static(value: Value) -> bool:
-    """Whether a value is a static shape or size, or may be."""
+    """Whether a value is a static shape or size, may be one, or has one in it."""
+    if isinstance(value, Items):
+        return any(holds_static(v) for v, _ in value.values)
     if isinstance(value, Either):
         return any(holds_static(v) for v in value.values)
     return isinstance(value, Static)
