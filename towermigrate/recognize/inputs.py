@@ -91,9 +91,7 @@ class InputReader:
             self._twice(node, source)
 
     def _twice(self, node: cst.CSTNode, source: str) -> None:
-        raise refuse(
-            "TM208", self.file, node, f"the towers take two different parts of `{source}`"
-        )
+        raise refuse("TM208", self.file, node, f"the towers take two different parts of `{source}`")
 
     def same(self) -> None:
         """Placeholders and pipeline tensors that the body reads whole: every tower gets the same."""

@@ -57,6 +57,7 @@ def prove(
         proof.run_tower()
         session = SessionCheck(proof, runs)
         proof.after(after, session.graph, session.stays)
+        session.scope(proof.function[0] if proof.function else code.tree)
         check_lists(proof)
         check_random(proof)
         check_reads(proof)

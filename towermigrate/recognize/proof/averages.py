@@ -168,7 +168,11 @@ class _Run:
 
     def _augmented(self, node: ast.AugAssign, name: str) -> None:
         before, value = self._name(name), self.value(node.value)
-        if isinstance(before, list) and isinstance(value, list | tuple) and isinstance(node.op, ast.Add):
+        if (
+            isinstance(before, list)
+            and isinstance(value, list | tuple)
+            and isinstance(node.op, ast.Add)
+        ):
             before.extend(value)
         else:
             self.names[name] = self._operator(node.op, before, value)
@@ -217,7 +221,11 @@ class _Run:
 
     def _part(self, node: ast.Subscript) -> object:
         value, key = self.value(node.value), self.value(node.slice)
-        if isinstance(value, list | tuple) and isinstance(key, int) and -len(value) <= key < len(value):
+        if (
+            isinstance(value, list | tuple)
+            and isinstance(key, int)
+            and -len(value) <= key < len(value)
+        ):
             return value[key]
         raise _Unproved
 
@@ -327,7 +335,9 @@ class _Run:
         if len(named) != len(node.keywords):
             raise _Unproved
         named.pop("name", None)
-        return _builtin(name, given) if name.startswith("builtins.") else _tensor(name, given, named)
+        return (
+            _builtin(name, given) if name.startswith("builtins.") else _tensor(name, given, named)
+        )
 
 
 def _imported(node: ast.AST, name: str) -> str | None:
@@ -379,7 +389,9 @@ def _tensor(name: str, given: list[object], named: dict[str, object]) -> object:
         values, axis = argument(0, "values"), argument(1, "axis", "concat_dim")
         if name == "tf.concat" and isinstance(values, int):
             values, axis = argument(1, "values"), values
-        if not isinstance(values, list | tuple) or axis not in ((0,) if name == "tf.concat" else (0, None)):
+        if not isinstance(values, list | tuple) or axis not in (
+            (0,) if name == "tf.concat" else (0, None)
+        ):
             raise _Unproved
         if name == "tf.concat" and all(isinstance(v, _Rows) for v in values):
             return _Rows(tuple(row for v in values if isinstance(v, _Rows) for row in v.rows))
@@ -389,7 +401,12 @@ def _tensor(name: str, given: list[object], named: dict[str, object]) -> object:
         value, axis = argument(0, "input_tensor"), argument(1, "axis", "reduction_indices")
         if isinstance(value, list | tuple) and all(isinstance(v, _Sum) for v in value):
             value = _Rows(tuple(v for v in value if isinstance(v, _Sum)))
-        if isinstance(value, _Rows) and axis in (0, [0]) and len(given) + len(named) == 2 and value.rows:
+        if (
+            isinstance(value, _Rows)
+            and axis in (0, [0])
+            and len(given) + len(named) == 2
+            and value.rows
+        ):
             return _scaled(_added(list(value.rows)), Fraction(1, len(value.rows)))
     elif name == "tf.add_n":
         values = argument(0, "inputs")
