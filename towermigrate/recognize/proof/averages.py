@@ -359,7 +359,7 @@ def _imported(node: ast.AST, name: str) -> str | None:
 def _builtin(name: str, given: list[object]) -> object:
     short = name.removeprefix("builtins.")
     if short == "zip" and all(isinstance(g, list | tuple) for g in given):
-        return [tuple(row) for row in zip(*given, strict=False)]  # type: ignore[call-overload]
+        return [tuple(row) for row in zip(*given, strict=False)]
     first = given[0] if given else []
     if short == "len" and isinstance(first, list | tuple):
         return len(first)

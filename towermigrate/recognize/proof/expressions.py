@@ -10,6 +10,7 @@ from towermigrate.recognize.proof.machine import Machine, is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
+    Collected,
     Differs,
     Either,
     Foreign,
@@ -159,7 +160,12 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Foreign):
                 return side
-        return Value()
+            if isinstance(side, Collected):
+                self.all_towers(needs_of(side))
+                return Value()
+        return self.report(
+            "TM222", frame.code, node, f"what `{frame.code.said(node)}` gives is not understood"
+        )
 
     def _differs(self, value: Value, node: ast.AST, frame: Frame) -> None:
         if isinstance(value, Index | Differs):
@@ -215,6 +221,8 @@ class Expressions(Machine):
             )
         elif isinstance(value, Text):
             self._asked_text(value, node, frame)
+        elif isinstance(value, Collected):
+            self._part_of(value, node, frame)
         elif isinstance(value, Either) and any(holds_tensor(v) for v in value.values):
             self.report(
                 "TM226",
@@ -260,6 +268,9 @@ class Expressions(Machine):
         self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
     ) -> Value:
         code = frame.code
+        for side in (left, right):
+            if isinstance(side, Collected):
+                return self._part_of(side, node, frame)
         if isinstance(op, ast.Is | ast.IsNot):
             return self._identity(node, op, left, right, frame)
         tensors = holds_tensor(left) or holds_tensor(right)
@@ -388,7 +399,7 @@ class Expressions(Machine):
             return self.report(
                 "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
             )
-        return Value()
+        return self._part_of(value, node, frame)
 
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):
@@ -448,7 +459,24 @@ class Expressions(Machine):
             for one in made[1:]:
                 result = join(result, one)
             return result
-        return value if isinstance(value, Foreign) else Value()
+        return self._part_of(value, node, frame)
+
+    def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """A part of a value that has none that are known."""
+        if isinstance(value, Foreign) or type(value) is Value:
+            return value
+        if isinstance(value, Collected):
+            if self.strict:
+                self.all_towers(needs_of(value))
+            return Value()
+        if isinstance(value, Object | Library) and not self.strict:
+            return Foreign()
+        return self.report(
+            "TM222",
+            frame.code,
+            node,
+            f"what is a part of `{frame.code.said(node)}` is not understood",
+        )
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         parts = [self.value(p, frame) for p in (node.lower, node.upper, node.step) if p is not None]
@@ -467,7 +495,15 @@ class Expressions(Machine):
             return Static()
         if isinstance(value, Python):
             return Python()
-        return value if isinstance(value, Setting | Foreign) else Value()
+        if isinstance(value, Setting):
+            return value
+        if isinstance(value, Either):
+            made = [self.element(v, node, frame) for v in value.values]
+            result = made[0]
+            for one in made[1:]:
+                result = join(result, one)
+            return result
+        return self._part_of(value, node, frame)
 
     # -- comprehensions
 

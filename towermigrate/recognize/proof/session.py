@@ -92,6 +92,7 @@ class SessionCheck:
         for node in nodes:
             if isinstance(node, ast.Name):
                 needs |= needs_of(self.proof.top.names.get(node.id, Value()))
+        self.proof.all_towers(needs)
         missing = self.required - needs
         if missing:
             self._say("TM225", call, self._missing(call, missing))
