@@ -32,7 +32,7 @@ CHANGES = [
 ]
 
 # Restores what TensorFlow 1 saved, goes on, saves, goes on.
-SESSION = '''
+SESSION = """
 
 def session(folder):
     for kind in KINDS:
@@ -49,7 +49,7 @@ def session(folder):
 
 if __name__ == "__main__":
     session(sys.argv[1])
-'''
+"""
 
 
 def rewritten() -> str:
@@ -93,7 +93,9 @@ def recorded(folder: Path, kind: str, phase: str) -> Callable[[str], dict[str, A
 def assert_close(actual: dict[str, Any], expected: dict[str, Any], tolerance: float) -> None:
     assert set(actual) == set(expected) and actual
     for name, value in expected.items():
-        np.testing.assert_allclose(actual[name], value, rtol=tolerance, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(
+            actual[name], value, rtol=tolerance, atol=tolerance, err_msg=name
+        )
 
 
 @pytest.mark.full

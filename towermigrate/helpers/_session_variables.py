@@ -149,9 +149,12 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
                 return tf.identity(self._get().value(), name=name or "Assign")
 
     def count_up_to(self, limit: int) -> Any:
-        raise NotImplementedError(
-            "Session style: count_up_to would count in one copy only. Use assign_add(1), and compare."
-        )
+        counts = []
+        for copy in self._values if here.writing is None else [self._get()]:
+            with _on_the_device_of(copy):
+                counts.append(copy.count_up_to(limit))
+        with tf.control_dependencies([count.op for count in counts]):
+            return tf.identity(counts[0], name="CountUpTo")
 
     def load(self, value: Any, session: Any = None) -> None:
         session = session or _v1.get_default_session()

@@ -793,13 +793,27 @@ def validate_shape_false(p: Program) -> Any:
         return session.run(outs), v.get_shape().ndims
 
 
-@idiom(error="count_up_to would count in one copy")
+@idiom
 def counted_up(p: Program) -> Any:
     v = tf.Variable(0, name="v", trainable=False)
     up = v.count_up_to(3)
     outs = [v * (i + 1) for i in p.towers(range(2))]
     with p.session() as session:
-        return [session.run(up) for _ in range(2)], session.run(outs)
+        seen = [session.run(up) for _ in range(3)]
+        try:
+            session.run(up)
+        except tf.errors.OutOfRangeError:
+            seen.append("at its end")
+        return seen, session.run(outs)
+
+
+@idiom(error="only some copies of a mirrored variable are written.*v:0")
+def written_through_its_handle(p: Program) -> Any:
+    v = tf.Variable(0, name="v", trainable=False, use_resource=True)
+    up = tf.count_up_to(v, 3)
+    outs = [v * (i + 1) for i in p.towers(range(2))]
+    with p.session() as session:
+        return session.run(up), session.run(outs)
 
 
 @idiom
