@@ -111,6 +111,7 @@ name_scope=none|plain updates=!all -> name_scope=as_scope
 
 # What stands for itself.
 input=queue_once|queue_each session=!with -> session=with
+input=queue_once|queue_each summaries=merge_all|tower -> summaries=after_run
 input=constant looking=two_runs -> looking=loss
 input=uneven -> towers=2
 model=embedding gradients=minimize_mean|compute_mean after=!nothing|clip_global -> after=nothing

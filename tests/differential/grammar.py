@@ -164,10 +164,10 @@ class Choices:
 def draw(seed: int, idioms: Mapping[str, object]) -> Choices:
     """The choices of a seed. Some programs are nearly plain, some strange in all respects."""
     chance = random.Random(f"towers {seed}")
-    strangeness = chance.choice((0.04, 0.1, 0.1, 0.2, 0.2, 0.35, 0.6))
+    strangeness = chance.choice((0.01, 0.03, 0.05, 0.08, 0.15, 0.3, 0.6))
     options = {}
     for name, some in FEATURES.items():
         options[name] = chance.choice(some[1:]) if chance.random() < strangeness else some[0]
     names = sorted(idioms)
-    wanted = tuple(sorted(name for name in names if chance.random() < strangeness / 5))
+    wanted = tuple(sorted(name for name in names if chance.random() < strangeness / 6))
     return Choices(options, wanted)
