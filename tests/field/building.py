@@ -42,6 +42,9 @@ class Recipe:
     with TF2 names, where Python 3.7 cannot run the original."""
     resources: bool
     """Whether the reference has resource variables: the original reads reference variables while it writes them."""
+    style: str
+    """The style that is asked for: `auto`, or `session` for a program that gets loop style by itself, whose runs are
+    no longer `Session.run`."""
     races: str
     """Part of the names of variables that the original itself leaves to chance."""
     what: str
@@ -100,6 +103,7 @@ def recipes() -> list[Recipe]:
                 values["PROGRAM"],
                 reference,
                 values.get("VARIABLES") == "resource",
+                values.get("STYLE", "auto"),
                 values.get("RACES", ""),
                 what,
             )
@@ -112,9 +116,8 @@ def attempt(recipe: Recipe, repository: Path, scratch: Path, compare: bool) -> T
     tree = scratch / f"{recipe.name}-rewritten"
     copy(repository, tree)
     report = scratch / f"{recipe.name}-rewrite.json"
-    _, document, _ = towermigrate(
-        "rewrite", str(tree), "--refused", "symbols", "--json", str(report)
-    )
+    asked = ("--style", recipe.style, "--refused", "symbols", "--json", str(report))
+    _, document, _ = towermigrate("rewrite", str(tree), *asked)
     style = _style(document, recipe.program)
     rewritten = run(recipe, tree, scratch, "rewritten", sys.executable)
     if not compare or rewritten.error is not None or not rewritten.runs:

@@ -15,6 +15,7 @@ import importlib.util
 import json
 import os
 import random
+import re
 import runpy
 import sys
 import threading
@@ -59,6 +60,23 @@ class Field:
         made.__dict__.update(contents)
         sys.modules[name] = made
         return made
+
+    def contrib(self):
+        """What TensorFlow 2.x has dropped and is plain Python: hyperparameters, the keys of estimators' modes."""
+        import tensorflow
+
+        if self.tf is tensorflow:
+            return
+        training = self.module("tensorflow.contrib.training", HParams=_HParams)
+        scope = types.SimpleNamespace(get_name_scope=self._name_scope)
+        tensorflow.contrib = self.module(
+            "tensorflow.contrib", training=training, framework=scope, tpu=_StubModule("tpu")
+        )
+        keys = types.SimpleNamespace(TRAIN="train", EVAL="eval", PREDICT="infer")
+        tensorflow.estimator = self.module("tensorflow.estimator", ModeKeys=keys)
+
+    def _name_scope(self):
+        return self.tf.get_default_graph().get_name_scope()
 
     # Running.
 
@@ -113,8 +131,6 @@ class Field:
 
     def look_at(self, graph):
         """Note which devices the graph's ops stand on: one per tower where towers were built."""
-        import re
-
         for op in graph.get_operations():
             found = re.search(r"(?:gpu|cpu):(\d+)", op.device.lower())
             if found:
@@ -211,6 +227,45 @@ def _numbers(value):
     if array.dtype.kind not in "fiub" or array.size > 64:
         return []
     return [float(each) for each in array.ravel()]
+
+
+class _HParams:
+    def __init__(self, **values):
+        for name, value in values.items():
+            self.add_hparam(name, value)
+
+    def add_hparam(self, name, value):
+        setattr(self, name, value)
+
+    set_hparam = add_hparam
+
+    def values(self):
+        return dict(vars(self))
+
+    def get(self, name, default=None):
+        return vars(self).get(name, default)
+
+    def __contains__(self, name):
+        return name in vars(self)
+
+    def override_from_dict(self, values):
+        vars(self).update(values)
+        return self
+
+    def parse(self, text):
+        for name, value in re.findall(r"(\w+)=(\[[^]]*\]|[^,]*)", text):
+            old = getattr(self, name)
+            kind = type(old[0] if isinstance(old, list) and old else old)
+            parts = value.strip("[]").split(",") if isinstance(old, list) else [value]
+            read = [kind(json.loads(part.lower()) if kind is bool else part) for part in parts]
+            setattr(self, name, read if isinstance(old, list) else read[0])
+        return self
+
+    def to_json(self, **options):
+        return json.dumps(vars(self))
+
+    def parse_json(self, text):
+        return self.override_from_dict(json.loads(text))
 
 
 class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):

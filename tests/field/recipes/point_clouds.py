@@ -26,7 +26,9 @@ def run(field):
     field.module("provider")
     field.module("modelnet_dataset", ModelNetDataset=Dataset)
     field.module("modelnet_h5_dataset", ModelNetH5Dataset=Dataset)
-    arguments = "--num_gpus 2 --model pointnet_cls_basic --num_point 16 --batch_size 4 --log_dir log"
+    arguments = (
+        "--num_gpus 2 --model pointnet_cls_basic --num_point 16 --batch_size 4 --log_dir log"
+    )
     # Python 2 divided whole numbers so.
     change = {"BATCH_SIZE / NUM_GPUS": "BATCH_SIZE // NUM_GPUS"}
     field.script("train_multi_gpu.py", *arguments.split(), runs=4, change=change)

@@ -12,5 +12,6 @@ def run(field):
     labels = field.random.randint(0, 10, 8).astype("int32")
     program.inputs = lambda **settings: (tf.constant(images), tf.constant(labels))
     program.FLAGS(["train", "--train_dir=out", "--batch_size=8", "--tb_logging=True"])
+    program.xrange = range  # which Python 2 has
     field.watch(4)
     program.train()

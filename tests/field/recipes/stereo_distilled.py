@@ -2,6 +2,7 @@
 
 REPOSITORY = "goldenwoman/Recursive_Stereo_Disill"
 PROGRAM = "MS_main.py"
+REFERENCE = "tower"
 
 
 def run(field):

@@ -2,6 +2,7 @@
 
 REPOSITORY = "CarlosCCV/3net"
 PROGRAM = "trinet_main.py"
+REFERENCE = "tower"
 
 
 def run(field):

@@ -2,6 +2,7 @@
 
 REPOSITORY = "mrharicot/monodepth"
 PROGRAM = "monodepth_main.py"
+REFERENCE = "tower"
 
 
 def run(field):

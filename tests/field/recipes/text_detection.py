@@ -2,6 +2,7 @@
 
 REPOSITORY = "argman/EAST"
 PROGRAM = "multigpu_train.py"
+REFERENCE = "tower"
 RACES = "ExponentialMovingAverage"
 
 

@@ -10,6 +10,7 @@ def run(field):
         file.write("\n".join(["<pad>", "<eos>", "<unk>", "<bos>"] + list("abcdefghijklmnop")))
     source = field.random.randint(4, 20, (4, 6)).astype("int32")
     target = field.random.randint(4, 20, (4, 5)).astype("int32")
+    field.contrib()
     trainer = field.load("thumt/bin/trainer.py", "trainer")
     trainer.dataset.get_training_input = lambda files, params: {
         "source": tf.constant(source),
