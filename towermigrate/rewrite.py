@@ -14,10 +14,10 @@ from towermigrate.comments import without_suppressed
 from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
-from towermigrate.python2 import Ported
+from towermigrate.python2 import Ported, Together, ported_together
 from towermigrate.reading import Readings
 from towermigrate.symbols.brought import brought
-from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
+from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack, import_graph
 
 Python2 = Literal["auto", "never"]
 
@@ -77,14 +77,18 @@ def rewrite_tree(
         meanwhile()
         problems = {path: readings.of(path, text).problem for path, text in sources.items()}
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
+        together = _together(sources, problems, ported, wish, readings)
+        ported.update(together.ported)
+        sources = {**sources, **readings.taken_links(together.ported)}
+        problems.update(dict.fromkeys(together.ported))
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
             try:
                 report = _rewrite_good(good, problems, ported, wish, readings)
                 if isinstance(report, TreeReport):
-                    return report
-                sources = {**sources, **readings.take_links(report)}
+                    return _with_findings(report, together.findings, texts)
+                sources = {**sources, **readings.taken_links(report)}
                 problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
@@ -149,6 +153,58 @@ def _port(
         else:
             del problems[path]
     return ported
+
+
+def _together(
+    sources: Mapping[str, str],
+    problems: Mapping[str, Finding | None],
+    ported: Mapping[str, Ported],
+    wish: _Wish,
+    readings: Readings,
+) -> Together:
+    """The files that Python 3 parses and that ran with Python 2 ones, where all of the tree was asked for."""
+    if not ported or wish.only is not None:
+        return Together({}, {})
+    good = {p: text for p, text in sources.items() if p in problems and problems[p] is None}
+    texts = {
+        path: ported[path].text if path in ported else text
+        for path, text in {**readings.links, **good}.items()
+        if path not in wish.fixed
+    }
+    modules = {path: readings.of(path, texts[path]).modules for path in texts.keys() & good.keys()}
+    graph = import_graph(texts.keys(), {**readings.link_modules, **modules})
+    together = ported_together(texts, ported, {path: graph.get(path, set()) for path in texts})
+    return Together(
+        {
+            path: one
+            for path, one in together.ported.items()
+            if readings.of(path, one.text).problem is None
+        },
+        together.findings,
+    )
+
+
+def _with_findings(
+    report: TreeReport, findings: Mapping[str, Sequence[Finding]], texts: Mapping[str, str]
+) -> TreeReport:
+    """The report with more findings of some files, which are those of other files where they are not in it yet."""
+    files = [
+        replace(
+            file,
+            findings=(
+                *file.findings,
+                *without_suppressed(findings.get(file.path, ()), texts.get(file.path, "")),
+            ),
+        )
+        for file in report.files
+    ]
+    there = {file.path for file in files}
+    files += [
+        FileReport(path, "unchanged", (), tuple(said), link=True)
+        for path, said in findings.items()
+        if path not in there
+    ]
+    return replace(report, files=tuple(sorted(files, key=lambda file: file.path)))
 
 
 def _rewrite_good(

@@ -195,4 +195,13 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "Write what Python 3 calls it, or import it from `six.moves` to keep both.",
         "for i in xrange(num_gpus):\n    grads[i] = {k: v for k, v in sums.iteritems()}",
     ),
+    Rule(
+        "TM128", "An import that only Python 2 finds", "warning",
+        "Inside a package Python 2 looks for a module beside the file first, Python 3 does not. Where all that runs the "
+        "file imports it as a part of its package, the dot is written. Here a script in its own folder runs it too, or "
+        "`sys.path` is changed, so that either may be right.",
+        "Write `from . import ops` where the file runs as a part of a package, and leave it where its own folder is on "
+        "`sys.path`.",
+        "# nets/model.py, imported as nets.model\nimport ops  # nets/ops.py",
+    ),
 )  # fmt: skip
