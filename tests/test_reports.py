@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import io
 import json
 import re
@@ -18,6 +19,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from towermigrate import findings
 from towermigrate.cli import main
 from towermigrate.findings import RULES, Finding
 from towermigrate.migrate import Migration, plan
@@ -170,6 +172,10 @@ def test_converted_programs_come_first_and_a_refusal_is_told_once() -> None:
         "src/m.py:2 towers in f2: refused",
     ]
     assert sum("reason 1" in line for line in lines) == 1
+
+
+def test_the_examples_of_the_findings() -> None:
+    assert doctest.testmod(findings).failed == 0
 
 
 def test_what_the_tree_says_is_no_markup() -> None:

@@ -24,14 +24,17 @@ def fault(path: str, error: Exception, line: int = 1) -> Finding:
         >>> fault("model.py", ValueError("no such node")).message
         'ValueError: no such node; please report this text'
     """
+    return Finding("TM100", path, line, 0, what_failed(error))
+
+
+def what_failed(error: Exception) -> str:
+    """The text to report: the exception, and the line of ours that it came from."""
     text = " ".join(str(error).split())
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     said = f"{type(error).__name__}: {text}" if text else type(error).__name__
     where = _place(error)
-    return Finding(
-        "TM100", path, line, 0, f"{said}{f' ({where})' if where else ''}; please report this text"
-    )
+    return f"{said}{f' ({where})' if where else ''}; please report this text"
 
 
 def _place(error: Exception) -> str:

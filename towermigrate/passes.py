@@ -19,10 +19,16 @@ from towermigrate.program import Recognition
 from towermigrate.reading import Reading, Readings
 from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, Module, exhausted_stack, import_closure, import_graph
+from towermigrate.tree import (
+    TF1_COPY,
+    Module,
+    exhausted_stack,
+    import_closure,
+    import_graph,
+)
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
-    from towermigrate.emit import Emission, ProgramResult
+    from towermigrate.emit import ProgramResult
     from towermigrate.symbols import SymbolResult
 
 Refused = Literal["keep", "symbols"]
@@ -158,53 +164,20 @@ def _emitted(
     if not programs:
         return _Towers()
     job.progress("rewriting tower programs")
-    emission = _emission(job, programs, held, before)
+    from towermigrate.emit import emit_tree
+
+    emission = emit_tree(
+        {**job.readings.links, **job.sources},
+        programs,
+        job.fixed.keys() | job.fixed_links,
+        style=job.style,
+        held=held,
+        together=_Together({path: each.modules for path, each in before.items()}),
+    )
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
     return _Towers(emission.sources, results)
-
-
-def _emission(
-    job: Job,
-    programs: Sequence[Recognition],
-    held: Mapping[str, Finding],
-    before: Mapping[str, Reading],
-) -> Emission:
-    """`emit_tree`; the programs of a file at which it fails are refused, and the others written again."""
-    from towermigrate.emit import Emission, ProgramResult, emit_tree
-
-    together = _Together({path: each.modules for path, each in before.items()})
-
-    def emitted(programs: Sequence[Recognition], held: Mapping[str, Finding]) -> Emission:
-        return emit_tree(
-            {**job.readings.links, **job.sources},
-            programs,
-            job.fixed.keys() | job.fixed_links,
-            style=job.style,
-            held=held,
-            together=together,
-        )
-
-    try:
-        return emitted(programs, held)
-    except Exception as error:
-        if exhausted_stack(error):
-            raise  # `rewrite_tree` looks for the files that nest too deeply
-    faults: dict[str, Finding] = {}
-    for path in dict.fromkeys(each.path for each in programs):
-        group = [each for each in programs if each.path == path]
-        try:
-            emitted(group, held)
-        except Exception as error:
-            faults[path] = fault(path, error, group[0].line)
-    good = emitted([each for each in programs if each.path not in faults], held)
-    bad = [
-        ProgramResult(each, "refused", None, (*each.findings, faults[each.path]))
-        for each in programs
-        if each.path in faults
-    ]
-    return Emission(good.sources, (*good.results, *bad))
 
 
 class _Together:

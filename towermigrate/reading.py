@@ -157,12 +157,6 @@ class Readings:
         self._last: _Shared | None = None
         self._python2: frozenset[_File] = frozenset()
 
-    def take_links(self, paths: Collection[str]) -> dict[str, str]:
-        """The texts of some links, which are to be read as the other files are from now on."""
-        for path in paths:
-            del self.link_modules[path]
-        return {path: self.links.pop(path) for path in paths}
-
     def __enter__(self) -> Readings:
         return self
 
@@ -186,6 +180,13 @@ class Readings:
     def given_to(self, path: str) -> Given:
         """What other files of the tree give to a file."""
         return self.given.get(path, NOTHING)
+
+    def taken_links(self, paths: Collection[str]) -> dict[str, str]:
+        """The texts of some links, which are files like others from here on."""
+        taken = {path: text for path, text in self.links.items() if path in paths}
+        self.links = {path: text for path, text in self.links.items() if path not in taken}
+        self.link_modules = {path: self.link_modules[path] for path in self.links}
+        return taken
 
     def ported(self, path: str, text: str) -> Ported | Unported:
         """A text that Python 3 cannot parse, brought to Python 3; see `python2.port`."""

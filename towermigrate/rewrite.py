@@ -11,7 +11,7 @@ from typing import Literal
 from towermigrate.choice import ChoiceError, Chosen, has_function
 from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
-from towermigrate.findings import Finding
+from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
 from towermigrate.python2 import Ported, Together, ported_together
@@ -79,7 +79,7 @@ def rewrite_tree(
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
         together = _together(sources, problems, ported, wish, readings)
         ported.update(together.ported)
-        sources = {**sources, **readings.take_links(together.ported.keys() & readings.links.keys())}
+        sources = {**sources, **readings.taken_links(together.ported)}
         problems.update(dict.fromkeys(together.ported))
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
@@ -88,7 +88,7 @@ def rewrite_tree(
                 report = _rewrite_good(good, problems, ported, wish, readings)
                 if isinstance(report, TreeReport):
                     return _with_findings(report, together.findings, texts)
-                sources = {**sources, **readings.take_links(report)}
+                sources = {**sources, **readings.taken_links(report)}
                 problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
@@ -315,7 +315,9 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
     def original(finding: Finding) -> Finding:
         if finding.path not in ported:
             return finding
-        return replace(finding, line=ported[finding.path].line(finding.line))
+        path, line = finding.path, ported[finding.path].line
+        message = with_places(finding.message, path, lambda number: f"{path}:{line(number)}")
+        return replace(finding, line=line(finding.line), message=message)
 
     own = ported.get(file.path)
     return replace(

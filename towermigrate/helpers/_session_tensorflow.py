@@ -7,7 +7,7 @@ that are replaced are put in place by `_session_hooks.install`; `REPLACED` lists
 from typing import Any
 
 from tensorflow.python.client import session as _session
-from tensorflow.python.distribute import summary_op_util, values
+from tensorflow.python.distribute import distribute_lib, summary_op_util, values
 from tensorflow.python.ops import gradients_util, variables
 from tensorflow.python.training import optimizer
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
@@ -53,6 +53,22 @@ def enter_replica(graph: Any, context: Any) -> None:
 def leave_replica(graph: Any, context: Any) -> None:
     """Undo `enter_replica`."""
     graph._distribution_strategy_stack.remove(context._thread_context)
+
+
+def enter_no_replica(graph: Any) -> Any:
+    """As if no strategy were there, in this graph and thread; returns what `leave_no_replica` takes.
+
+    There is no public way to step out of a replica and not into its strategy's cross-replica context.
+    """
+    mode = distribute_lib._get_default_replica_mode()
+    graph._distribution_strategy_stack.append(mode)
+    return mode
+
+
+def leave_no_replica(graph: Any, mode: Any) -> None:
+    """Undo `enter_no_replica`."""
+    stack = graph._distribution_strategy_stack
+    del stack[len(stack) - 1 - stack[::-1].index(mode)]
 
 
 def add_variable_creator(graph: Any, creator: Any) -> None:

@@ -24,6 +24,12 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     first copy's, which has the name that TF1 gave.
     """
 
+    def __repr__(self) -> str:
+        # As of the variable that it was: programs print their variables.
+        return f"<tf.Variable '{self.name}' shape={self.get_shape()} dtype={self.dtype.name}_ref>"
+
+    __str__ = __repr__
+
     @property
     def copies(self) -> tuple[Any, ...]:
         return tuple(self._values)
@@ -142,6 +148,14 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
             with tf.device(self._get().device):
                 return tf.identity(self._get().value(), name=name or "Assign")
 
+    def count_up_to(self, limit: int) -> Any:
+        counts = []
+        for copy in self._values if here.writing is None else [self._get()]:
+            with _on_the_device_of(copy):
+                counts.append(copy.count_up_to(limit))
+        with tf.control_dependencies([count.op for count in counts]):
+            return tf.identity(counts[0], name="CountUpTo")
+
     def load(self, value: Any, session: Any = None) -> None:
         session = session or _v1.get_default_session()
         if session is None:
@@ -174,7 +188,7 @@ def _method_on_every_copy(method: str) -> Callable[..., Any]:
 for _method in (
     *("scatter_add", "scatter_sub", "scatter_mul", "scatter_div", "scatter_min", "scatter_max"),
     *("scatter_update", "scatter_nd_add", "scatter_nd_sub", "scatter_nd_update"),
-    *("scatter_nd_max", "scatter_nd_min", "batch_scatter_update", "count_up_to"),
+    *("scatter_nd_max", "scatter_nd_min", "batch_scatter_update"),
 ):
     setattr(TowerVariable, _method, _method_on_every_copy(_method))
 
@@ -219,6 +233,8 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
     # as in TF1, is written once. What belongs to such a variable (its average) is like it.
     once = synchronization == _ON_READ or len(getattr(colocate_with, "copies", "..")) == 1
     devices = towers.devices[:1] if once else towers.devices
+    if kwargs.get("validate_shape") is False:
+        kwargs["shape"] = tf.TensorShape(None)
     collections = kwargs.pop("collections", None)
     if collections is None:
         collections = [_v1.GraphKeys.GLOBAL_VARIABLES]

@@ -12,6 +12,7 @@ from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.proof import Codes
+from towermigrate.recognize.refusal import note
 from towermigrate.recognize.source import Tree
 
 
@@ -63,4 +64,10 @@ def recognize_tree(
                     Place(tree, traits, candidate),
                 )
             )
+        for candidate in finder.spreads(file):
+            where = candidate.loop.iter
+            reason = note("TM201", file, where, "the towers are built by a comprehension or `map`")
+            place = Place(tree, traits, candidate)
+            line = file.line(where)
+            found.append(Recognition(path, candidate.qualified, line, None, (reason,), None, place))
     return found

@@ -58,6 +58,7 @@ class Machine:
         self.made_variables = 0
         self.lists_read: list[tuple[Code, ast.AST, int]] = []
         self.random: list[tuple[Code, ast.AST, str]] = []
+        self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self._modules: dict[str, Frame] = {}
@@ -223,6 +224,15 @@ class Machine:
         if name in BUILTINS:
             return Library("builtins." + name)
         return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")
+
+    def all_towers(self, needs: frozenset[str]) -> None:
+        """Report the collections of all towers that something depends on which is trained or fetched."""
+        for need in sorted(needs & self.unscoped.keys()):
+            code, node = self.unscoped[need]
+            self.always(
+                "TM219", code, node,
+                f"`{code.said(node)}` without the name scope of its tower also sees what the towers before put there",
+            )  # fmt: skip
 
     # -- parts
 

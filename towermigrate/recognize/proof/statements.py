@@ -306,6 +306,8 @@ class Statements(TensorFlow):
         code = frame.code
         function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
         if not isinstance(function, Library) or function.name not in library.SCOPES:
+            if isinstance(node, ast.Call):
+                self._arguments(node, frame)
             return self.report(
                 "TM223",
                 code,
