@@ -179,6 +179,7 @@ def _loop_helpers(choices: Choices) -> Lines:
 
 def _build_lines(choices: Choices) -> Lines:
     return [
+        *at(choices, "begin"),
         *step_lines(choices),
         *optimizer_lines(choices),
         *input_lines(choices),
