@@ -282,12 +282,13 @@ def _managed(choices: Choices, before: Lines, after: Lines) -> Lines:
     extra: Lines = []
     if choices["session"] == "hooks":
         extra = [
+            f"watched = {_scalar(choices)}",
             *inside(
                 "class Watch(tf.train.SessionRunHook):",
                 [
                     *inside(
                         "def before_run(self, run_context):",
-                        ["return tf.train.SessionRunArgs(%s)" % _scalar(choices)],
+                        ["return tf.train.SessionRunArgs(watched)"],
                     ),
                     "",
                     *inside(
