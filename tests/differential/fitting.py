@@ -101,6 +101,7 @@ loop=helper loss=collection|collection_text|total_loss|reuse_guard -> loss=mean_
 loop=helper sharing=!outer -> sharing=outer
 sharing=template tower_fn=!inline -> tower_fn=inline
 sharing=template|prebuilt gradients=tf_gradients -> sharing=outer
+sharing=root evaluation=same_graph -> evaluation=none
 sharing=root optimizer=momentum|adam|rmsprop|adagrad|in_loop|decay -> optimizer=sgd
 sharing=root train_op=ema|accumulate -> train_op=plain
 sharing=root step=get_or_create -> step=variable
@@ -133,6 +134,22 @@ loop=comprehension|helper|map|two_loops updates=!all -> updates=all
 name_scope=none|plain updates=!all -> name_scope=as_scope
 
 # What stands for itself.
+model=slim imports=compat -> imports=tf
+model=lstm|rnn loss=penalty -> loss=mean_square
+model=slim sharing=template -> sharing=outer
+stages=!one model=lstm -> model=linear
+sharing=root optimizer=own -> optimizer=sgd
+gradients=minimize_mean optimizer=own -> optimizer=sgd
+stages=gan evaluation=same_graph -> evaluation=none
+input=constant evaluation=same_graph -> evaluation=none
+place=module|guard repeat=twice -> repeat=once
+repeat=twice -> graph=graph
+repeat=twice place=main|other_file|class|star_import -> place=function
+repeat=twice run_place=other_file -> run_place=same
+place=star_import run_place=!same -> run_place=same
+place=star_import count=argument -> count=constant
+session=monitored|supervisor|hooks evaluation=same_graph -> evaluation=none
+session=monitored|supervisor|hooks repeat=twice -> repeat=once
 input=queue_once|queue_each session=!with -> session=with
 input=queue_once|queue_each summaries=merge_all|tower -> summaries=after_run
 input=constant looking=two_runs -> looking=loss
