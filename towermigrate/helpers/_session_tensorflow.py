@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow.python.client import session as _session
 from tensorflow.python.distribute import distribute_lib, summary_op_util, values
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import gradients_util, variables
 from tensorflow.python.training import optimizer
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
@@ -25,6 +26,10 @@ PartitionedVariable = variables.PartitionedVariable
 
 # What an optimizer does to one variable, dense or sparse, and its constraint; called for each copy.
 processor_of = optimizer._get_processor
+
+# Beside which variable an operation is placed. The public one says on every program's screen that it is
+# deprecated.
+colocate_with = ops.colocate_with
 
 # Functions that are replaced, because every way to ask for the same thing goes through them:
 # tf.gradients, compute_gradients, tf.hessians, tf_slim's, and imports made before.

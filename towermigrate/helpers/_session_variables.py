@@ -144,7 +144,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
 
     def _read_after(self, written: list[Any], name: str | None) -> Any:
         """What the assignment gives: a tensor, the value that was assigned."""
-        with tf.control_dependencies(written), _v1.colocate_with(None, ignore_existing=True):
+        with tf.control_dependencies(written), private.colocate_with(None, ignore_existing=True):
             with tf.device(self._get().device):
                 return tf.identity(self._get().value(), name=name or "Assign")
 
@@ -201,7 +201,7 @@ def copies_of(variable: Any) -> tuple[Any, ...]:
 @contextlib.contextmanager
 def _on_the_device_of(copy: Any) -> Iterator[None]:
     # A colocation that the author asked for is with the first copy, and would contradict the device.
-    with _v1.colocate_with(None, ignore_existing=True), tf.device(copy.device):
+    with private.colocate_with(None, ignore_existing=True), tf.device(copy.device):
         yield
 
 
@@ -245,7 +245,7 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             kwargs["initial_value"] = _initial_value_of(copies[0])
             # With a slash at its end a name is taken as it stands, whatever the name scope.
             kwargs["name"] = f"{copies[0].op.name}/replica_{index}/"
-        with _v1.colocate_with(None, ignore_existing=True), tf.device(device):
+        with private.colocate_with(None, ignore_existing=True), tf.device(device):
             copies.append(
                 next_creator(
                     **{**kwargs, "use_resource": True, "trainable": False, "collections": []}
