@@ -28,7 +28,7 @@ def main():
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in range(2):
-        with tf.device('/gpu:%d' % i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
             loss = model.f(read(i))
             tower_grads.append(opt.compute_gradients(loss))
     train_op = opt.apply_gradients(strange(tower_grads))
@@ -214,25 +214,66 @@ def test_undo_after_an_edit_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["rewrite", "no/such/path"], ["rewrite", "--style", "odd"], ["rewrite", "--style", "session"],
+        ["rewrite", "no/such/path"], ["rewrite", "--style", "odd"],
         ["explain", "TM999"], ["verify", "--devices", "cpu:2", "--steps", "0"],
         ["verify", "--devices=abc:1"], ["verify", "--devices", "cpu:0"], ["verify", "--tolerance", "-1"],
         ["verify", "--tolerance", "nan"], ["verify", "--timeout", "0"],
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_bad_usage_is_exit_code_2_and_no_report(tmp_path: Path, arguments: list[str]) -> None:
+def test_bad_usage_is_exit_code_2_and_no_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)  # what is no bad usage any more must not rewrite this repository
     report = [] if arguments[0] == "explain" else ["--json", str(tmp_path / "r.json")]
     assert run(*arguments, *report).exit_code == 2
     assert not (tmp_path / "r.json").exists()
 
 
-def test_the_session_style_says_that_it_is_not_there_yet(tmp_path: Path) -> None:
-    root = tree(tmp_path, complete=PROGRAM.read_text())
-    result = run("rewrite", root, "--style", "session")
-    assert result.exit_code == 2
-    assert "not there yet" in result.output
-    assert contents(root)["complete.py"] == PROGRAM.read_bytes()
+# Loop style has to know how the towers' gradients become one; session style leaves that alone.
+STRANGE = PROGRAM.read_text().replace("= average_gradients(", "= strange(")
+
+STYLES = [
+    pytest.param(PROGRAM.read_text(), "auto", "loop", id="loop where it fits"),
+    pytest.param(PROGRAM.read_text(), "session", "session", id="session where it is wanted"),
+    pytest.param(STRANGE, "auto", "session", id="session where loop does not fit"),
+    pytest.param(STRANGE, "session", "session", id="session wanted where loop does not fit"),
+    pytest.param(STRANGE, "loop", None, id="none where loop is wanted and does not fit"),
+]
+
+
+@pytest.mark.parametrize("told", ["option", "table"])
+@pytest.mark.parametrize(("text", "style", "becomes"), STYLES)
+def test_the_style_of_a_program(
+    tmp_path: Path, text: str, style: str, becomes: str | None, told: str
+) -> None:
+    root = tree(tmp_path, complete=text)
+    if told == "table":
+        (root / "pyproject.toml").write_text(f"[tool.towermigrate]\nstyle = '{style}'\n")
+    options = ["--style", style] if told == "option" else []
+    result = run("rewrite", root, *options, "--json", tmp_path / "r.json")
+    assert result.exit_code == (becomes is None)
+    (program,) = document(tmp_path / "r.json")["files"][0]["programs"]
+    assert program["style"] == becomes
+    assert bool(program["not_loop"]) == (becomes != "loop")
+    after = (root / "complete.py").read_text()
+    assert (after == text) == (becomes is None)
+    assert ("tm.tower_strategy(" in after) == (becomes == "loop")
+    assert ("in tm.towers(range(num_gpus)):" in after) == (becomes == "session")
+    if becomes is not None:
+        assert run("undo", root).exit_code == 0
+    assert (root / "complete.py").read_text() == text
+
+
+def test_what_keeps_a_program_from_loop_style_is_no_error(tmp_path: Path) -> None:
+    root = tree(tmp_path, complete=STRANGE)
+    result = run("rewrite", root, "--json", tmp_path / "r.json")
+    (program,) = document(tmp_path / "r.json")["files"][0]["programs"]
+    lines = [STRANGE.splitlines()[reason["line"] - 1] for reason in program["not_loop"]]
+    assert any("strange(" in line or "apply_gradients(" in line for line in lines)
+    assert all(RULES[reason["rule"]].severity == "error" for reason in program["not_loop"])
+    assert {finding["severity"] for finding in program["findings"]} == {"info"}
+    assert "error" not in result.output
 
 
 @pytest.mark.parametrize(
@@ -249,7 +290,8 @@ def test_help_fits_and_names_every_exit_code_it_has(command: str) -> None:
 REWRITE_KEYS = {"tool", "error", "summary", "files", "left_out"}
 SUMMARY_KEYS = {"files", "changed", "unparsable", "programs", "converted", "refused"}
 FILE_KEYS = {"path", "status", "programs", "findings"}
-PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings"}
+PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings", "not_loop"}
+REASON_KEYS = {"rule", "line", "column", "message"}
 FINDING_KEYS = {"rule", "severity", "line", "column", "message"}
 VERIFY_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
 
@@ -280,10 +322,12 @@ def test_the_report_of_rewrite_has_all_its_keys(
         assert all(set(program) == PROGRAM_KEYS for program in programs)
         findings = file["findings"] + [f for program in programs for f in program["findings"]]
         assert all(set(finding) == FINDING_KEYS for finding in findings)
+        reasons = [reason for program in programs for reason in program["not_loop"]]
+        assert all(set(reason) == REASON_KEYS for reason in reasons)
 
 
 NOT_VERIFIED = [
-    pytest.param({"train": REFUSED, "model": MODEL}, [], "TM208", id="a refused program"),
+    pytest.param({"train": REFUSED, "model": MODEL}, [], "TM252", id="a refused program"),
     pytest.param({"model": MODEL}, [], "no tower program", id="no program"),
     pytest.param({"bad": "import tensorflow\nprint 'x' = 1\n"}, [], "bad.py", id="an unparsable file"),
     pytest.param({}, [], "nothing was compared", id="an empty tree"),

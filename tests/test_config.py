@@ -19,7 +19,7 @@ from towermigrate.git import uncommitted
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 OLD = "import tensorflow as tf\ntf.placeholder(tf.float32)\n"
-STAR = "from tensorflow import *\n"  # TM113
+STAR = "from tensorflow.nn import *\n"  # TM113
 REFUSED = """\
 import tensorflow as tf
 
@@ -27,7 +27,7 @@ def main():
     opt = tf.train.AdamOptimizer(0.1)
     tower_grads = []
     for i in range(2):
-        with tf.device('/gpu:%d' % i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('tower_%d' % i):
             tower_grads.append(opt.compute_gradients(loss(i)))
 """
 
@@ -75,6 +75,7 @@ FAULTS = [
     pytest.param("refused = 'drop'", "refused = 'drop': must be one of keep, symbols", id="an unknown choice"),
     pytest.param("select = ['TM9']", "select: no rule begins with TM9", id="a rule that is not there"),
     pytest.param("ignore = ['TM203']", "TM203 is a refusal: refusals cannot be ignored", id="an ignored refusal"),
+    pytest.param("style = 'eager'", "style = 'eager': must be one of auto, loop, session", id="a style that is not there"),
     pytest.param("style = ", "pyproject.toml: cannot be read", id="no TOML"),
 ]  # fmt: skip
 
@@ -129,11 +130,6 @@ def test_the_command_line_wins(
     root = config(write(tmp_path, {"train.py": REFUSED}), text)
     run("rewrite", root, *options)
     assert ("compat.v1" in (root / "train.py").read_text()) == changed
-
-
-def test_a_style_that_is_not_there_yet_is_bad_usage_in_the_file_too(tmp_path: Path) -> None:
-    result = run("rewrite", config(tmp_path, "style = 'session'"))
-    assert result.exit_code == 2 and "not there yet" in result.output
 
 
 SHOWN = [
@@ -236,17 +232,28 @@ def test_an_excluded_file_stays_even_when_it_is_named(tmp_path: Path) -> None:
     assert (root / "gen/m.py").read_text() == OLD
 
 
-def test_a_program_that_needs_a_change_in_an_excluded_file_is_refused(tmp_path: Path) -> None:
+def test_a_program_that_needs_a_change_in_an_excluded_file_is_not_in_loop_style(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "src"
     shutil.copytree(FIXTURES / "cifar_queue/before", root)
     before = {path.name: path.read_bytes() for path in root.iterdir()}
-    found = document("rewrite", root, "--exclude", "textures.py", folder=tmp_path)
+    excluded = ("--exclude", "textures.py")
+    found = document("rewrite", root, *excluded, "--style", "loop", folder=tmp_path)
     (program,) = next(f for f in found["files"] if f["path"] == "textures_train.py")["programs"]
     assert program["status"] == "refused"
     assert [f["rule"] for f in program["findings"] if f["severity"] == "error"] == ["TM107"]
     assert "textures.py" in program["findings"][-1]["message"]
     assert before == {path.name: path.read_bytes() for path in root.iterdir() if path.is_file()}
-    assert document("scan", root, folder=tmp_path)["summary"]["converted"] == 1
+
+    found = document("scan", root, *excluded, folder=tmp_path)
+    file = next(f for f in found["files"] if f["path"] == "textures_train.py")
+    (program,) = file["programs"]
+    assert program["style"] == "session"
+    assert "TM107" in [reason["rule"] for reason in program["not_loop"]]
+    assert "TM109" in [finding["rule"] for finding in file["findings"]]  # its names stay, too
+    found = document("scan", root, folder=tmp_path)
+    assert found["summary"]["converted"] == 1
 
 
 def git(root: Path, *arguments: str) -> None:

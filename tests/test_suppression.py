@@ -13,17 +13,18 @@ from click.testing import CliRunner, Result
 from towermigrate.choice import ChoiceError, parse_target, put_back
 from towermigrate.cli import main
 from towermigrate.comments import skips_file, suppressed
+from towermigrate.passes import Refused
 from towermigrate.rewrite import rewrite_tree
 
 PROGRAM = Path(__file__).parent.parent / "towermigrate/demo_program/complete.py"
-# A program that is not understood, in a second function of the file.
+# A program that no style can take, in a second function of the file: its towers share no variables.
 OTHER = """\
 @decorated
 def other(devices):
     opt = tf.train.AdamOptimizer(0.1)  # as it was
     tower_grads = []
-    for device, part in zip(devices, parts):
-        with tf.device(device):
+    for i, part in enumerate(parts):
+        with tf.device(devices[i]), tf.variable_scope("tower_%d" % i):
             tower_grads.append(opt.compute_gradients(loss(part)))
     return average_gradients(tower_grads)
 
@@ -92,10 +93,11 @@ def test_sarif_has_no_result_for_what_a_comment_hides(
 
 
 def test_a_comment_hides_no_refusal() -> None:
-    text = "import tensorflow as tf\n" + OTHER.replace("parts):", "parts):  # towermigrate: ignore")
+    text = "import tensorflow as tf\n" + OTHER.replace("% i):", "% i):  # towermigrate: ignore")
     (program,) = rewrite_tree({"m.py": text}).files[0].programs
     assert program.status == "refused"
-    assert program.findings[0].severity == "error"
+    assert [finding.rule for finding in program.findings] == ["TM252"]
+    assert "# towermigrate" in text.splitlines()[program.findings[0].line - 1]
 
 
 def test_a_comment_hides_what_is_said_of_a_converted_program() -> None:
@@ -188,17 +190,47 @@ def test_one_program_is_converted_and_the_other_stays_byte_for_byte(tmp_path: Pa
     (file,) = document(tmp_path / "r.json")["files"]
     assert [program["function"] for program in file["programs"]] == ["train"]
     assert "TM106" in [finding["rule"] for finding in file["findings"]]
-    # Once more is nothing to do; without the name the other program refuses the file.
+    # Once more is nothing to do.
     assert run("rewrite", f"{tmp_path}/two.py:train").exit_code == 0
     assert (tmp_path / "two.py").read_text(encoding="utf-8") == after
 
 
-def test_without_a_name_one_refused_program_keeps_the_file() -> None:
-    report = rewrite_tree({"two.py": TWO})
-    assert report.texts == {} and report.refused
+def test_without_a_name_each_program_is_judged_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
+    assert run("rewrite", tmp_path, "--json", tmp_path / "r.json").exit_code == 1
+    (file,) = document(tmp_path / "r.json")["files"]
+    became = {program["function"]: program["style"] for program in file["programs"]}
+    # A process of that file may run the other one's graph: no loop style beside it.
+    assert became == {"train": "session", "other": None}
+    assert file["status"] == "rewritten"
+    after = (tmp_path / "two.py").read_text(encoding="utf-8")
+    assert "for i in tm.towers(range(num_gpus)):" in after
+    assert "    for i, part in enumerate(parts):\n" in after
+    (said,) = [finding for finding in file["findings"] if finding["rule"] == "TM312"]
+    assert TWO.splitlines()[said["line"] - 1] == "    for i, part in enumerate(parts):"
+    assert "`other`" in said["message"] and "`train`" in said["message"]
+    assert "opt = tf.compat.v1.train.AdamOptimizer(0.1)  # as it was" in after
 
 
-def test_the_refused_one_of_two_programs_keeps_the_file(tmp_path: Path) -> None:
+NAMES_MOVE = [
+    pytest.param(TWO, "keep", 1, id="a refused program beside a converted one"),
+    pytest.param(TWO, "symbols", 0, id="asked for"),
+    pytest.param(TWO.replace("enumerate(parts):", "enumerate(parts):  # towermigrate: ignore[TM312]"), "keep", 0, id="a comment hides it"),
+    pytest.param(TWO.replace(OTHER, ""), "keep", 0, id="none was refused"),
+    pytest.param("import tensorflow as tf\n" + OTHER, "keep", 0, id="the file stays"),
+    pytest.param("import tensorflow as tf\n" + OTHER, "symbols", 0, id="none was converted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "refused", "number"), NAMES_MOVE)
+def test_a_refused_program_whose_names_change_is_told(
+    text: str, refused: Refused, number: int
+) -> None:
+    (file,) = rewrite_tree({"m.py": text}, refused=refused).files
+    assert [finding.rule for finding in file.findings].count("TM312") == number
+
+
+def test_a_refused_program_that_was_chosen_keeps_the_file(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(TWO, encoding="utf-8")
     assert run("rewrite", f"{tmp_path}/two.py:other").exit_code == 1
     assert (tmp_path / "two.py").read_text(encoding="utf-8") == TWO

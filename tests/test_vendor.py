@@ -318,14 +318,19 @@ def mended(tmp_path: Path) -> None:
     assert run("vendor", "--tf1", tmp_path).exit_code == 0
 
 
-def test_a_program_on_an_edited_tensorflow_1_file_is_refused(tmp_path: Path) -> None:
+def test_a_program_on_an_edited_tensorflow_1_file_is_not_in_loop_style(tmp_path: Path) -> None:
     mended(tmp_path)
     copy = tmp_path / "towermigrate_tf1.py"
     copy.write_text(copy.read_text().replace('none: str = "zeros"', 'none: str = "skip"', 1))
-    before = (tmp_path / "inpaint.py").read_text()
-    result = run("rewrite", tmp_path)
+    before, edited = (tmp_path / "inpaint.py").read_text(), copy.read_bytes()
+    result = run("rewrite", tmp_path, "--style", "loop")
     assert (result.exit_code, "TM203" in result.output) == (1, True)
     assert (tmp_path / "inpaint.py").read_text() == before
+    # In session style its average, as edited, is run as it is.
+    assert run("rewrite", tmp_path).exit_code == 0
+    after = (tmp_path / "inpaint.py").read_text()
+    assert "from towermigrate_tf1 import average_gradients\n" in after and "tm.towers(" in after
+    assert copy.read_bytes() == edited
 
 
 def test_a_program_on_the_tensorflow_1_file_is_migrated_from_there(tmp_path: Path) -> None:

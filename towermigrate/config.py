@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from towermigrate.findings import Finding
-    from towermigrate.passes import Refused
+    from towermigrate.passes import Refused, Style
     from towermigrate.rewrite import Python2
 
 
@@ -29,7 +29,7 @@ class Config:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     refused: Refused = "keep"
-    style: str = "auto"
+    style: Style = "auto"
     py2: Python2 = "auto"
     gitignore: bool = True
 
@@ -113,19 +113,14 @@ def settings(config: Config, given: Mapping[str, Any]) -> Config:
         given: options by name; None or an empty list is one that was not given.
 
     Raises:
-        ConfigError: an option cannot be meant, or the settings cannot be followed.
+        ConfigError: an option cannot be meant.
     """
     values = {key: value for key, value in given.items() if value not in (None, ())}
     values.pop("exclude", None)  # its globs start elsewhere: see `excluded`
     for key in ("select", "ignore"):
         if key in values:
             values[key] = rule_prefixes(values[key], f"--{key}", ignored=key == "ignore")
-    settled = replace(config, **values)
-    if settled.style == "session":
-        raise ConfigError(
-            "the session style is not there yet; take style loop, or auto (which takes loop)"
-        )
-    return settled
+    return replace(config, **values)
 
 
 def excluded(path: Path, config: Config, base: Path, given: Sequence[str]) -> Callable[[str], bool]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +41,16 @@ class Finding:
         return RULES[self.rule].severity
 
 
+def with_places(message: str, path: str, place: Callable[[int], str]) -> str:
+    """A message whose places in a file are told in another way, by their lines.
+
+    Example:
+        >>> with_places("as at b.py:3 and a/b.py:3", "b.py", lambda line: f"line {line + 1}")
+        'as at line 4 and a/b.py:3'
+    """
+    return re.sub(rf"(?<![\w./-]){re.escape(path)}:(\d+)", lambda m: place(int(m[1])), message)
+
+
 RULES: dict[str, Rule] = {}
 
 
@@ -56,7 +68,7 @@ _rule(
 _rule(
     "TM202", "No gradients are computed per tower", "error",
     "The stage is `compute_gradients` in every tower, appended to one list. Other ways (`tf.gradients`, "
-    "`minimize` on the mean of losses, a second loop) are not rewritten yet.",
+    "`minimize` on the mean of losses, a second loop) are session style.",
     "Call `grads = opt.compute_gradients(loss)` in the loop and append `grads` to a list.",
     "losses.append(tower_loss(x))\n...\ntrain_op = opt.minimize(tf.reduce_mean(losses))",
 )  # fmt: skip
@@ -78,8 +90,8 @@ _rule(
 _rule(
     "TM205", "Graph and session are in different places", "error",
     "The loop style turns `sess.run` into calls of step functions that must see the towers. Where another "
-    "function or file runs the graph, only the session style would do, which is not there yet.",
-    "Move the training loop into the function that builds the towers, or wait for the session style.",
+    "function or file runs the graph, session style keeps both where they are.",
+    "For loop style, move the training loop into the function that builds the towers.",
     "def build():\n    ...\n    return train_op\n\nsess.run(build())",
 )  # fmt: skip
 _rule(
@@ -91,8 +103,9 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM207", "Batch-norm updates are run by hand", "error",
-    "Which tower's UPDATE_OPS run decides the moving averages of the trained model. This is not rewritten yet.",
-    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to do it by hand.",
+    "Which tower's UPDATE_OPS run decides the moving averages of the trained model; session style keeps the ones "
+    "that the program runs.",
+    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to write loop style by hand.",
     "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)",
 )  # fmt: skip
 _rule(
@@ -123,8 +136,8 @@ _rule(
 _rule(
     "TM212", "The graph is run by a framework", "error",
     "Supervisor, MonitoredTrainingSession and Estimator run hooks between steps that have no place in a "
-    "plain loop. This is not rewritten yet.",
-    "Run the graph with a plain `tf.Session`.",
+    "plain loop. Session style keeps the first two with their hooks; Estimators are refused (TM255).",
+    "For loop style, run the graph with a plain `tf.Session`.",
     "with tf.train.MonitoredTrainingSession() as sess:\n    sess.run(train_op)",
 )  # fmt: skip
 _rule(
@@ -137,7 +150,7 @@ _rule(
     "TM214", "The towers are not copies of each other", "error",
     "Data parallel training runs the same function on every replica. Towers that play different roles are "
     "another program.",
-    "Keep this program as it is, or give each role its own step.",
+    "For loop style, give each role its own step.",
     "if i == 0:\n    loss = critic_loss(x)\nelse:\n    loss = penalty(x)",
 )  # fmt: skip
 _rule(
@@ -168,6 +181,166 @@ _rule(
     "replica.",
     "Return the value and assign it after the towers.",
     "update = tf.assign(state, new_state)",
+)  # fmt: skip
+_rule(
+    "TM221", "Loop style was not to be, or not beside another program", "error",
+    "A process is eager, as loop style is, or runs graphs in sessions: programs that it may run together have one "
+    "style, and a file is converted to loop style only with one tower loop in it.",
+    "Put the programs into files of their own that no script imports together, or take session style.",
+    "towermigrate rewrite --style session",
+)  # fmt: skip
+_rule(
+    "TM222", "A call or value is not known to be pure", "error",
+    "The steps of loop style are traced, so the Python of a tower runs several times, and only what has no effect "
+    "and means the same in TF2 may move there. This call or value could not be shown to be so.",
+    "Nothing: session style runs the tower's Python once, as TF1 did. For loop style call functions of the "
+    "program or of TensorFlow's plain layers, losses and mathematics.",
+    "loss = my_library.tower_loss(x)  # whatever it does",
+)  # fmt: skip
+_rule(
+    "TM223", "Python that ran once would run at every trace", "error",
+    "A `print`, an `assert`, a `try` or a `while` in a tower ran once for each tower while TF1 built the graph. In "
+    "a step it would run about twice as often, later, and in another order.",
+    "Move it out of the towers, or keep session style.",
+    "for i in range(num_gpus):\n    loss = tower_loss(x)\n    print('built tower', i)",
+)  # fmt: skip
+_rule(
+    "TM224", "A value is changed between building and running", "error",
+    "TF1 read Python values when it built the graph. A step reads them when it is traced, at its first run and "
+    "for every new shape, so nothing may change them after the graph was built.",
+    "Give the changed value a name of its own, or keep session style.",
+    "FLAGS.dropout = 1.0  # after the towers were built with 0.5\nsess.run(train_op)",
+)  # fmt: skip
+_rule(
+    "TM225", "A run may not need the inputs that a step draws", "error",
+    "One `sess.run` drew from a queue or an iterator only what its fetches needed, of the towers that they "
+    "reached. A step draws one batch for every tower. If the fetches need less, the data is dealt out otherwise.",
+    "Fetch the train op in the same run, or keep session style.",
+    "accuracy = sess.run(accuracy_of_the_first_tower)  # draws one tower's batch",
+)  # fmt: skip
+_rule(
+    "TM226", "Tensors or variables are compared or looked up", "error",
+    "`==`, `!=` and `in` compared tensors and variables by identity in TF1. In TF2 they compare values, element by "
+    "element, and neither can be the key of a dict.",
+    "Compare names (`v.op.name`), use `is`, or keep session style.",
+    "decayed = [v for v in tf.trainable_variables() if v != bias]",
+)  # fmt: skip
+_rule(
+    "TM227", "The tower's index is used as a value, or its name twice", "error",
+    "A replica of loop style has no index that Python could compute with, and its scopes are called otherwise. A "
+    "name that an inner function, comprehension or loop binds again is another thing of the same spelling.",
+    "Use the index for devices, name scopes, `reuse=` and inputs only, or keep session style.",
+    "for i in range(num_gpus):\n    loss = tower_loss(x) * weights[i]",
+)  # fmt: skip
+_rule(
+    "TM228", "A static shape decides what is built", "error",
+    "A step is traced with the shapes of its first batch. It knows sizes that were None in TF1's graph, so code that "
+    "asks whether a size is known takes another branch.",
+    "Use `tf.shape(x)[0]`, or keep session style.",
+    "batch = x.get_shape()[0].value\nif batch is None:\n    batch = tf.shape(x)[0]",
+)  # fmt: skip
+_rule(
+    "TM229", "A name is not what it is spelled", "error",
+    "The file binds `tf`, `zip` or another well-known name to something of its own, imports everything from a "
+    "module, or replaces a function of a library. What a statement does is then not what it says.",
+    "Give your own functions other names, or keep session style.",
+    "tf.nn.relu = lambda x: tf.maximum(x, 0.01 * x)",
+)  # fmt: skip
+_rule(
+    "TM230", "A list of variables is read before all of them are made", "error",
+    "`tf.trainable_variables()` gives what is there by then: in the first tower less than in the others. A step "
+    "makes its list when all variables exist.",
+    "Read the list behind the last layer of the tower, or keep session style.",
+    "decay = tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])\nlogits = tf.layers.dense(x, 10)",
+)  # fmt: skip
+_rule(
+    "TM231", "A run, saver or writer is asked for more than a plain loop has", "error",
+    "`sess.run` gave back the structure that it was asked for (tuples, dicts, lists in lists), and savers and writers "
+    "have arguments that the helpers of loop style do not take.",
+    "Fetch a plain list and take it apart, save with `global_step` only, or keep session style.",
+    "values = sess.run({'loss': loss, 'step': global_step})",
+)  # fmt: skip
+_rule(
+    "TM232", "Random numbers are fixed by a seed", "error",
+    "TF1 derives the seed of an operation from its place in the whole graph and keeps one state for it. Steps "
+    "are graphs of their own, so they draw other numbers.",
+    "Leave the seed away if the numbers need not repeat, or keep session style.",
+    "tf.set_random_seed(1)\n...\nx = tf.nn.dropout(x, 0.5)",
+)  # fmt: skip
+_rule(
+    "TM233", "One run makes several updates", "error",
+    "Two train ops fetched together have no order: the gradients of one may see the variables before or after the "
+    "other. A step would fix an order.",
+    "Fetch them in runs of their own, or keep session style.",
+    "sess.run([d_train_op, g_train_op])",
+)  # fmt: skip
+_rule(
+    "TM234", "The graph grows between runs", "error",
+    "Statements that build the graph stand behind the first `sess.run`. Steps are complete before the first of "
+    "them runs.",
+    "Build the whole graph first, or keep session style.",
+    "sess.run(train_op)\naccuracy = tf.reduce_mean(hits)",
+)  # fmt: skip
+_rule(
+    "TM251", "The towers play different roles", "error",
+    "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
+    "and replicas that each hold all variables gain nothing.",
+    "Give every tower the whole loss of its share of the batch, or keep the program as a tower graph: "
+    "`--refused symbols` takes its names to TensorFlow 2.",
+    "for i in range(2):\n    if i == 0:\n        cost = critic_loss(x)\n    else:\n        cost = penalty(x)",
+)  # fmt: skip
+_rule(
+    "TM252", "Every tower has variables of its own", "error",
+    "Towers whose variables are named by their index share nothing: what keeps them equal, if anything does, is the "
+    "program's own exchange of gradients or values. Mirrored variables would be copies of copies.",
+    "Share the variables (`reuse_variables()`, `reuse=i > 0`, `tf.AUTO_REUSE`), with names that do not depend on the "
+    "tower, or keep the program as a tower graph with `--refused symbols`.",
+    "with tf.variable_scope('tower_%d' % i):\n    loss = tower_loss(x)",
+)  # fmt: skip
+_rule(
+    "TM253", "Gradients are exchanged by nccl by hand", "error",
+    "The all-reduce that the program writes out is what the strategy does itself; `tf.contrib.nccl` is not in "
+    "TensorFlow 2.",
+    "Average the gradients with `average_gradients(tower_grads)` instead of `nccl.all_sum`, then rewrite.",
+    "grads = nccl.all_sum(tower_grads)",
+)  # fmt: skip
+_rule(
+    "TM254", "The program runs on parameter servers", "error",
+    "Variables that live on other processes are not mirrored on this one's devices.",
+    "Take the towers apart from the cluster: one process with its GPUs converts; several workers are "
+    "`tf.distribute.MultiWorkerMirroredStrategy`, which loop style can use.",
+    "server = tf.train.Server(cluster, job_name='worker')",
+)  # fmt: skip
+_rule(
+    "TM255", "The towers are built for an Estimator", "error",
+    "The Estimator makes the graph and the session, and it is not in TensorFlow 2.16 and later.",
+    "Build the model in a function of your own and train it with a session or a Keras loop, then rewrite.",
+    "return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op)",
+)  # fmt: skip
+_rule(
+    "TM256", "The loop builds no training", "error",
+    "Nothing in reach of this loop computes gradients: copies of a model that only predicts need no strategy.",
+    "Nothing need be done: `--refused symbols` takes its names to TensorFlow 2.",
+    "for i in range(num_gpus):\n    with tf.device('/gpu:%d' % i):\n        outputs.append(model(x[i]))",
+)  # fmt: skip
+_rule(
+    "TM257", "The loop cannot be edited where it stands", "error",
+    "Session style changes the loop's head in place; here that would not give the program that was meant.",
+    "See the message.",
+    "async for i in numbers():\n    ...",
+)  # fmt: skip
+_rule(
+    "TM258", "The program runs eagerly", "error",
+    "There is no graph and no session to keep: the program was written for TensorFlow 2, or for the eager mode of "
+    "TensorFlow 1.",
+    "Use `tf.distribute` with the helpers by hand: `strategy.run` with `tm.tower_gradients` and `apply_gradients`.",
+    "with tf.GradientTape() as tape:\n    loss = model(x)",
+)  # fmt: skip
+_rule(
+    "TM290", "towermigrate failed on this program", "error",
+    "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
+    "Please report it with the text of the message.",
+    "KeyError: 'i' (body.py:120)",
 )  # fmt: skip
 _rule(
     "TM301", "The value read is the last tower's", "info",
@@ -232,6 +405,29 @@ _rule(
     "other. The rewrite computes all gradients first and then updates in the order of the source.",
     "Nothing, or fetch the updates in two runs if you mean one after the other.",
     "sess.run([d_train_op, g_train_op])",
+)  # fmt: skip
+_rule(
+    "TM310", "The program is in session style", "info",
+    "Graph and session stay as they were, on variables that are mirrored on every tower's device: "
+    "`tm.mirror_variables(…)` stands where the graph begins, before the first variable. What keeps the program from "
+    "loop style (eager, ready for TPUs and several workers) is listed with it.",
+    "Nothing need be done. Look at what is listed if loop style is wanted.",
+    "tm.mirror_variables(num_gpus)\nfor i in tm.towers(range(num_gpus)):\n    ...",
+)  # fmt: skip
+_rule(
+    "TM311", "The number of towers is not known where the graph begins", "info",
+    "`tm.mirror_variables()` without a number takes every GPU that is visible, or one CPU. Numbers come out the same: "
+    "two towers may share a replica, and a replica may have no tower.",
+    "Write the number into the call where it is known, or set TOWERMIGRATE_DEVICES (`gpu:0,1`, `cpu:4`).",
+    "tm.mirror_variables()",
+)  # fmt: skip
+_rule(
+    "TM312", "A refused program's names were changed", "info",
+    "Another program of the file was converted, so the file goes to TensorFlow 2 as a whole. The refused one has the "
+    "names that TensorFlow 2 has for what it used; its towers build the graph that they built.",
+    "Nothing, if it may run on TensorFlow 2 so. To leave it as it was, name the other one: "
+    "`towermigrate rewrite train.py:main`.",
+    "def ablation():\n    for i in range(num_gpus):\n        with tf.variable_scope('tower_%d' % i):\n            ...",
 )  # fmt: skip
 _rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,11 +12,12 @@ from typing import Any
 from towermigrate.choice import ChoiceError, Chosen
 from towermigrate.comments import skips_file, without_suppressed
 from towermigrate.config import excluded, read_config, settings
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.keeping import save, write_copy
 from towermigrate.listing import NOTEBOOK, Listing, list_tree
 from towermigrate.outcome import FileReport, TreeReport
-from towermigrate.passes import Progress, Refused
+from towermigrate.passes import Progress, Refused, Style
 from towermigrate.project import ProjectError, SourceFile, decode, read_tree
 from towermigrate.reading import parse_problem
 from towermigrate.reports import reported
@@ -59,9 +61,10 @@ class Migration:
         for file in self.report.files:
             for program in file.programs:
                 if program.status == "converted" and not file.path.endswith(NOTEBOOK):
-                    script = entry_script(texts, file.path, program.function is None)
-                    if script is not None:
-                        found.append(run_command(texts, script, str(out or self.root)))
+                    with suppress(Exception):  # all is written; what cannot be told is not told
+                        script = entry_script(texts, file.path, program.function is None)
+                        if script is not None:
+                            found.append(run_command(texts, script, str(out or self.root)))
         return sorted(set(found))
 
 
@@ -74,6 +77,7 @@ def plan(
     exclude: Callable[[str], bool] = lambda _: False,
     gitignore: bool = True,
     py2: Python2 = "auto",
+    style: Style = "auto",
     progress: Progress = lambda _: None,
 ) -> Migration:
     """Read a tree (or one file, in its folder) and work out its rewrite, writing nothing.
@@ -86,6 +90,7 @@ def plan(
             ChoiceError where there is none.
         exclude: says of a path relative to the tree whether the file is left out: not changed, not reported.
         py2: see `rewrite_tree`.
+        style: see `rewrite_tree`.
         gitignore: leave out what `.gitignore` files name, unless it is `path` itself.
         progress: called with one line of text before each longer part.
     """
@@ -114,7 +119,9 @@ def plan(
     def rewrite_notebooks() -> None:
         for name, text in texts.items():
             if name.endswith(NOTEBOOK) and (not single or name == path.name):
-                notebooks[name] = _notebook(name, text, fixed.get(name), refused, function, py2)
+                notebooks[name] = _notebook(
+                    name, text, fixed.get(name), refused, function, py2, style
+                )
 
     report = rewrite_tree(
         sources,
@@ -123,6 +130,7 @@ def plan(
         fixed=fixed,
         chosen=None if function is None or notebook else Chosen(path.name, function),
         py2=py2,
+        style=style,
         links={name: text for name, text in read.items() if files[name].link},
         meanwhile=rewrite_notebooks,
         progress=progress,
@@ -160,6 +168,7 @@ def plan_text(
     refused: Refused = "keep",
     distribution: bool = False,
     py2: Python2 = "auto",
+    style: Style = "auto",
     progress: Progress = lambda _: None,
 ) -> Migration:
     """Work out the rewrite of one file that is on no disk; its name in the report is `<stdin>`."""
@@ -171,7 +180,13 @@ def plan_text(
     sources = {STDIN: file.text}
     fixed = _fixed({STDIN: file}, lambda _: False)
     report = rewrite_tree(
-        sources, refused=refused, only=[STDIN], fixed=fixed, py2=py2, progress=progress
+        sources,
+        refused=refused,
+        only=[STDIN],
+        fixed=fixed,
+        py2=py2,
+        style=style,
+        progress=progress,
     )
     if distribution and not fixed:
         report = _with_distribution(sources, report, STDIN)
@@ -208,6 +223,7 @@ def plan_configured(
             refused=wanted.refused,
             distribution=distribution,
             py2=wanted.py2,
+            style=wanted.style,
             progress=progress,
         )
     else:
@@ -219,6 +235,7 @@ def plan_configured(
             exclude=excluded(path, config, base, given.get("exclude", ())),
             gitignore=wanted.gitignore,
             py2=wanted.py2,
+            style=wanted.style,
             progress=progress,
         )
     report = reported(migration.report, wanted.select, wanted.ignore)
@@ -232,13 +249,21 @@ def _notebook(
     refused: Refused,
     function: str | None,
     py2: Python2,
+    style: Style,
 ) -> TreeReport:
     """The report of one notebook, which is a program of its own."""
     if fixed is not None:
         return TreeReport((FileReport(path, "unchanged", (), (fixed,)),), {})
     from towermigrate.notebooks import rewrite_notebook
 
-    return rewrite_notebook(text, path, refused=refused, function=function, py2=py2)
+    try:
+        return rewrite_notebook(
+            text, path, refused=refused, function=function, py2=py2, style=style
+        )
+    except ChoiceError:
+        raise
+    except Exception as error:
+        return TreeReport((FileReport(path, "unparsable", (), (fault(path, error),)),), {})
 
 
 def _with_file(listing: Listing, path: Path) -> Listing:
@@ -292,10 +317,20 @@ def _scanned(good: Mapping[str, str], wanted: Collection[str]) -> dict[str, list
             return scan_distribution(good, wanted)
         except Exception as error:
             if not (good and exhausted_stack(error)):
-                raise
+                break
             deep = deepest_files(good)
             good = {path: text for path, text in good.items() if path not in deep}
             wanted = [path for path in wanted if path in good]
+    found: dict[str, list[Finding]] = {}
+    for path in wanted:  # one by one, so that the fault of one is not that of all
+        try:
+            scanned = scan_distribution(good, {path})
+        except Exception as error:
+            scanned = {path: [fault(path, error)]}
+        for other, findings in scanned.items():
+            there = found.setdefault(other, [])
+            there += [each for each in findings if each not in there]
+    return found
 
 
 def _is_read_back(file: SourceFile, text: str) -> bool:

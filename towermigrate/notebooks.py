@@ -16,9 +16,9 @@ from typing import Any
 
 from towermigrate.choice import Chosen
 from towermigrate.comments import skips_file
-from towermigrate.findings import Finding
+from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, ProgramReport, TreeReport
-from towermigrate.passes import Refused
+from towermigrate.passes import Refused, Style
 from towermigrate.project import LARGEST, too_large
 from towermigrate.python2 import Ported, port
 from towermigrate.reading import parse_problem
@@ -40,7 +40,7 @@ _LINE_LIST = re.compile(r"\blines? (\d+(?:, \d+)*)|\b(\d+)(?=: #)")
 _RUNS_CODE = re.compile(r"[\w, ]*=?[ \t]*%%?\w+ .*\(")
 # A notebook is run, not imported: what holds for scripts holds for it.
 _END = 'if __name__ == "__main__":\n    "towermigrate: end of the cells"\n'
-_SAYS_LINES = frozenset({"TM122", "TM123", "TM124", "TM305"})
+_SAYS_LINES = frozenset({"TM122", "TM123", "TM124", "TM221", "TM305"})
 
 
 class NotebookError(Exception):
@@ -80,6 +80,7 @@ def rewrite_notebook(
     refused: Refused = "keep",
     function: str | None = None,
     py2: Python2 = "auto",
+    style: Style = "auto",
 ) -> TreeReport:
     """Rewrite the code cells of a notebook.
 
@@ -90,6 +91,7 @@ def rewrite_notebook(
         function: convert the tower program in this function only; raises ChoiceError where there is no such
             function. The functions of all cells are looked at.
         py2: see `rewrite_tree`.
+        style: see `rewrite_tree`.
 
     Returns:
         A report of the one file, whose lines count in their cells.
@@ -123,7 +125,9 @@ def rewrite_notebook(
         for cell, line, reason in program.skipped
     ]
     chosen = None if function is None else Chosen(path, function)
-    report = rewrite_tree({path: program.text}, refused=refused, chosen=chosen, py2=py2)
+    report = rewrite_tree(
+        {path: program.text}, refused=refused, chosen=chosen, py2=py2, style=style
+    )
     file = report.files[0] if report.files else FileReport(path, "unchanged")
     file = _in_cells(file, program)
     code_magics = {mask: each for mask, each in program.hidden.items() if _RUNS_CODE.match(each)}
@@ -318,15 +322,25 @@ def _in_cells(file: FileReport, program: _Program) -> FileReport:
             if finding.rule in _SAYS_LINES
             else finding.message
         )
+        message = with_places(message, file.path, lambda n: in_words(*program.place(n)))
         return replace(finding, line=line, message=message, cell=cell)
+
+    def in_words(cell: int, line: int) -> str:
+        return f"line {line} of cell {cell}"
 
     def listed(found: re.Match[str]) -> str:
         spots = [program.place(int(number)) for number in (found[1] or found[2]).split(", ")]
-        return ", ".join(f"line {line} of cell {cell}" for cell, line in spots)
+        return ", ".join(in_words(*spot) for spot in spots)
 
     def in_cell(one: ProgramReport) -> ProgramReport:
         cell, line = program.place(one.line)
-        return replace(one, line=line, findings=tuple(map(place, one.findings)), cell=cell)
+        return replace(
+            one,
+            line=line,
+            findings=tuple(map(place, one.findings)),
+            not_loop=tuple(map(place, one.not_loop)),
+            cell=cell,
+        )
 
     return replace(
         file,

@@ -19,7 +19,8 @@ FileStatus = Literal["rewritten", "unchanged", "refused", "unparsable"]
 class ProgramReport:
     """What became of one tower program. `style` is None when it was refused.
 
-    `line` and `cell` are as in a `Finding`.
+    `line` and `cell` are as in a `Finding`. `not_loop` is all that keeps the program from loop style, most
+    important first.
     """
 
     line: int
@@ -30,6 +31,7 @@ class ProgramReport:
     findings: tuple[Finding, ...]
     recognised: TowerProgram | None = None
     cell: int | None = None
+    not_loop: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)

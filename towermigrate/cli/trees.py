@@ -145,8 +145,9 @@ def scan(targets: _Targets, **options: Any) -> None:
 @click.option(
     "--style",
     type=click.Choice(["auto", "loop", "session"]),
-    help="The form of rewritten programs: loop (plain Python loops around tf.functions) is what auto takes; "
-    "session (a graph in a session) is not there yet.  [default: auto]",
+    help="The form of rewritten programs: loop (eager: plain Python loops around tf.functions, ready for TPUs and "
+    "several workers), session (the graph and its session stay, on mirrored variables), or auto: loop where it is "
+    "proved to be right, else session.  [default: auto]",
 )
 def rewrite(
     targets: _Targets, show_diff: bool, check: bool, out: Path | None, **options: Any

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 import libcst as cst
@@ -11,24 +13,35 @@ import libcst as cst
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
+from towermigrate.emit.openings import above
+from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
+from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.program import Recognition
+from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.refusal import Refused
 from towermigrate.recognize.syntax import reads
+from towermigrate.recognize.unfit import unfit
 
+_OPENED = re.compile(r"\w\.mirror_variables\(")
 Style = Literal["loop", "session"]
+Wanted = Literal["auto", "loop", "session"]
 
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """What became of one tower loop. `style` is None when it was refused."""
+    """What became of one tower loop.
+
+    `style` is None when it was refused; `not_loop` is all that keeps it from loop style, most important first.
+    """
 
     recognition: Recognition
     status: Literal["converted", "refused"]
     style: Style | None
     findings: tuple[Finding, ...]
+    not_loop: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,59 +56,249 @@ def emit_tree(
     sources: Mapping[str, str],
     recognitions: Sequence[Recognition],
     fixed: Collection[str] = (),
+    *,
+    style: Wanted = "auto",
+    held: Mapping[str, Finding] = MappingProxyType({}),
+    together: Callable[[str, str], bool] = str.__eq__,
 ) -> Emission:
-    """Write every recognised program of a tree.
+    """Write every tower program of a tree: in loop style where it is proved, else in session style.
 
     Args:
         sources: the texts that `recognize_tree` read.
         recognitions: what it found.
         fixed: files that must not change; a program that needs a change in one is refused.
+        style: the one style that is wanted; `auto` takes the better of those that fit.
+        held: files none of whose programs may be converted, each with the finding that says why.
+        together: whether two files may be run by one process: it is eager, or runs a graph in a session.
 
     Returns:
-        The changed texts before the symbol pass, which still has to turn TF1 names into TF2's. A file that
-        holds a refused program is not changed for any of its programs.
+        The changed texts before the symbol pass, which still has to turn TF1 names into TF2's.
     """
-    changed: dict[str, str] = {}
-    results: list[ProgramResult] = []
-    per_file: dict[str, list[Recognition]] = {}
-    for recognition in recognitions:
-        per_file.setdefault(recognition.path, []).append(recognition)
-    for path, group in per_file.items():
-        refused = [r for r in group if r.program is None]
-        if refused or len(group) > 1:
-            for recognition in group:
-                findings = recognition.findings
-                if recognition.program is not None:
-                    others = refused or [r for r in group if r is not recognition]
-                    findings = (
-                        *findings,
-                        Finding(
-                            "TM211", path, recognition.line, 0,
-                            f"another tower loop of the file (line {others[0].line}) keeps it from being rewritten",
-                        ),
-                    )  # fmt: skip
-                results.append(ProgramResult(recognition, "refused", None, findings))
-            continue
-        recognition = group[0]
-        analysis = recognition.analysis
-        assert isinstance(analysis, Analysis)
+    work = _Emission(sources, recognitions, frozenset(fixed), held)
+    if style != "session":
+        work.loop_style()
+    else:
+        work.keep_from_loop("another style was asked for: `--style session`")
+    work.keep_apart(together)
+    if style != "loop":
+        work.session_style(together)
+    return work.outcome()
+
+
+class _Unwritten(Exception):
+    """Programs cannot be written in a style: the rule that says so, and the message."""
+
+    def __init__(self, rule: str, message: str) -> None:
+        super().__init__(message)
+        self.rule = rule
+        self.message = message
+
+
+class _Emission:
+    """The programs of a tree on their way: what was converted, how, and what kept the others from it."""
+
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        recognitions: Sequence[Recognition],
+        fixed: frozenset[str],
+        held: Mapping[str, Finding],
+    ) -> None:
+        self.sources = sources
+        self.recognitions = recognitions
+        self.fixed = fixed
+        self.held = held
+        self.not_loop: dict[int, list[Finding]] = {
+            key: list(each.findings) if each.program is None else []
+            for key, each in enumerate(recognitions)
+        }
+        self.not_session: dict[int, list[Finding]] = {}
+        self.in_loop: dict[int, tuple[dict[str, str], list[Finding]]] = {}
+        self.in_session: dict[int, list[Finding]] = {}
+        self.session_texts: dict[str, str] = {}
+
+    def _said(self, key: int, rule: str, message: str) -> Finding:
+        each = self.recognitions[key]
+        return Finding(rule, each.path, each.line, 0, message)
+
+    # ---- loop style ------------------------------------------------------------------------------
+
+    def keep_from_loop(self, message: str) -> None:
+        for key in range(len(self.recognitions)):
+            self.not_loop[key].append(self._said(key, "TM221", message))
+
+    def loop_style(self) -> None:
+        """Convert what recognition proved; a file's only program, as the others would run a graph beside it."""
+        changed: dict[str, str] = {}
+        for key, each in enumerate(self.recognitions):
+            if each.program is None or each.path in self.held:
+                continue
+            others = [o for o in self.recognitions if o.path == each.path and o is not each]
+            if others:
+                message = f"the file has another tower loop, at line {others[0].line}"
+                self.not_loop[key].append(self._said(key, "TM221", message))
+                continue
+            analysis = each.analysis
+            assert isinstance(analysis, Analysis)
+            try:
+                texts, more = _emit_program({**self.sources, **changed}, analysis)
+                out_of_reach = sorted(texts.keys() & self.fixed)
+                if out_of_reach:
+                    raise _failed(
+                        analysis, f"{', '.join(out_of_reach)} would have to change as well", "TM107"
+                    )
+            except Refused as refusal:
+                self.not_loop[key] += [*each.findings, refusal.finding]
+                continue
+            except Exception as error:  # one program's fault is no other's
+                self.not_loop[key].append(self._said(key, "TM290", what_failed(error)))
+                continue
+            changed.update(texts)
+            self.in_loop[key] = texts, more
+
+    def keep_apart(self, together: Callable[[str, str], bool]) -> None:
+        """Take back what shares a process with a program that an earlier rewrite put into session style."""
+        graphs = [path for path, text in self.sources.items() if _OPENED.search(text)]
+        for key in list(self.in_loop):
+            path = self.recognitions[key].path
+            for other in graphs:
+                if together(path, other):
+                    del self.in_loop[key]
+                    message = f"a process that runs it may run {other}, which is in session style"
+                    self.not_loop[key].append(self._said(key, "TM221", message))
+                    break
+
+    # ---- session style ---------------------------------------------------------------------------
+
+    def session_style(self, together: Callable[[str, str], bool]) -> None:
+        """Convert the others, and those of loop style that share a process with one of them."""
+        wanted = [key for key in self.not_loop if key not in self.in_loop]
+        wanted = self._whole([key for key in wanted if self._fits(key)])
+        while True:
+            demoted = [
+                (key, other)
+                for key in self.in_loop
+                for other in wanted
+                if together(self.recognitions[key].path, self.recognitions[other].path)
+            ]
+            if not demoted:
+                break
+            for key, other in demoted:
+                if key in self.in_loop:
+                    del self.in_loop[key]
+                    at = self.recognitions[other]
+                    message = f"a process that runs it may run {at.path}:{at.line}, which is in session style"
+                    self.not_loop[key].append(self._said(key, "TM221", message))
+                    wanted += [key] if self._fits(key) else []
+        loop_files = {path for texts, _ in self.in_loop.values() for path in texts}
+        while wanted:
+            failed = self._write_session(wanted, self.fixed | loop_files)
+            if not failed:
+                break
+            wanted = self._whole([key for key in wanted if key not in failed])
+
+    def _whole(self, wanted: Sequence[int]) -> list[int]:
+        """The programs without those that share a function with one that no style can do: they are parts of it."""
+        unfit: dict[tuple[str, str | None], list[Finding]] = {}
+        for key, found in self.not_session.items():
+            each = self.recognitions[key]
+            unfit.setdefault((each.path, each.function), []).extend(found)
+        kept: list[int] = []
+        for key in wanted:
+            each = self.recognitions[key]
+            of_others = unfit[each.path, each.function]
+            if of_others:
+                self.not_session[key] = list(of_others)
+            else:
+                kept.append(key)
+        return kept
+
+    def _fits(self, key: int) -> bool:
+        """Whether session style can do it; all that it cannot is put on record."""
+        each = self.recognitions[key]
+        if not isinstance(each.place, Place):  # it could not even be read
+            self.not_session[key] = list(each.findings)
+            return False
+        if each.path in self.held or each.path in self.fixed:
+            return False
+        candidate = each.place.candidate
         try:
-            texts, more = _emit_program({**sources, **changed}, analysis)
-            out_of_reach = sorted(texts.keys() & set(fixed))
-            if out_of_reach:
-                raise _failed(
-                    analysis, f"{', '.join(out_of_reach)} would have to change as well", "TM107"
-                )
-        except Refused as refusal:
-            results.append(
-                ProgramResult(
-                    recognition, "refused", None, (*recognition.findings, refusal.finding)
-                )
-            )
-            continue
-        changed.update(texts)
-        results.append(ProgramResult(recognition, "converted", "loop", tuple(more)))
-    return Emission(changed, tuple(results))
+            around = above(each.place.tree, candidate.file, candidate.function)
+            found = unfit(each.place.tree, each.place.traits, candidate, around)
+        except Exception as error:  # one program's fault is no other's
+            found = [self._said(key, "TM290", what_failed(error))]
+        self.not_session[key] = found
+        return not found
+
+    def _write_session(self, wanted: Sequence[int], fixed: frozenset[str]) -> set[int]:
+        """Write the programs; those that cannot be written after all, then nothing is."""
+        try:
+            self.session_texts, self.in_session = self._written(wanted, fixed)
+            return set()
+        except _Unwritten as why:
+            problem = why
+        failed: dict[int, _Unwritten] = {}
+        for key in wanted if len(wanted) > 1 else ():
+            try:
+                self._written([key], fixed)
+            except _Unwritten as why:  # one program's fault is no other's
+                failed[key] = why
+        # Where each can be written alone, they are in each other's way.
+        for key, each in (failed or dict.fromkeys(wanted, problem)).items():
+            self.not_session[key].append(self._said(key, each.rule, each.message))
+        return set(failed or wanted)
+
+    def _written(
+        self, wanted: Sequence[int], fixed: frozenset[str]
+    ) -> tuple[dict[str, str], dict[int, list[Finding]]]:
+        """Programs in session style: the new texts, and what is to be said of each; raises `_Unwritten`."""
+        places = {key: self.recognitions[key].place for key in wanted}
+        try:
+            first = places[wanted[0]]
+            assert isinstance(first, Place)
+            style = SessionStyle(first.tree, fixed)
+            said: dict[int, list[Finding]] = {}
+            for key, place in places.items():
+                assert isinstance(place, Place)
+                said[key] = style.convert(Headline.of(place.candidate))
+            texts = style.texts()
+        except ValueError as error:  # edits that overlap
+            raise _Unwritten("TM213", str(error)) from error
+        except Exception as error:
+            raise _Unwritten("TM290", what_failed(error)) from error
+        for text in texts.values():
+            problem = parses(text)
+            if problem is not None:
+                raise _Unwritten("TM213", f"the output does not parse: {problem}")
+        return texts, said
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def outcome(self) -> Emission:
+        results: list[ProgramResult] = []
+        texts = dict(self.session_texts)
+        for key, each in enumerate(self.recognitions):
+            not_loop = tuple(dict.fromkeys(self.not_loop[key]))
+            if key in self.in_loop:
+                own, more = self.in_loop[key]
+                texts.update(own)
+                results.append(ProgramResult(each, "converted", "loop", tuple(more)))
+            elif key in self.in_session:
+                found = tuple(self.in_session[key])
+                results.append(ProgramResult(each, "converted", "session", found, not_loop))
+            else:
+                results.append(ProgramResult(each, "refused", None, self._refusal(key), not_loop))
+        return Emission(texts, tuple(results))
+
+    def _refusal(self, key: int) -> tuple[Finding, ...]:
+        """Why neither style was taken."""
+        each = self.recognitions[key]
+        found = list(self.not_session.get(key, ()))
+        if each.path in self.held:
+            found.append(self.held[each.path])
+        elif each.path in self.fixed:
+            found.append(self._said(key, "TM107", f"{each.path} would have to change"))
+        return tuple(dict.fromkeys(found or self.not_loop[key]))
 
 
 def _emit_program(

@@ -6,13 +6,16 @@ import ast
 import builtins
 import io
 import tokenize
+import warnings
 
 
 def parses(text: str) -> str | None:
     """None where Python can parse the text, else what it says."""
     try:
         # compile() also finds what parsing lets through: a `continue` outside a loop.
-        compile(text, "<rewritten>", "exec", dont_inherit=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of the user's code, which is not ours to judge
+            compile(text, "<rewritten>", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError) as error:
         return str(error)
     return None

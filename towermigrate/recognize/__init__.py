@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
-from towermigrate.recognize.loops import LoopFinder
+from towermigrate.recognize.loops import Candidate, LoopFinder
+from towermigrate.recognize.proof import Codes
+from towermigrate.recognize.refusal import note
 from towermigrate.recognize.source import Tree
 
 
+@dataclass(frozen=True)
+class Place:
+    """A tower loop where it stands in its tree, and what is known of the tree's functions."""
+
+    tree: Tree
+    traits: Traits
+    candidate: Candidate
+
+
 def recognize_tree(
-    sources: Mapping[str, str], among: Collection[str] | None = None
+    sources: Mapping[str, str],
+    among: Collection[str] | None = None,
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Recognition]:
     """Every tower loop of a tree.
 
     Args:
         sources: file texts by path relative to the tree's root, forward slashes.
         among: the files that may hold one, by `hints.may_hold_towers`; None finds that out.
+        links: texts of the tree's other files, which hold none but may call or be called.
 
     Returns:
         One `Recognition` per tower loop, by path and line: with a `program` where the loop and all that
         hangs on it is understood, else with the finding that says what is not.
     """
-    tree = Tree(sources)
+    tree = Tree({**links, **sources})
     traits = Traits(tree)
+    codes = Codes(tree)
     finder = LoopFinder(tree)
     found: list[Recognition] = []
     for path in sorted(may_hold_towers(hints_of(sources)) if among is None else among):
@@ -35,19 +51,23 @@ def recognize_tree(
         if file is None:
             continue
         for candidate in finder.loops(file):
-            result = analyse(tree, traits, candidate)
-            line = file.line(candidate.loop)
-            if isinstance(result, Finding):
-                found.append(Recognition(path, candidate.qualified, line, None, (result,)))
-            else:
-                found.append(
-                    Recognition(
-                        path,
-                        candidate.qualified,
-                        line,
-                        result.program,
-                        tuple(result.findings),
-                        result,
-                    )
+            analysis, reasons = analyse(tree, traits, codes, candidate)
+            program = analysis.program if analysis is not None and not reasons else None
+            found.append(
+                Recognition(
+                    path,
+                    candidate.qualified,
+                    file.line(candidate.loop),
+                    program,
+                    tuple(reasons),
+                    analysis,
+                    Place(tree, traits, candidate),
                 )
+            )
+        for candidate in finder.spreads(file):
+            where = candidate.loop.iter
+            reason = note("TM201", file, where, "the towers are built by a comprehension or `map`")
+            place = Place(tree, traits, candidate)
+            line = file.line(where)
+            found.append(Recognition(path, candidate.qualified, line, None, (reason,), None, place))
     return found

@@ -16,6 +16,7 @@ from towermigrate.program import (
 )
 from towermigrate.recognize.kinds import IN_GRAPH, Kinds
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
     Item,
 )
@@ -81,6 +82,7 @@ class Scope:
     splits: dict[str, str] = field(default_factory=dict)
     means: dict[str, str] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
+    reasons: Reasons = field(default_factory=Reasons)
 
     @property
     def file(self) -> SourceFile:
@@ -96,6 +98,7 @@ class ScopeReader:
         self.tree = scope.tree
         self.kinds = scope.kinds
         self.candidate = scope.candidate
+        self.reasons = scope.reasons
 
 
 @dataclass

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.program import (
     Extra,
@@ -22,13 +23,14 @@ from towermigrate.recognize.analysis import (
     Analysis,
     Scope,
 )
-from towermigrate.recognize.body import BodyReader, loop_index
+from towermigrate.recognize.body import BodyReader
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.reach import tower_functions
-from towermigrate.recognize.refusal import Refused, refuse
+from towermigrate.recognize.refusal import Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
 from towermigrate.recognize.runs import RunReader
 from towermigrate.recognize.scope import (
@@ -49,53 +51,48 @@ from towermigrate.recognize.variable_names import check_variable_names
 
 
 class Assembler:
-    """Reads the scope around one tower loop; raises `Refused` at what it does not understand."""
+    """Reads the scope around one tower loop; says everything in it that keeps it from loop style."""
 
-    def __init__(self, tree: Tree, traits: Traits, candidate: Candidate) -> None:
+    def __init__(self, tree: Tree, traits: Traits, codes: Codes, candidate: Candidate) -> None:
         self.tree = tree
+        self.codes = codes
         self.candidate = candidate
         self.file = candidate.file
         self.kinds = Kinds(candidate.file, traits)
         self.scope = Scope(tree, candidate, self.kinds)
+        self.has_runs = True
 
     def analyse(self) -> Analysis:
-        file, loop = self.file, self.candidate.loop
+        file, loop, reasons = self.file, self.candidate.loop, self.scope.reasons
         self._scope_is_function()
-        loop_index(file, loop)
         if loop.orelse is not None:
-            raise refuse("TM201", file, loop, "the tower loop has an `else:`")
+            reasons.say("TM201", file, loop, "the tower loop has an `else:`")
         items = flatten(self.candidate.block, file)
         for name, kind in opened_sessions(self.candidate.block, file).items():
             self.kinds.env[name] = kind
-        where = next((i for i, item in enumerate(items) if item.node is loop), None)
-        if where is None:
-            raise refuse(
-                "TM201",
-                file,
-                loop,
-                "the tower loop stands inside another block (if, for, try, with)",
-            )
+        where = self._position(items)
         before, loop_item, after = items[:where], items[where], items[where + 1 :]
         graph = GraphReader(self.scope)
         appended = _appended(loop)
         for item in before:
             graph.before(item, appended)
         self._needs_runs(after, loop)
-        check_variable_names(self.kinds, self.candidate)
-        body = BodyReader(file, self.kinds, loop, before, self.scope.splits).read()
+        with reasons.collected():
+            check_variable_names(self.kinds, self.candidate)
+        body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
         for name in body.lists:
             self.kinds.env[name] = Kind.TOWER_LIST
         functions = tower_functions(self.tree, file, body.kept)
         self._update_ops()
-        hazards.check(self.tree, self.kinds.traits, self.candidate, body, functions)
+        hazards.check(reasons, self.tree, self.kinds.traits, self.candidate, body, functions)
         for item in after:
             graph.after(item)
-        hazards.check_after(self.kinds.traits, file, after)
+        hazards.check_after(reasons, self.kinds.traits, file, after)
         stages = StageReader(self.scope).stages(after, body)
         runner = RunReader(self.scope)
-        runs = runner.runs(after)
+        runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)
         check_remains(self.scope, after, body, before, functions)
         analysis = Analysis(
@@ -109,23 +106,42 @@ class Assembler:
             sparse=hazards.may_be_sparse(file, body, functions),
             tower_functions=[(f.file, f.node) for f in functions],
         )
-        analysis.program = self._program(analysis)
+        reasons.findings += prove(self.codes, self.scope, before, after, body, stages, runs)
+        if not reasons.findings:
+            analysis.program = self._program(analysis)
         return analysis
+
+    def _position(self, items: Sequence[Item]) -> int:
+        """Where the loop stands among the statements of its scope, itself or the block that holds it."""
+        loop = self.candidate.loop
+        for position, item in enumerate(items):
+            if item.node is loop:
+                return position
+        self.scope.reasons.say(
+            "TM201", self.file, loop,
+            "the tower loop stands inside another block (if, for, try, with)",
+        )  # fmt: skip
+        holding = (k for k, item in enumerate(items) if any(n is loop for n in walk(item.node)))
+        return next(holding, len(items) - 1)
 
     def _scope_is_function(self) -> None:
         function = self.candidate.function
         if function is None:
             return
         if "." in (self.candidate.qualified or "") and "self" in reads(self.candidate.loop):
-            raise refuse(
+            self.scope.reasons.say(
                 "TM206", self.file, self.candidate.loop,
                 "the tower loop stands in a method and uses `self`, where other methods may keep parts of the graph",
             )  # fmt: skip
         if function.asynchronous is not None:
-            raise refuse("TM201", self.file, self.candidate.loop, "the tower loop is asynchronous")
+            self.scope.reasons.say(
+                "TM201", self.file, self.candidate.loop, "the tower loop is asynchronous"
+            )
         for node in walk(function.body):
             if isinstance(node, cst.Yield):
-                raise refuse("TM201", self.file, self.candidate.loop, "the function is a generator")
+                self.scope.reasons.say(
+                    "TM201", self.file, self.candidate.loop, "the function is a generator"
+                )
 
     def _needs_runs(self, after: Sequence[Item], loop: cst.For) -> None:
         names = {n for n, k in self.kinds.env.items() if k is Kind.SESSION}
@@ -140,17 +156,19 @@ class Assembler:
                 if isinstance(func, cst.Attribute) and func.attr.value == "run":
                     if code(func.value) in names:
                         return
+        self.has_runs = False
         for node in walk(self.file.module):
             if isinstance(node, cst.Call):
                 name = self.file.tf(node.func) or ""
                 if name.endswith((".Supervisor", "MonitoredTrainingSession", ".Estimator")):
-                    raise refuse(
+                    self.scope.reasons.say(
                         "TM212",
                         self.file,
                         loop,
                         f"the towers are run by `{name}`, not by a plain session",
                     )
-        raise refuse(
+                    return
+        self.scope.reasons.say(
             "TM205", self.file, loop,
             "no `sess.run` stands in the scope that builds the towers: graph and session are apart",
         )  # fmt: skip
@@ -160,7 +178,7 @@ class Assembler:
         for call in calls(scope):
             if self.file.tf(call.func) in ("tf.get_collection", "tf.get_collection_ref"):
                 if collection_key(self.file, call) in ("UPDATE_OPS", "update_ops"):
-                    raise refuse(
+                    self.scope.reasons.say(
                         "TM207", self.file, call,
                         "batch-norm updates (UPDATE_OPS) of the towers are run by hand",
                     )  # fmt: skip
@@ -267,9 +285,17 @@ def _body_ends(file: SourceFile, loop: cst.For) -> tuple[Span, Span]:
     return file.span(body[0]), file.span(body[-1])
 
 
-def analyse(tree: Tree, traits: Traits, candidate: Candidate) -> Analysis | Finding:
-    """The analysis of one tower loop, or the first finding that keeps it from being understood."""
+def analyse(
+    tree: Tree, traits: Traits, codes: Codes, candidate: Candidate
+) -> tuple[Analysis | None, list[Finding]]:
+    """The analysis of one tower loop, and everything that keeps it from loop style, most important first."""
+    assembler = Assembler(tree, traits, codes, candidate)
+    analysis: Analysis | None = None
+    found = assembler.scope.reasons.findings
     try:
-        return Assembler(tree, traits, candidate).analyse()
+        analysis = assembler.analyse()
     except Refused as refusal:
-        return refusal.finding
+        found.append(refusal.finding)
+    except Exception as error:  # one program's fault is no other's
+        found.append(note("TM290", candidate.file, candidate.loop, what_failed(error)))
+    return analysis, by_importance(found, candidate.file.path)

@@ -9,7 +9,7 @@ import libcst as cst
 from towermigrate.recognize.body_checks import BodyChecks
 from towermigrate.recognize.inputs import InputReader
 from towermigrate.recognize.kinds import Kind, Kinds
-from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.refusal import Reasons, refuse
 from towermigrate.recognize.reuse import drop_tail_reuse, is_reuse, reuse_flags
 from towermigrate.recognize.scope import (
     Item,
@@ -64,7 +64,7 @@ def loop_index(file: SourceFile, loop: cst.For) -> str | None:
 
 
 class BodyReader:
-    """Reads one loop body; raises `Refused` at the first thing it does not understand."""
+    """Reads one loop body; says everything that it does not understand."""
 
     def __init__(
         self,
@@ -73,7 +73,9 @@ class BodyReader:
         loop: cst.For,
         before: Sequence[Item],
         splits: dict[str, str],
+        reasons: Reasons,
     ) -> None:
+        self.reasons = reasons
         self.file = file
         self.kinds = kinds
         self.loop = loop
@@ -84,7 +86,8 @@ class BodyReader:
 
     def read(self) -> Body:
         body = self.body
-        body.index = loop_index(self.file, self.loop)
+        with self.reasons.collected():
+            body.index = loop_index(self.file, self.loop)
         body.flags = reuse_flags(self.loop, self.before)
         if body.flags:
             body.sharing.append("flag")
@@ -92,8 +95,11 @@ class BodyReader:
         drop_tail_reuse(self.file, self.kinds, body)
         for node in body.kept:
             body.bound |= set(binds(node))
-        self.inputs.same()
-        BodyChecks(self.file, self.kinds, self.loop, self.before, body, self.grads).check()
+        with self.reasons.collected():
+            self.inputs.same()
+        BodyChecks(
+            self.file, self.kinds, self.loop, self.before, body, self.grads, self.reasons
+        ).check()
         return body
 
     # -- statements
@@ -104,7 +110,9 @@ class BodyReader:
         kept: list[cst.BaseStatement] = []
         pending = list(lead)
         for node in block:
-            result = self._statement(node, pending)
+            result: list[cst.BaseStatement] | None = [node]
+            with self.reasons.collected():
+                result = self._statement(node, pending)
             if result is None:
                 pending = []
                 continue

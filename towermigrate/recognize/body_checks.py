@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import libcst as cst
 
 from towermigrate.recognize.kinds import Kind, Kinds
-from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
     Item,
     bare_call,
@@ -27,7 +27,7 @@ from towermigrate.recognize.tower import Body, makes_variables, outer_reads
 
 
 class BodyChecks:
-    """Checks one loop body that has been taken apart; raises `Refused` at what would change its meaning."""
+    """Checks one loop body that has been taken apart; says everything that would change its meaning."""
 
     def __init__(
         self,
@@ -37,7 +37,9 @@ class BodyChecks:
         before: Sequence[Item],
         body: Body,
         gradients: Collection[str],
+        reasons: Reasons,
     ) -> None:
+        self.reasons = reasons
         self.file = file
         self.kinds = kinds
         self.loop = loop
@@ -58,19 +60,19 @@ class BodyChecks:
     def _check(self) -> None:
         body = self.body
         if not body.computes:
-            raise refuse(
+            self.reasons.say(
                 "TM202", self.file, self.loop,
                 "no `optimizer.compute_gradients(loss)` stands in the tower loop itself",
             )  # fmt: skip
         for compute in body.computes:
             if compute.list_name is None:
-                raise refuse(
+                self.reasons.say(
                     "TM202", self.file, compute.call,
                     "these gradients are not appended to a list over the towers",
                 )  # fmt: skip
         lists = [c.list_name for c in body.computes]
         if len(set(lists)) != len(lists):
-            raise refuse(
+            self.reasons.say(
                 "TM211", self.file, self.loop, "two kinds of gradients are appended to one list"
             )
         graph_names = {
@@ -84,21 +86,21 @@ class BodyChecks:
                     places = [n for n in walk(node) if isinstance(n, cst.Subscript)]
                     place = next((n for n in places if code(n) == part), None)
                     if place is not None:
-                        raise refuse(
+                        self.reasons.say(
                             "TM208", self.file, place,
                             f"`{part}` is a part of a tensor that is not understood as an input "
                             "(placeholder, queue, reader, dataset)",
                         )  # fmt: skip
-                    raise refuse(
+                    self.reasons.say(
                         "TM217", self.file, self.loop,
                         f"`{name}` is a tensor made once before the tower loop and shared by the towers",
                     )  # fmt: skip
                 if name in self.gradients:
-                    raise refuse(
+                    self.reasons.say(
                         "TM211", self.file, self.loop, f"the tower uses its gradients `{name}`"
                     )
         if not body.inputs:
-            raise refuse(
+            self.reasons.say(
                 "TM208", self.file, self.loop,
                 "no input of the towers was found (slice, split, dequeue, get_next, placeholder)",
             )  # fmt: skip
@@ -116,7 +118,7 @@ class BodyChecks:
                 or not looped
                 and isinstance(node, cst.Break | cst.Continue)
             ):
-                raise refuse("TM211", self.file, node, f"`{code(node)}` in the tower loop")
+                self.reasons.say("TM211", self.file, node, f"`{code(node)}` in the tower loop")
             for child in node.children:
                 visit(child, looped or isinstance(node, cst.For | cst.While))
 
@@ -129,7 +131,7 @@ class BodyChecks:
         for item in self.body.inputs:
             names = set(re.findall(r"[A-Za-z_]\w*", item.size or ""))
             if names & inside:
-                raise refuse(
+                self.reasons.say(
                     "TM208", self.file, self.loop,
                     f"`{item.size}`, the rows of a tower, is set inside the tower loop",
                 )  # fmt: skip
@@ -147,7 +149,7 @@ class BodyChecks:
             for other in walk(self.loop.body):
                 seen = seen or other is node
                 if seen and isinstance(other, cst.SimpleStatementLine) and name in binds(other):
-                    raise refuse(
+                    self.reasons.say(
                         "TM211", self.file, other,
                         f"`{name}` is bound anew after it was put on a list over the towers",
                     )  # fmt: skip
@@ -162,7 +164,7 @@ class BodyChecks:
                     seen = True
                 elif seen and isinstance(node, cst.SimpleStatementLine):
                     if names & set(binds(node)) and not self._inside(compute.statement, node):
-                        raise refuse(
+                        self.reasons.say(
                             "TM211", self.file, node,
                             f"`{', '.join(sorted(names & set(binds(node))))}` is bound anew after its gradients "
                             "were computed",
@@ -181,7 +183,7 @@ class BodyChecks:
                 makes_variables(self.kinds, self.file, n) for n in self.body.kept[index + 1 :]
             )
             if later or not self._list_comes_last(reading):
-                raise refuse(
+                self.reasons.say(
                     "TM219", self.file, node,
                     "`tf.trainable_variables()` is read in the tower before all of its variables are made",
                 )  # fmt: skip
@@ -227,13 +229,13 @@ class BodyChecks:
             if id(node) in inside or not isinstance(node, cst.Name):
                 continue
             if node.value in self.body.firsts:
-                raise refuse(
+                self.reasons.say(
                     "TM214", self.file, node,
                     f"`{node.value}` is set for the first tower and used for every tower",
                 )  # fmt: skip
         before = {name for item in self.before for name in item.binds}
         if before & self.body.firsts:
-            raise refuse(
+            self.reasons.say(
                 "TM214", self.file, self.loop,
                 f"`{', '.join(sorted(before & self.body.firsts))}` has a value before the first tower sets it",
             )  # fmt: skip
@@ -277,7 +279,7 @@ class BodyChecks:
             if name in self.body.bound and name not in bound:
                 if name in self.body.parameters:
                     continue
-                raise refuse(
+                self.reasons.say(
                     "TM206", self.file, self.loop,
                     f"a tower reads `{name}` before it sets it: the value of the tower before",
                 )  # fmt: skip
@@ -287,7 +289,7 @@ class BodyChecks:
         for node in self.body.kept:
             outer = set(changes(node)) - self.body.bound - set(self.file.imports)
             if outer:
-                raise refuse(
+                self.reasons.say(
                     "TM206", self.file, self.loop,
                     f"the tower changes `{', '.join(sorted(outer))}`, which lives outside it",
                 )  # fmt: skip
@@ -296,13 +298,13 @@ class BodyChecks:
                     for target in inner.targets:
                         root: cst.CSTNode = target.target
                         if isinstance(root, cst.Attribute | cst.Subscript):
-                            raise refuse(
+                            self.reasons.say(
                                 "TM206", self.file, self.loop,
                                 f"the tower stores a value in `{code(root)}`; it can only return values",
                             )  # fmt: skip
                 if isinstance(inner, cst.AugAssign) and isinstance(inner.target, cst.Name):
                     if inner.target.value not in _first_binds(self.body.kept, inner):
-                        raise refuse(
+                        self.reasons.say(
                             "TM206", self.file, self.loop,
                             f"`{code(inner)}` adds up over the towers",
                         )  # fmt: skip
@@ -315,7 +317,7 @@ class BodyChecks:
                     while isinstance(root, cst.Attribute | cst.Subscript):
                         root = root.value
                     if isinstance(root, cst.Name) and root.value not in self.body.bound:
-                        raise refuse(
+                        self.reasons.say(
                             "TM206", self.file, self.loop,
                             f"the tower changes `{root.value}`, which lives outside it: `{code(inner)}`",
                         )  # fmt: skip
@@ -326,12 +328,12 @@ class BodyChecks:
         for node in self.body.kept:
             whole = inline & set(outer_reads(node, self.body.inline))
             if whole:
-                raise refuse(
+                self.reasons.say(
                     "TM208", self.file, self.loop,
                     f"the towers read both a part and the whole of `{', '.join(sorted(whole))}`",
                 )  # fmt: skip
         if inline & self.body.bound:
-            raise refuse("TM208", self.file, self.loop, "an input is bound anew in the tower")
+            self.reasons.say("TM208", self.file, self.loop, "an input is bound anew in the tower")
 
 
 def _target_names(target: cst.CSTNode) -> list[str]:

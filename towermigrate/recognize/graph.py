@@ -30,6 +30,10 @@ class GraphReader(ScopeReader):
     """Gives every name of the scope its kind, statement by statement."""
 
     def before(self, item: Item, appended: set[str]) -> None:
+        with self.reasons.collected():
+            self._before(item, appended)
+
+    def _before(self, item: Item, appended: set[str]) -> None:
         found = assignments(item.node)
         if found is None:
             if self._statement_in_graph(item):
@@ -133,6 +137,10 @@ class GraphReader(ScopeReader):
         return f"len({inside})" if code(iterated.func) == "enumerate" else inside
 
     def after(self, item: Item) -> None:
+        with self.reasons.collected():
+            self._after(item)
+
+    def _after(self, item: Item) -> None:
         node = item.node
         if run_calls(node, self.kinds):
             item.kind = Kind.PYTHON

@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.findings import Finding
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import methods_by_name
-from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.refusal import Reasons, note
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
@@ -65,9 +66,14 @@ _OWN_COLLECTIONS = {
 
 
 def check(
-    tree: Tree, traits: Traits, candidate: Candidate, body: Body, functions: Sequence[Function]
+    reasons: Reasons,
+    tree: Tree,
+    traits: Traits,
+    candidate: Candidate,
+    body: Body,
+    functions: Sequence[Function],
 ) -> None:
-    """Raise `Refused` at the first hazard of a tower's body or of the functions it calls."""
+    """Say every hazard of a tower's body and of the functions it calls."""
     file = candidate.file
     places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
     places.extend((f.file, f.node) for f in functions)
@@ -75,31 +81,29 @@ def check(
         for call in calls(node):
             name = where.tf(call.func)
             if name is not None:
-                _tf_call(where, call, name)
+                _tf_call(reasons, where, call, name)
             elif isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
-                raise refuse(
+                reasons.say(
                     "TM220", where, call, f"`{code(call.func)}` in a tower assigns a variable"
                 )
         for inner in walk(node):
             if isinstance(inner, cst.Global):
-                raise refuse(
-                    "TM206", where, inner, "a function of the tower sets a global variable"
-                )
+                reasons.say("TM206", where, inner, "a function of the tower sets a global variable")
     for function in functions:
         outer = set(changes(function.node.body)) - set(binds(function.node.body))
         outer -= set(parameters(function.node)) | set(function.file.imports)
         if outer:
-            raise refuse(
+            reasons.say(
                 "TM206",
                 function.file,
                 function.node,
                 f"`{function.qualified}`, which a tower calls, changes `{', '.join(sorted(outer))}` outside itself",
             )
-    _python_effects(tree, candidate, body, places)
-    _flags(tree, file, body)
-    _collections(tree, file, body, functions)
-    _sharing(candidate, body, places)
-    _outer_objects(tree, file, body, functions)
+    _python_effects(reasons, tree, candidate, body, places)
+    _flags(reasons, tree, file, body)
+    _collections(reasons, tree, file, body, functions)
+    _sharing(reasons, candidate, body, places)
+    _outer_objects(reasons, tree, file, body, functions)
 
 
 def may_be_sparse(file: SourceFile, body: Body, functions: Sequence[Function]) -> bool:
@@ -122,8 +126,8 @@ def _other_collection(file: SourceFile, call: cst.Call, name: str) -> bool:
     }  # fmt: skip
 
 
-def check_after(traits: Traits, file: SourceFile, items: Sequence[Item]) -> None:
-    """Raise `Refused` at a graph statement behind the towers that has an effect or makes a model."""
+def check_after(reasons: Reasons, traits: Traits, file: SourceFile, items: Sequence[Item]) -> None:
+    """Say every graph statement behind the towers that has an effect or makes a model."""
     for item in items:
         if item.kind not in IN_GRAPH:
             continue
@@ -132,19 +136,19 @@ def check_after(traits: Traits, file: SourceFile, items: Sequence[Item]) -> None
             function = None if name else traits.tree.resolve(file, call.func)
             names = traits.called(function) if function is not None else {name or ""}
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
-                raise refuse(
+                reasons.say(
                     "TM220", file, call, f"`{code(call.func)}` assigns a variable in the graph"
                 )
             for called in names:
                 if called in _UNSCOPED or called in _SUMS or _other_collection(file, call, called):
-                    raise refuse(
+                    reasons.say(
                         "TM219",
                         file,
                         call,
                         f"`{code(call.func)}` behind the towers reads what all of them collected",
                     )
                 if called in _EFFECTS and called != "tf.train.ExponentialMovingAverage":
-                    raise refuse(
+                    reasons.say(
                         "TM220",
                         file,
                         call,
@@ -153,35 +157,35 @@ def check_after(traits: Traits, file: SourceFile, items: Sequence[Item]) -> None
                 if called == "tf.get_variable" or called.startswith(
                     ("tf.layers.", "tf.Variable", "tf.variable_scope")
                 ):
-                    raise refuse(
+                    reasons.say(
                         "TM211",
                         file,
                         call,
                         f"`{code(call.func)}` makes variables behind the towers",
                     )
                 if called in _GLOBAL_STEP and item.kind is not Kind.VARIABLE:
-                    raise refuse(
+                    reasons.say(
                         "TM211", file, call, f"`{code(call.func)}` is called behind the towers"
                     )
 
 
-def _tf_call(file: SourceFile, call: cst.Call, name: str) -> None:
+def _tf_call(reasons: Reasons, file: SourceFile, call: cst.Call, name: str) -> None:
     if name == "tf.Variable":
-        raise refuse(
+        reasons.say(
             "TM218", file, call,
             "`tf.Variable` inside a tower makes a copy per tower; only get_variable and layers share",
         )  # fmt: skip
     if name.startswith(_BATCH_NORM):
-        raise refuse("TM207", file, call, f"batch normalisation in the towers: `{code(call.func)}`")
+        reasons.say("TM207", file, call, f"batch normalisation in the towers: `{code(call.func)}`")
     if name in _EFFECTS:
-        raise refuse(
+        reasons.say(
             "TM220", file, call,
             f"`{code(call.func)}` in a tower has an effect that TF1 runs only when it is fetched",
         )  # fmt: skip
     if name in _GLOBAL_STEP:
-        raise refuse("TM211", file, call, f"`{code(call.func)}` is called inside a tower")
+        reasons.say("TM211", file, call, f"`{code(call.func)}` is called inside a tower")
     if name.endswith("Optimizer"):
-        raise refuse(
+        reasons.say(
             "TM202", file, call, f"`{code(call.func)}` is made inside a function of the tower"
         )
 
@@ -193,6 +197,7 @@ _PURE_METHODS = {
 
 
 def _python_effects(
+    reasons: Reasons,
     tree: Tree,
     candidate: Candidate,
     body: Body,
@@ -213,7 +218,7 @@ def _python_effects(
             origin = where.imports.get(root)
             full = f"{origin}.{rest}" if origin and rest else (origin or name)
             if full.startswith(("numpy.random", "random.")) or name == "next":
-                raise refuse(
+                reasons.say(
                     "TM206",
                     where,
                     call,
@@ -229,7 +234,7 @@ def _python_effects(
                 and tree.resolve(where, call.func) is None
                 and not list(methods_by_name(tree, where, call))
             ):
-                raise refuse(
+                reasons.say(
                     "TM206",
                     where,
                     call,
@@ -237,7 +242,7 @@ def _python_effects(
                 )
 
 
-def _flags(tree: Tree, file: SourceFile, body: Body) -> None:
+def _flags(reasons: Reasons, tree: Tree, file: SourceFile, body: Body) -> None:
     """A reuse flag becomes the first tower's value, so it may say nothing but what is reused."""
     flags = set(body.flags)
     for node in body.kept:
@@ -252,7 +257,7 @@ def _flags(tree: Tree, file: SourceFile, body: Body) -> None:
                     # The call inside is looked at by itself.
                     continue
                 if not _only_reuse(tree, file, call, position, arg, frozenset()):
-                    raise refuse(
+                    reasons.say(
                         "TM214",
                         file,
                         call,
@@ -262,7 +267,7 @@ def _flags(tree: Tree, file: SourceFile, body: Body) -> None:
                 allowed |= {id(n) for n in walk(arg.value)}
         for inner in walk(node):
             if isinstance(inner, cst.Name) and inner.value in flags and id(inner) not in allowed:
-                raise refuse(
+                reasons.say(
                     "TM214", file, inner, f"the reuse flag `{inner.value}` decides more than reuse"
                 )
 
@@ -317,12 +322,14 @@ def _only_reuse(
     )
 
 
-def _collections(tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]) -> None:
+def _collections(
+    reasons: Reasons, tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]
+) -> None:
     """Unscoped reads of a collection see the towers built before; under a trace they do not."""
     for node in body.kept:
         for call in calls(node):
             if _unscoped(file, call):
-                raise _unscoped_refusal(file, call)
+                reasons.findings.append(_unscoped_refusal(file, call))
     for function in functions:
         seen = [c for c in calls(function.node) if _unscoped(function.file, c)]
         if not seen:
@@ -339,7 +346,7 @@ def _collections(tree: Tree, file: SourceFile, body: Body, functions: Sequence[F
             + [(f.file, f.node) for f in functions]
         )
         if not discarded or any(id(c) not in in_return for c in seen):
-            raise _unscoped_refusal(function.file, seen[0])
+            reasons.findings.append(_unscoped_refusal(function.file, seen[0]))
 
 
 def _unscoped(file: SourceFile, call: cst.Call) -> bool:
@@ -354,8 +361,8 @@ def _unscoped(file: SourceFile, call: cst.Call) -> bool:
     )
 
 
-def _unscoped_refusal(file: SourceFile, call: cst.Call) -> Exception:
-    return refuse(
+def _unscoped_refusal(file: SourceFile, call: cst.Call) -> Finding:
+    return note(
         "TM219", file, call,
         f"`{code(call)}` without a scope also sees what the towers before put there",
     )  # fmt: skip
@@ -384,7 +391,10 @@ def _discarded(tree: Tree, file: SourceFile, node: cst.CSTNode, function: Functi
 
 
 def _sharing(
-    candidate: Candidate, body: Body, places: Sequence[tuple[SourceFile, cst.CSTNode]]
+    reasons: Reasons,
+    candidate: Candidate,
+    body: Body,
+    places: Sequence[tuple[SourceFile, cst.CSTNode]],
 ) -> None:
     """Towers that do not share their variables train copies; the rewrite would share them."""
     if body.sharing:
@@ -406,13 +416,15 @@ def _sharing(
             if isinstance(inner, cst.Attribute) and inner.attr.value == "reuse_variables":
                 body.sharing.append("reuse_variables")
                 return
-    raise refuse(
+    reasons.say(
         "TM218", candidate.file, candidate.loop,
         "nothing says that the towers share their variables (reuse_variables, reuse=…, AUTO_REUSE)",
     )  # fmt: skip
 
 
-def _outer_objects(tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]) -> None:
+def _outer_objects(
+    reasons: Reasons, tree: Tree, file: SourceFile, body: Body, functions: Sequence[Function]
+) -> None:
     """Methods of an object made outside the towers that store values on it."""
     for node in body.kept:
         for call in calls(node):
@@ -424,7 +436,7 @@ def _outer_objects(tree: Tree, file: SourceFile, body: Body, functions: Sequence
             for function in functions:
                 if function.is_method and function.qualified.endswith("." + call.func.attr.value):
                     if _stores_on_self(function.node):
-                        raise refuse(
+                        reasons.say(
                             "TM206", file, call,
                             f"`{code(call.func)}` stores values of the tower on `{root}`, which is made outside",
                         )  # fmt: skip

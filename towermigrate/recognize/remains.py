@@ -12,7 +12,6 @@ from towermigrate.recognize.analysis import (
     ScopeReader,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
-from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
     run_calls,
@@ -32,7 +31,7 @@ def check_remains(
     before: Sequence[Item],
     functions: Sequence[Function],
 ) -> None:
-    """Raise `Refused` where a statement that stays reads a value of the graph or of the tower loop."""
+    """Say where a statement that stays reads a value of the graph or of the tower loop."""
     checker = _Remains(scope)
     checker.left_over(after, body)
     checker.objects_once([*before, *body.hoisted, *after])
@@ -80,7 +79,7 @@ class _Remains(ScopeReader):
             }
             if late and item.kind is Kind.PYTHON:
                 name = sorted(late)[0]
-                raise refuse(
+                self.reasons.say(
                     "TM210",
                     self.file,
                     item.node,
@@ -97,7 +96,7 @@ class _Remains(ScopeReader):
                 if isinstance(node, cst.Global):
                     names = {n.name.value for n in node.names} & watched
                     if names:
-                        raise refuse(
+                        self.reasons.say(
                             "TM206",
                             file,
                             node,
@@ -111,14 +110,14 @@ class _Remains(ScopeReader):
             if item.kind in (Kind.OPTIMIZER, Kind.SCHEDULE, Kind.EMA, Kind.VARIABLE):
                 for name in item.binds:
                     if name in seen:
-                        raise refuse(
+                        self.reasons.say(
                             "TM211", self.file, item.node, f"`{name}` is bound to two objects"
                         )
                     seen[name] = item
         for item in items:
             for name in item.binds & set(seen):
                 if seen[name] is not item:
-                    raise refuse("TM211", self.file, item.node, f"`{name}` is bound anew")
+                    self.reasons.say("TM211", self.file, item.node, f"`{name}` is bound anew")
 
     def left_over(self, after: Sequence[Item], body: Body) -> None:
         """Statements that stay must not read what only the tower loop bound."""
@@ -129,7 +128,7 @@ class _Remains(ScopeReader):
                 fetched = {n for c in run_calls(item.node, self.kinds) for n in reads(c)}
                 for name in (item.reads & gone) - bound - item.binds:
                     if name not in fetched or self._reads_outside_runs(item, name):
-                        raise refuse(
+                        self.reasons.say(
                             "TM210",
                             self.file,
                             item.node,
@@ -158,7 +157,7 @@ class _Remains(ScopeReader):
                         self.kinds.of_name(n) in IN_GRAPH or self.kinds.of_name(n) is Kind.SESSION
                         for n in reads(node.value)
                     ) and not _inside_function(self.candidate.function, node):
-                        raise refuse(
+                        self.reasons.say(
                             "TM205", self.file, node, "the function returns values of its graph"
                         )
             return
@@ -167,7 +166,7 @@ class _Remains(ScopeReader):
                 if self.kinds.of_name(name) in IN_GRAPH or self.kinds.of_name(name) in (
                     Kind.PLACEHOLDER, Kind.SESSION,
                 ):  # fmt: skip
-                    raise refuse(
+                    self.reasons.say(
                         "TM210", self.file, function.node,
                         f"function `{function.qualified}` reads `{name}` of the module's graph",
                     )  # fmt: skip

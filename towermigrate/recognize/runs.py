@@ -37,18 +37,23 @@ class RunReader(ScopeReader):
         self._one_session()
         for item in after:
             for call in run_calls(item.node, self.kinds):
-                run = self._run(call, item)
+                run = None
+                known = len(self.reasons.findings)
+                with self.reasons.collected():
+                    run = self._run(call, item)
                 if run is not None:
                     runs.append(run)
+                elif len(self.reasons.findings) > known:
+                    continue
                 elif runs or self._restored(item, call) or _inside_loop(item.node, call):
-                    raise refuse(
+                    self.reasons.say(
                         "TM209",
                         self.file,
                         call,
                         "the variables are initialised again; the rewritten program makes them once",
                     )
-        if not runs:
-            raise refuse(
+        if not runs and not self.reasons.findings:
+            self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
             )
         return runs
@@ -70,7 +75,9 @@ class RunReader(ScopeReader):
         scope = self.candidate.function or self.file.module
         opened = [c for c in calls(scope) if self.kinds.of(c) is Kind.SESSION]
         if len(opened) > 1:
-            raise refuse("TM205", self.file, opened[1], "the program opens more than one session")
+            self.reasons.say(
+                "TM205", self.file, opened[1], "the program opens more than one session"
+            )
 
     def _run(self, call: cst.Call, item: Item) -> Run | None:
         fetches = argument(call, 0, "fetches")
@@ -180,18 +187,22 @@ class RunReader(ScopeReader):
             picked = backward_slice(after, set(run.fetches))
             run.trains = [i for i, s in enumerate(stages) if s.apply_item in picked]
             places = [
-                next(k for k, item in enumerate(after) if item is stages[i].average_item)
+                k
                 for i in run.trains
+                for k, item in enumerate(after)
+                if item is stages[i].average_item
             ]
             if places != sorted(places):
-                raise refuse(
+                self.reasons.say(
                     "TM204",
                     self.file,
                     run.call,
                     "one run makes several updates whose averages stand in another order than the updates",
                 )
-        if not any(run.trains for run in runs):
-            raise refuse("TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update")
+        if runs and not any(run.trains for run in runs) and not self.reasons.findings:
+            self.reasons.say(
+                "TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update"
+            )
 
 
 def _inside_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:

@@ -12,7 +12,8 @@ import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
-from towermigrate.recognize.syntax import children, dotted, walk
+from towermigrate.recognize.syntax import calls, children, dotted, walk
+from towermigrate.tree import import_closure, import_graph, modules_named
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,13 @@ class SourceFile:
     path: str
     text: str
     module: cst.Module = field(repr=False)
+    tree: Tree | None = field(default=None, repr=False)
+    _following_stars: bool = field(default=False, repr=False)
 
     @classmethod
-    def parse(cls, path: str, text: str) -> SourceFile:
+    def parse(cls, path: str, text: str, tree: Tree | None = None) -> SourceFile:
         """Parse a file; raises `libcst.ParserSyntaxError` (a SyntaxError in spirit) where it cannot."""
-        return cls(path, text, cst.parse_module(text))
+        return cls(path, text, cst.parse_module(text), tree)
 
     @cached_property
     def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
@@ -89,6 +92,24 @@ class SourceFile:
                     if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                         local = alias.asname.name.value
                     found[local] = f"{base}.{name}" if not base.endswith(".") else base + name
+        return {**self._handed_on(), **found}
+
+    def _handed_on(self) -> dict[str, str]:
+        """What files that are imported by a star call TensorFlow and its parts: `from ops import *`."""
+        found: dict[str, str] = {}
+        if self.tree is None or self._following_stars:
+            return found
+        self._following_stars = True
+        for star in self.star_imports:
+            path = self.tree.module_path(self.path, star)
+            other = self.tree.file(path) if path and path != self.path else None
+            if other is not None and "import" in other.text:
+                found.update(
+                    (name, origin)
+                    for name, origin in other.imports.items()
+                    if origin.partition(".")[0] in ("tensorflow", "tf_slim")
+                )
+        self._following_stars = False
         return found
 
     @cached_property
@@ -149,6 +170,13 @@ class Tree:
     def __init__(self, sources: Mapping[str, str]) -> None:
         self.sources = sources
         self._files: dict[str, SourceFile | None] = {}
+        self._calls: dict[str, dict[str, list[cst.Call]]] = {}
+
+    @cached_property
+    def imports(self) -> dict[str, set[str]]:
+        """The files of the tree that each file imports."""
+        modules = {path: modules_named(text) for path, text in self.sources.items()}
+        return import_graph(self.sources, modules)
 
     def file(self, path: str) -> SourceFile | None:
         """The parsed file, None where there is none or it cannot be parsed."""
@@ -156,11 +184,32 @@ class Tree:
             parsed: SourceFile | None = None
             if path in self.sources:
                 try:
-                    parsed = SourceFile.parse(path, self.sources[path])
+                    parsed = SourceFile.parse(path, self.sources[path], self)
                 except (cst.ParserSyntaxError, RecursionError, ValueError):
                     parsed = None
             self._files[path] = parsed
         return self._files[path]
+
+    @cached_property
+    def users(self) -> dict[str, set[str]]:
+        """The files of the tree that import each file, directly or through others, and the file itself."""
+        direct: dict[str, set[str]] = {path: set() for path in self.sources}
+        for path, imported in self.imports.items():
+            for other in imported:
+                direct[other].add(path)
+        return {path: import_closure({}, [path], direct) for path in direct}
+
+    def calls_of(self, path: str, name: str) -> list[cst.Call]:
+        """The calls in a file whose callee's last name is `name`, in source order."""
+        if path not in self._calls:
+            index: dict[str, list[cst.Call]] = {}
+            file = self.file(path)
+            for call in [] if file is None else calls(file.module):
+                last = call.func.attr if isinstance(call.func, cst.Attribute) else call.func
+                if isinstance(last, cst.Name):
+                    index.setdefault(last.value, []).append(call)
+            self._calls[path] = index
+        return self._calls[path].get(name, [])
 
     def module_path(self, importer: str, dotted_name: str) -> str | None:
         """The path of module `dotted_name` as seen from file `importer`, None when it is not in the tree."""

@@ -27,7 +27,7 @@ from towermigrate.recognize.tower import Body, Compute
 
 
 class StageReader(ScopeReader):
-    """Reads the stages from the statements after the loop; refuses what is not one average and one update."""
+    """Reads the stages from the statements after the loop; says what is not one average and one update."""
 
     def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
         by_list = {c.list_name: c for c in body.computes}
@@ -36,10 +36,12 @@ class StageReader(ScopeReader):
         stages: list[StageParts] = []
         for item in after:
             for call in calls(item.node):
-                found = self._average(call, by_list)
+                found = None
+                with self.reasons.collected():
+                    found = self._average(call, by_list)
                 if found is not None:
                     if found[0].list_name in rebound:
-                        raise refuse(
+                        self.reasons.say(
                             "TM203",
                             self.file,
                             call,
@@ -51,11 +53,12 @@ class StageReader(ScopeReader):
                     isinstance(call.func, cst.Attribute)
                     and call.func.attr.value == "apply_gradients"
                 ):
-                    stages.append(self._stage(item, call, after, averaged))
+                    with self.reasons.collected():
+                        stages.append(self._stage(item, call, after, averaged))
             rebound |= item.binds | item.changes
         for position, stage in enumerate(stages):
             if any(stage.compute is other.compute for other in stages[:position]):
-                raise refuse(
+                self.reasons.say(
                     "TM204",
                     self.file,
                     stage.apply,
@@ -64,7 +67,7 @@ class StageReader(ScopeReader):
         used = {id(s.compute) for s in stages}
         for compute in body.computes:
             if id(compute) not in used:
-                raise refuse(
+                self.reasons.say(
                     "TM204", self.file, compute.call,
                     f"the gradients collected in `{compute.list_name}` are not averaged by one call and "
                     "applied by one `apply_gradients`",

@@ -12,7 +12,7 @@ from towermigrate.findings import RULES, Rule
 PAGE = Path(__file__).parent.parent / "RULES.md"
 _GROUPS = {
     "TM1": "Files and TensorFlow names",
-    "TM2": "Programs that are refused",
+    "TM2": "What keeps programs from loop style, or from both styles",
     "TM3": "Beside a rewrite",
     "TM4": "Code that uses `tf.distribute` already",
 }
@@ -22,8 +22,10 @@ _HEAD = """\
 <!-- Written from the rules by `python -m towermigrate.reports.catalogue`; do not edit. -->
 
 What `towermigrate scan` and `rewrite` report. An *error* refuses a program or a file, which then stays as it is; it is
-always reported. Warnings and infos can be left out of the reports: `--ignore TM114`, `--select TM3`, the same keys in
-`[tool.towermigrate]` of pyproject.toml, or a comment on the line, `# towermigrate: ignore[TM114]`.
+always reported. TM201 to TM249 refuse only where `--style loop` asks for that style; otherwise the program is converted
+in session style, and they are the reasons that its report gives. Warnings and infos can be left out of the reports:
+`--ignore TM114`, `--select TM3`, the same keys in `[tool.towermigrate]` of pyproject.toml, or a comment on the line,
+`# towermigrate: ignore[TM114]`.
 """
 
 

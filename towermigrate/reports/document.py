@@ -47,7 +47,14 @@ def _program_json(program: ProgramReport, path: str) -> dict[str, Any]:
             for stage in program.stages
         ],
         "findings": [finding_json(finding, path) for finding in program.findings],
+        "not_loop": [_reason_json(finding, path) for finding in program.not_loop],
     }
+
+
+def _reason_json(finding: Finding, path: str) -> dict[str, Any]:
+    """What keeps a program from loop style: as a finding, but no judgement."""
+    found = finding_json(finding, path)
+    return {key: value for key, value in found.items() if key != "severity"}
 
 
 def tree_json(reports: Sequence[tuple[Path, TreeReport]], error: str | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from towermigrate.program import TowerProgram
 from towermigrate.reports import place
 from towermigrate.reports.sides import Fold, Row, side_by_side
 from towermigrate.reports.style import STYLE
-from towermigrate.reports.terminal import all_findings
+from towermigrate.reports.terminal import all_findings, reasons_against_loop
 
 _ORDER: Sequence[Severity] = ("error", "warning", "info")
 # Places of one rule that stand open on the page; the others are one click away.
@@ -162,6 +162,7 @@ def _program(
     if program.recognised is not None:
         yield from _recognised(program.recognised)
     yield from _finding_list(migration.root, program.findings, places)
+    yield from _against_loop(migration.root, reasons_against_loop(program), places)
     yield "</article>\n"
 
 
@@ -255,6 +256,23 @@ def _finding_list(root: Path, findings: Sequence[Finding], places: _Places) -> I
             "</details></li>\n"
         )
     yield "</ul>\n"
+
+
+def _against_loop(root: Path, reasons: Sequence[Finding], places: _Places) -> Iterator[str]:
+    """What keeps a program from loop style, most important first."""
+    if not reasons:
+        return
+    yield f"<details open><summary>Not in loop style: {_many(len(reasons), 'reason')}</summary>\n"
+    yield "<ul class=findings>\n"
+    for finding in reasons:
+        rule = RULES[finding.rule]
+        yield (
+            f"<li class=reason><details><summary><b>{rule.id}</b> "
+            f"{places.link(root, finding.path, finding.line, finding.cell)} {_prose(finding.message)}</summary>\n"
+            f"<p>{_prose(rule.title)}. {_prose(rule.why)}</p><p><b>For loop style:</b> {_prose(rule.advice)}</p>"
+            "</details></li>\n"
+        )
+    yield "</ul></details>\n"
 
 
 def _findings(migrations: Mapping[str, Migration], places: _Places) -> Iterator[str]:

@@ -21,8 +21,9 @@ from towermigrate import __version__
 from towermigrate.findings import RULES, Finding, Rule, Severity
 from towermigrate.migrate import Migration
 from towermigrate.notebooks import Positions
+from towermigrate.outcome import TreeReport
 from towermigrate.reports.sides import lines_of
-from towermigrate.reports.terminal import all_findings
+from towermigrate.reports.terminal import reasons_against_loop
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -39,25 +40,26 @@ def tree_sarif(migrations: Mapping[str, Migration], error: str | None) -> dict[s
         error: what could not be read or written, None when everything could.
     """
     results: list[dict[str, Any]] = []
-    found = [(migration, all_findings(migration.report)) for migration in migrations.values()]
-    used = sorted({finding.rule for _, findings in found for finding in findings})
+    found = [(migration, _told(migration.report)) for migration in migrations.values()]
+    used = sorted({finding.rule for _, told in found for finding, _ in told})
     seen: Counter[str] = Counter()
-    for migration, findings in found:
+    for migration, told in found:
         lines = {
             path: lines_of(migration.files[path].text or "")
-            for path in {finding.path for finding in findings} & migration.files.keys()
+            for path in {finding.path for finding, _ in told} & migration.files.keys()
         }
         positions = {
             path: Positions(migration.files[path].text or "")
-            for path in {finding.path for finding in findings if finding.cell is not None}
+            for path in {finding.path for finding, _ in told if finding.cell is not None}
         }
-        for finding in findings:
+        for finding, level in told:
             on_disk = finding
             if finding.cell is not None:
                 on_disk = _on_disk(finding, positions[finding.path])
             results.append(
                 _result(
                     on_disk,
+                    level,
                     used.index(finding.rule),
                     _uri(migration.root, finding.path),
                     _fingerprint(on_disk, lines.get(finding.path, []), seen),
@@ -78,6 +80,27 @@ def tree_sarif(migrations: Mapping[str, Migration], error: str | None) -> dict[s
         "results": results,
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _told(report: TreeReport) -> list[tuple[Finding, str]]:
+    """What the log holds, each with its level: by file, that of its programs first.
+
+    What keeps a program from loop style is a note, whatever its rule is elsewhere: nothing is wrong with it.
+    (Not of kind `informational`: the standard, 3.27.10, gives that the level `none`, which viewers leave out.)
+    """
+    told: list[tuple[Finding, str]] = []
+    reasons: set[Finding] = set()
+    for file in report.files:
+        for program in file.programs:
+            told += [(finding, _LEVELS[finding.severity]) for finding in program.findings]
+            for reason in dict.fromkeys(reasons_against_loop(program)):
+                if reason not in reasons:  # several programs may share one
+                    reasons.add(reason)
+                    told.append(
+                        (replace(reason, message=f"not loop style: {reason.message}"), "note")
+                    )
+        told += [(finding, _LEVELS[finding.severity]) for finding in file.findings]
+    return told
 
 
 def _on_disk(finding: Finding, positions: Positions) -> Finding:
@@ -102,11 +125,13 @@ def _rule(rule: Rule) -> dict[str, Any]:
     }
 
 
-def _result(finding: Finding, rule_index: int, uri: str, fingerprint: str) -> dict[str, Any]:
+def _result(
+    finding: Finding, level: str, rule_index: int, uri: str, fingerprint: str
+) -> dict[str, Any]:
     return {
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
-        "level": _LEVELS[finding.severity],
+        "level": level,
         "message": {"text": finding.message},
         "locations": [
             {

@@ -38,7 +38,7 @@ p.error { color: var(--red); overflow-wrap: anywhere; }
 article { background: var(--card); border: 1px solid var(--line); border-left: 4px solid var(--mark, var(--line));
   border-radius: 6px; padding: .9rem 1.1rem; margin: 0 0 1rem; }
 .converted { --mark: var(--green); } .refused, .error { --mark: var(--red); }
-.warning { --mark: var(--amber); } .info { --mark: var(--blue); }
+.warning { --mark: var(--amber); } .info { --mark: var(--blue); } .reason { --mark: var(--dim); }
 .badge { color: var(--mark); border: 1px solid currentColor; border-radius: 1rem; padding: 0 .6rem; font-size: .8rem;
   font-weight: normal; white-space: nowrap; }
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1.25rem; margin: .5rem 0; }

@@ -16,6 +16,8 @@ from towermigrate.reports import place
 
 # How much of a list is printed; the reports that are written to files hold all of it.
 PROGRAMS, PLACES, MESSAGE = 20, 3, 160
+# How many lines tell what keeps programs from loop style: of one program, and of all of them.
+REASONS, ALL_REASONS = 5, 40
 _COLOURS: dict[Severity, str] = {"error": "red", "warning": "yellow", "info": "cyan"}
 _ORDER: Sequence[Severity] = ("error", "warning", "info")
 
@@ -32,10 +34,15 @@ def show_tree(console: Console, root: Path, report: TreeReport, verb: str) -> No
     programs = [(file.path, program) for file in report.files for program in file.programs]
     # What was converted is what a person must look at; what was refused stays as it was.
     programs.sort(key=lambda pair: pair[1].status == "refused")
-    for path, program in programs[:PROGRAMS]:
-        _show_program(console, root, place(root / path, program.line, program.cell), program)
-    cut = len(programs) > PROGRAMS
-    if cut:
+    shown = programs[:PROGRAMS]
+    told_why = sum(bool(reasons_against_loop(program)) for _, program in shown)
+    most = max(1, min(REASONS, ALL_REASONS // max(told_why, 1)))
+    cut = False
+    for path, program in shown:
+        where = place(root / path, program.line, program.cell)
+        cut |= _show_program(console, root, where, program, most)
+    if len(programs) > PROGRAMS:
+        cut = True
         left = programs[PROGRAMS:]
         refused = sum(program.status == "refused" for _, program in left)
         _print(console, f"… and {len(left):,} more programs, {refused:,} of them refused")
@@ -57,6 +64,11 @@ def all_findings(report: TreeReport) -> list[Finding]:
         for findings in (*(program.findings for program in file.programs), file.findings)
         for finding in findings
     ]
+
+
+def reasons_against_loop(program: ProgramReport) -> tuple[Finding, ...]:
+    """What keeps a converted program from loop style, most important first: reasons, and no faults."""
+    return program.not_loop if program.style == "session" else ()
 
 
 def _reasons(program: ProgramReport) -> list[Finding]:
@@ -124,7 +136,10 @@ def _show_summary(console: Console, root: Path, report: TreeReport, verb: str) -
         _print(console, f"Why and what to do: towermigrate explain {rules.most_common(1)[0][0]}")
 
 
-def _show_program(console: Console, root: Path, where: str, program: ProgramReport) -> None:
+def _show_program(
+    console: Console, root: Path, where: str, program: ProgramReport, most: int
+) -> bool:
+    """Print a program, and at most so many reasons against loop style; whether some were left out."""
     becomes = f"{program.style} style" if program.status == "converted" else "refused"
     colour = "green" if program.status == "converted" else "red"
     place = f"in {program.function}" if program.function else "at module level"
@@ -139,9 +154,17 @@ def _show_program(console: Console, root: Path, where: str, program: ProgramRepo
             console,
             f"  stage {stage.name}: loss {stage.loss}, optimizer {stage.optimizer}{over}",
         )
+    against = reasons_against_loop(program)
+    told = against if len(against) == most + 1 else against[:most]
+    for finding in told:
+        why = f"not loop: {finding.rule} {_placed(root, finding, _short(finding.message))}"
+        _print(console, f"  [dim]{escape(why)}[/]", markup=True)
+    if len(told) < len(against):
+        _print(console, f"  [dim]… and {len(against) - len(told):,} more[/]", markup=True)
     for finding in _reasons(program):
         line = f"  [red]error[/] {finding.rule} {escape(_placed(root, finding, finding.message))}"
         _print(console, line, markup=True)
+    return len(told) < len(against)
 
 
 def loop_lines(program: TowerProgram) -> list[str]:

@@ -103,6 +103,9 @@ def compare(
         if before_run != run.index - 1:  # Runs between were not recorded; both started from this.
             state = {**state, **expected.before(run)}
             own = state
+        elif run is not expected.runs[0]:  # What the programs did in between.
+            state = {**state, **expected.before(run)}
+            own = {**own, **actual.before(run)}
         theirs = alternative.arrays(other[run.index]) if alternative and run.index in other else {}
         wanted = expected.arrays(run)
         pairs = Pairs(
@@ -299,7 +302,7 @@ def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, flo
         arrays = first.arrays(run)
         limits.start(arrays, {}, {})
         for key, array in arrays.items():
-            if key not in again or key.startswith("input/"):
+            if key not in again or key.startswith(("input/", "output/")):
                 continue
             difference = apart(array, again[key])
             error = limits.value_error(key, array, again[key], difference) if difference else 0.0

@@ -7,7 +7,8 @@ from typing import Literal
 
 from towermigrate.verify.trace import Arrays, Run
 
-Level = Literal["structure", "forward", "gradient", "update", "trajectory"]
+Level = Literal["structure", "initial", "forward", "gradient", "update", "trajectory", "output"]
+_ORDER = ("structure", "initial", "forward", "gradient", "update", "trajectory", "output")
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 
 
@@ -30,8 +31,7 @@ class Difference:
     run: int
 
     def sort_key(self) -> tuple[int, int, float]:
-        order = ("structure", "forward", "gradient", "update", "trajectory").index(self.level)
-        return (self.run, order, -self.error)
+        return (self.run, _ORDER.index(self.level), -self.error)
 
 
 @dataclass

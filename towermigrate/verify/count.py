@@ -23,7 +23,13 @@ def with_count(
     Raises:
         CountNotSet: there is no single literal, or the rewritten tree does not have it.
     """
-    count = program.loop.count
+    return set_count(original, rewritten, program.path, program.loop.count, towers)
+
+
+def set_count(
+    original: dict[str, str], rewritten: dict[str, str], where: str, count: Count, towers: int
+) -> tuple[dict[str, str], dict[str, str]]:
+    """As `with_count`, for the count of a tower loop in the file `where`."""
     if count.value == towers:
         return original, rewritten
     changed, both = dict(original), dict(rewritten)
@@ -36,7 +42,7 @@ def with_count(
             begins[span.end_line - 1] + span.end_column,
         )
     else:
-        path, text = program.path, original[program.path]
+        path, text = where, original[where]
         place = _only_place(text, path, "original", count, towers)
     changed[path] = splice(text, [Splice(*place, str(towers))])
     again = rewritten.get(path, "")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.programs import Recorded
-from towermigrate.verify.trace import Trace
+from towermigrate.verify.trace import Array, Arrays, Trace
 
 
 def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
@@ -24,19 +24,22 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
             break
         wanted = recorded.first.arrays(run)
         found = made.arrays(by_index[run.index])
+        missing = by_index[run.index].own_missing
         differences = []
-        for key, sure in agreed.items():
+        beside = {
+            key[4:]: True for key in found if key.startswith("own/") and key[4:] not in wanted
+        }
+        for key, sure in {**beside, **agreed}.items():
             own = found.get("own/" + key)
-            if not sure or own is None or key not in wanted or same(own, wanted[key]):
+            if not sure or key not in wanted and own is None:
                 continue
-            _, tower, name = key.split("/", 2)
-            others = [
-                other
-                for other in wanted
-                if other.startswith("input/")
-                and other.endswith("/" + name)
-                and same(own, wanted[other])
-            ]
+            if key in missing:
+                actual = "nothing is fed"
+            elif own is None or key in wanted and same(own, wanted[key]):
+                continue
+            else:
+                actual = _whose(key, own, wanted)
+            tower, name = _place(key)
             stage = run.stages[0]
             differences.append(
                 Difference(
@@ -44,11 +47,9 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
                     stage=stage,
                     level="forward",
                     name=f"input {name}",
-                    replica=int(tower),
-                    expected=f"the rows of tower {tower}",
-                    actual=f"the rows of tower {others[0].split('/')[1]}"
-                    if others
-                    else "other rows",
+                    replica=tower,
+                    expected=_expected(key, tower, wanted),
+                    actual=actual,
                     error=float("inf"),
                     key=key,
                     run=run.index,
@@ -59,16 +60,42 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
     return []
 
 
+def _place(key: str) -> tuple[int | None, str]:
+    """The tower and name of an input; one that is fed or drawn for all towers at once has no tower."""
+    _, tower, name = key.split("/", 2)
+    if tower.isdigit():
+        return int(tower), name
+    return None, name if tower == "feed" else f"of {tower}, output {name}"
+
+
+def _expected(key: str, tower: int | None, wanted: Arrays) -> str:
+    if key not in wanted:
+        return "nothing is fed"
+    return "the original's values" if tower is None else f"the rows of tower {tower}"
+
+
+def _whose(key: str, own: Array, wanted: Arrays) -> str:
+    tower, name = _place(key)
+    others = [
+        other
+        for other in wanted
+        if other.startswith("input/") and other.endswith("/" + name) and same(own, wanted[other])
+    ]
+    if tower is None or not others:
+        return "other values" if tower is None else "other rows"
+    return f"the rows of tower {others[0].split('/')[1]}"
+
+
 def inputs_not_compared(recorded: Recorded) -> list[str]:
     """Inputs of which the recorded ones were given to both programs, and why: the original does not fix them."""
     agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
     drawn = {
-        key.split("/", 2)[2]
+        _place(key)[1]
         for run in recorded.first.runs[:1]
         for key in recorded.first.arrays(run)
         if key.startswith("input/") and key not in agreed
     }
-    other = {key.split("/", 2)[2] for key, same in agreed.items() if not same}
+    other = {_place(key)[1] for key, same in agreed.items() if not same}
     return [
         f"input {name}: drawn from a queue or an iterator, in an order that is not fixed; the recorded "
         "rows were given to both programs"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 from towermigrate.program import TowerProgram
 from towermigrate.symbols import rewrite_symbols
 from towermigrate.vendor import check_copy, copy_beside
-from towermigrate.verify import probe
-from towermigrate.verify.children import ChildFailed, last_words, run_child
+from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import disagreement
 from towermigrate.verify.count import with_count
 from towermigrate.verify.devices import DeviceSpec
+from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
 from towermigrate.verify.probes import before_update, probed, trained_together
@@ -24,8 +21,6 @@ from towermigrate.verify.rounding import moved_by
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import choose_program, copy_tree
 
-_START = "import sys\n\nfrom towermigrate_probe.probe import main\n\nmain(sys.argv[1])\n"
-
 
 @dataclass(frozen=True)
 class Recorded:
@@ -33,11 +28,12 @@ class Recorded:
 
     first: Trace
     second: Trace
-    program: TowerProgram
+    program: TowerProgram | None
+    stages: tuple[str, ...]
     rewritten: dict[str, str]
     reference: Reference
     free: dict[str, float]
-    towers: int
+    towers: int | None
     originals: dict[str, str]
     again: dict[str, object]
 
@@ -54,7 +50,8 @@ class Programs:
         self.options = options
         self.scratch = scratch
         self.root = options.root
-        self.entry = _entry(options, self.root)
+        self.entry = entry_asked(options, self.root)
+        self.launcher = Launcher(options, scratch)
 
     # ---- the original ----------------------------------------------------------------------------
 
@@ -104,7 +101,16 @@ class Programs:
         free = disagreement(first, second, self.options.limit)
         reference = Reference(first.meta["tensorflow"], first.meta["python"], mode)
         return Recorded(
-            first, second, program, rewritten, reference, free, spec.replicas, originals, again
+            first,
+            second,
+            program,
+            tuple(stage.name for stage in program.stages),
+            rewritten,
+            reference,
+            free,
+            spec.replicas,
+            originals,
+            again,
         )
 
     def run_moved(self, recorded: Recorded, spec: DeviceSpec, *, adds_up: bool) -> Trace | None:
@@ -115,6 +121,7 @@ class Programs:
             return read_trace(trace)
         size = moved_by(self.options.limit, adds_up=adds_up)
         more = {**recorded.again, "rounding": size, "rounding_adds_up": adds_up}
+        assert recorded.program is not None
         try:
             return self._run_original(recorded.originals, recorded.program, spec, name, more)
         except ChildFailed:
@@ -145,15 +152,9 @@ class Programs:
                 for path, text in sources.items()
             }
         copy_tree(self.root, tree, sources)
-        # Under its own folder: Python puts a script's folder first on its path.
-        script = folder / "probe" / "run.py"
-        copy = script.parent / "towermigrate_probe"
-        shutil.copytree(
-            Path(probe.__file__).parent, copy, ignore=shutil.ignore_patterns("__pycache__")
-        )
-        script.write_text(_START, encoding="utf-8")
+        script = self.launcher.write_probe(folder, "probe")
         config = {
-            **self._config(tree, folder, spec),
+            **self.launcher.config(tree, folder, spec, self.entry),
             "compat": compat,
             "stages": len(program.stages),
             "together": trained_together(program),
@@ -166,7 +167,7 @@ class Programs:
         again = ", a second time" if "replay" in more else ""
         again = ", its weights moved" if "rounding" in more else again
         what = f"The original ({'compat.v1' if compat else 'TensorFlow 1'}, {spec.replicas} towers{again})"
-        return self._child([python, str(script)], tree, folder, config, spec, what)
+        return self.launcher.run([python, str(script)], tree, folder, config, spec, what)
 
     # ---- the rewritten program -------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class Programs:
         copy_tree(root, tree, recorded.rewritten)
         copy = copy_beside(tree, self.entry or "")
         config = {
-            **self._config(tree, folder, spec),
+            **self.launcher.config(tree, folder, spec, self.entry),
             "helpers": None if copy is None else str(copy),
             "replay": str(recorded.first.folder),
             "lockstep": lockstep,
@@ -185,51 +186,10 @@ class Programs:
         }
         command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
         what = f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
-        return self._child(command, tree, folder, config, spec, what)
-
-    def _config(self, tree: Path, folder: Path, spec: DeviceSpec) -> dict[str, object]:
-        return {
-            "tree": str(tree),
-            "entry": str(tree / (self.entry or "")),
-            "arguments": list(self.options.arguments),
-            "towers": spec.replicas,
-            "steps": self.options.steps,
-            "trace": str(folder / "trace"),
-            "python_path": [_package_root()],
-        }
-
-    def _child(
-        self,
-        command: list[str],
-        tree: Path,
-        folder: Path,
-        config: dict[str, object],
-        spec: DeviceSpec,
-        what: str,
-    ) -> Trace:
-        self.options.progress(f"{what} trains")
-        path = folder / "config.json"
-        path.write_text(json.dumps(config), encoding="utf-8")
-        environment = {
-            "PYTHONHASHSEED": "0",
-            "TF_CPP_MIN_LOG_LEVEL": "2",
-            "MPLBACKEND": "Agg",
-            "PYTHONUNBUFFERED": "1",
-            **spec.environment,
-        }
-        if "-m" in command:
-            environment["PYTHONPATH"] = os.pathsep.join(
-                filter(None, [_package_root(), os.environ.get("PYTHONPATH")])
-            )
-        log = folder / "output.txt"
-        run_child([*command, str(path)], tree, log, environment, self.options.timeout_s, what)
-        try:
-            return read_trace(folder / "trace")
-        except FileNotFoundError:
-            raise ChildFailed(f"{what} ended without a recording.{last_words(log)}") from None
+        return self.launcher.run(command, tree, folder, config, spec, what)
 
 
-def _entry(options: VerifyOptions, root: Path) -> str | None:
+def entry_asked(options: VerifyOptions, root: Path) -> str | None:
     """The script to run, relative to the root as the sources are named; None where it was not said."""
     if options.entry is None:
         return options.path.name if options.path.is_file() else None
@@ -239,7 +199,3 @@ def _entry(options: VerifyOptions, root: Path) -> str | None:
         if given.is_relative_to(top):  # else it is not found, and that is said
             return given.relative_to(top).as_posix()
     return options.entry
-
-
-def _package_root() -> str:
-    return str(Path(__file__).resolve().parents[2])

@@ -18,9 +18,12 @@ from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_d
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.options import VerifyOptions, check_options
-from towermigrate.verify.programs import Programs, Recorded
+from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
+from towermigrate.verify.session_choice import session_program
+from towermigrate.verify.session_compare import session_differences, starts_not_compared
+from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
 
@@ -40,7 +43,7 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
     try:
         specs = [parse_devices(text) for text in options.devices]
     except DevicesNotSupported as error:
-        return VerifyReport(False, str(error))
+        return VerifyReport(False, f"{error}{_style_said(options)}")
     scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
     try:
         with ended_by_signals():
@@ -55,7 +58,8 @@ class _Verification:
     def __init__(self, options: VerifyOptions, scratch: Path) -> None:
         self.options = options
         self.tolerance = options.limit
-        self.programs = Programs(options, scratch)
+        self.scratch = scratch
+        self.programs: Programs | SessionPrograms = Programs(options, scratch)
         self.recorded: dict[int, Recorded] = {}
 
     def report(self, specs: list[DeviceSpec]) -> VerifyReport:
@@ -68,6 +72,11 @@ class _Verification:
             originals, rewritten = original_and_rewritten(
                 self.options.root, self.options.rewritten, self.options.progress
             )
+            session = session_program(
+                originals, rewritten, entry_asked(self.options, self.options.root)
+            )
+            if session is not None:
+                self.programs = SessionPrograms(self.options, self.scratch, session)
             for spec in specs:
                 if spec.replicas not in self.recorded:
                     self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
@@ -87,7 +96,7 @@ class _Verification:
     def _compare(
         self, recorded: Recorded, spec: DeviceSpec
     ) -> tuple[DeviceReport, list[str], list[str]]:
-        stages = tuple(stage.name for stage in recorded.program.stages)
+        stages = recorded.stages
         made = self.programs.run_rewritten(recorded, spec, lockstep=False)
         result = self._compared(recorded, made, stages)
         shown = result
@@ -133,6 +142,8 @@ class _Verification:
             )
         if not self.options.synthetic:
             loose += inputs_not_compared(recorded)
+        if isinstance(self.programs, SessionPrograms):
+            loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
         return report, list(dict.fromkeys(missing)), loose
 
@@ -163,6 +174,10 @@ class _Verification:
             if inputs:
                 result.differences += inputs
                 result.max_error = float("inf")
+        if isinstance(self.programs, SessionPrograms):
+            around = session_differences(recorded, made, self.tolerance, lockstep=lockstep)
+            result.differences += around
+            result.max_error = max([result.max_error, *(each.error for each in around)])
         return result
 
     def _in_lockstep(
@@ -207,6 +222,21 @@ class _Verification:
         if moved is None:
             return {}
         return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
+
+
+def _style_said(options: VerifyOptions) -> str:
+    """Which style would run on devices that session style cannot run on."""
+    try:
+        trees = original_and_rewritten(options.root, options.rewritten, options.progress)
+        session = session_program(*trees, entry_asked(options, options.root))
+    except (NothingToVerify, ProjectError, OSError):
+        return ""
+    if session is None:
+        return ""
+    return (
+        f" The program of {session.entry} is in session style, which is for cpu: and gpu: only; loop style is "
+        "the one for TPUs, XLA and several workers, and `towermigrate scan` says what keeps it from that."
+    )
 
 
 def _updates_per_step(made: Trace) -> float | None:

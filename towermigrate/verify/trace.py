@@ -26,6 +26,7 @@ class Run:
     stages: tuple[int, ...]
     updates: int | None = None
     replicas_differ: tuple[str, ...] = ()
+    own_missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,12 @@ class Trace:
         """The state before `run`, where it was read because the run before it was not recorded."""
         return read_arrays(str(self.folder), f"before_{run.index:05d}")
 
+    def outputs(self, run: Run) -> dict[str, str]:
+        """What the program fetched in `run`, by number."""
+        return next(
+            each.get("outputs", {}) for each in self.meta["runs"] if each["index"] == run.index
+        )
+
     def variables(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.meta["variables"]
         return found
@@ -64,6 +71,7 @@ def read_trace(folder: Path) -> Trace:
             tuple(run["stages"]),
             run.get("updates"),
             tuple(run.get("replicas_differ", ())),
+            tuple(run.get("own_missing", ())),
         )
         for run in meta["runs"]
     )

@@ -32,10 +32,11 @@ def inside_initializer() -> bool:
     return False
 
 
-def make_random_ops_stateless(next_seed: Any) -> None:
+def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
     """Replace the random ops of towers by stateless ones, bit-identical between TF 1.15 and 2.x.
 
-    `next_seed()` gives an int64 tensor of shape [2], or None where the op is to stay as it is.
+    `next_seed()` gives an int64 tensor of shape [2], or None where the op is to stay as it is; so does
+    `initial_seed()` for what variables start from, which stays as it is without it.
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_random_ops, nn_ops
@@ -47,7 +48,8 @@ def make_random_ops_stateless(next_seed: Any) -> None:
             return
 
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            seed = None if inside_initializer() else next_seed()
+            choose = initial_seed if inside_initializer() else next_seed
+            seed = None if choose is None else choose()
             return original(*args, **kwargs) if seed is None else make(seed, *args, **kwargs)
 
         setattr(gen_random_ops, name, wrapper)

@@ -1,0 +1,90 @@
+"""The proof that loop style asks for: nothing moves into a step that could mean something else there.
+
+The program is run once on symbolic values, scope by scope (`towers`), by rules that allow what is known to be
+pure and nothing else (`library`). What moved statements read from around them must stay as it was (`settled`),
+what runs fetch must draw what the step draws (`session`), and names must be what they are spelled (`spelling`).
+"""
+
+from __future__ import annotations
+
+import ast
+import posixpath
+from collections.abc import Sequence
+
+from towermigrate.findings import Finding
+from towermigrate.recognize.analysis import Run, Scope, StageParts
+from towermigrate.recognize.proof.averages import is_mean
+from towermigrate.recognize.proof.code import Codes
+from towermigrate.recognize.proof.machine import OutOfSteps
+from towermigrate.recognize.proof.randomness import check_random
+from towermigrate.recognize.proof.session import SessionCheck
+from towermigrate.recognize.proof.settled import check_reads
+from towermigrate.recognize.proof.spelling import check_spelling
+from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
+from towermigrate.recognize.refusal import note
+from towermigrate.recognize.scope import Item
+from towermigrate.recognize.tower import Body
+from towermigrate.tree import TF1_COPY
+
+
+def prove(
+    codes: Codes,
+    scope: Scope,
+    before: Sequence[Item],
+    after: Sequence[Item],
+    body: Body | None,
+    stages: Sequence[StageParts],
+    runs: Sequence[Run],
+) -> list[Finding]:
+    """Everything that keeps a program from loop style, as far as its parts are known; empty is a proof.
+
+    Args:
+        codes: the files of the tree.
+        scope: what the readers know of the scope around the tower loop.
+        before, after: the statements around the loop with their kinds.
+        body: the loop's body taken apart, None where that failed.
+        stages, runs: what was read of them; empty where that failed.
+    """
+    file = scope.file
+    code = codes.code(file.path)
+    if code is None:
+        message = "the file is not understood by this Python, so nothing could be proved of it"
+        return [note("TM222", file, scope.candidate.loop, message)]
+    averages = [place_of(file, stage.average) for stage in stages]
+    proof = TowerProof(codes, scope, code, body, averages)
+    try:
+        proof.before(before)
+        proof.run_tower()
+        session = SessionCheck(proof, runs)
+        proof.after(after, session.graph, session.stays)
+        session.scope(proof.function[0] if proof.function else code.tree)
+        check_lists(proof)
+        check_random(proof)
+        check_reads(proof)
+        check_spelling(proof)
+        _check_averages(proof, stages)
+    except OutOfSteps:
+        message = "the program is too large to be followed"
+        return [*proof.findings.values(), note("TM222", file, scope.candidate.loop, message)]
+    return list(proof.findings.values())
+
+
+def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
+    """Report averaging functions that do not give the mean when they are run."""
+    tree, file = proof.facts.tree, proof.facts.file
+    for stage in stages:
+        function = tree.resolve(file, stage.average.func)
+        if function is None or posixpath.basename(function.file.path) == TF1_COPY:
+            continue
+        code = proof.codes.code(function.file.path)
+        line = function.file.line(function.node)
+        for node in ast.walk(code.tree) if code is not None else ():
+            if isinstance(node, ast.FunctionDef) and node.name == function.node.name.value:
+                if code is not None and node.lineno == line and not is_mean(code, node):
+                    proof.always(
+                        "TM203", code, node,
+                        f"run on a few towers, `{node.name}` does not give the mean of every variable's gradients",
+                    )  # fmt: skip
+
+
+__all__ = ["Codes", "prove"]

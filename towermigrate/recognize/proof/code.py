@@ -1,0 +1,202 @@
+"""The files of a proof: their syntax trees, where their nodes stand, and what their names are bound to."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Iterator
+from functools import cached_property
+
+from towermigrate.findings import Finding
+from towermigrate.recognize.source import Tree
+
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+class Code:
+    """One file of the tree, parsed by Python itself."""
+
+    def __init__(self, path: str, text: str, tree: ast.Module) -> None:
+        self.path = path
+        self.text = text
+        self.tree = tree
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    def place(self, node: ast.AST) -> tuple[int, int]:
+        """Line and column of a node, the column in characters."""
+        line = getattr(node, "lineno", 1)
+        offset = getattr(node, "col_offset", 0)
+        text = self._lines[line - 1] if line <= len(self._lines) else ""
+        return line, len(text.encode()[:offset].decode(errors="ignore"))
+
+    def finding(self, rule: str, node: ast.AST, message: str) -> Finding:
+        line, column = self.place(node)
+        return Finding(rule, self.path, line, column, " ".join(message.split()))
+
+    def said(self, node: ast.AST, most: int = 60) -> str:
+        """The source of a node, shortened, to quote it."""
+        text = " ".join(ast.unparse(node).split())
+        return text if len(text) <= most else text[: most - 1] + "…"
+
+    @cached_property
+    def bindings(self) -> dict[str, list[ast.AST]]:
+        return bindings(self.tree)
+
+
+class Codes:
+    """The files of a tree as a proof reads them, parsed when they are asked for."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self._known: dict[str, Code | None] = {}
+
+    def code(self, path: str) -> Code | None:
+        if path not in self._known:
+            made: Code | None = None
+            text = self.tree.sources.get(path)
+            if text is not None:
+                try:
+                    made = Code(path, text, ast.parse(text))
+                except (SyntaxError, ValueError, RecursionError):
+                    made = None
+            self._known[path] = made
+        return self._known[path]
+
+    def imported(self, importer: str, module: str) -> Code | None:
+        """The file of the tree that `import module` in a file reads."""
+        path = self.tree.module_path(importer, module) if module.strip(".") else None
+        return self.code(path) if path is not None else None
+
+    def closure(self, path: str) -> list[Code]:
+        """A file and every file of the tree that it imports, directly or through others."""
+        found: dict[str, Code] = {}
+        waiting = [path]
+        while waiting:
+            current = waiting.pop()
+            code = self.code(current)
+            if current in found or code is None:
+                continue
+            found[current] = code
+            for node in ast.walk(code.tree):
+                for module in _modules(node):
+                    target = self.tree.module_path(current, module)
+                    if target is not None:
+                        waiting.append(target)
+        return list(found.values())
+
+
+def _modules(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name
+    elif isinstance(node, ast.ImportFrom):
+        base = "." * node.level + (node.module or "")
+        if base.strip("."):
+            yield base
+        for alias in node.names:
+            yield f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
+
+
+def names_of(target: ast.AST) -> list[str]:
+    """Names that an assignment target binds."""
+    if isinstance(target, ast.Name):
+        return [target.id]
+    if isinstance(target, ast.Tuple | ast.List):
+        return [n for e in target.elts for n in names_of(e)]
+    if isinstance(target, ast.Starred):
+        return names_of(target.value)
+    return []
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
+    args = node.args
+    named = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
+    return [*named, *(a.arg for a in (args.vararg, args.kwarg) if a is not None)]
+
+
+def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Every node of a scope, those of functions, classes and comprehensions in it left out.
+
+    The nested functions and classes themselves are given, their bodies are not.
+    """
+    if isinstance(scope, ast.Lambda):
+        waiting: list[ast.AST] = [scope.body]
+    elif isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
+        waiting = list(reversed(scope.body))
+    else:
+        waiting = [scope]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            inner = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
+            if not isinstance(node, ast.Lambda):
+                inner.extend(node.decorator_list)
+            waiting.extend(reversed(inner))
+        elif isinstance(node, ast.ClassDef):
+            waiting.extend(reversed([*node.bases, *node.decorator_list]))
+        elif isinstance(node, _COMPREHENSIONS):
+            waiting.append(node.generators[0].iter)
+        else:
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def bindings(scope: Scope) -> dict[str, list[ast.AST]]:
+    """The names that a scope binds, each with the statements that bind it, in source order.
+
+    Names that the scope declares `global` or `nonlocal` are not its own; parameters are.
+    """
+    found: dict[str, list[ast.AST]] = {}
+    outside: set[str] = set()
+    if not isinstance(scope, ast.Module):
+        for name in parameters(scope):
+            found.setdefault(name, []).append(scope)
+
+    def bind(names: list[str], node: ast.AST) -> None:
+        for name in names:
+            found.setdefault(name, []).append(node)
+
+    for node in own_nodes(scope):
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            outside |= set(node.names)
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                bind(names_of(target), node)
+        elif isinstance(node, ast.AugAssign):
+            bind(names_of(node.target), node)
+        elif isinstance(node, ast.AnnAssign):
+            bind(names_of(node.target) if node.value is not None else [], node)
+        elif isinstance(node, ast.For | ast.AsyncFor):
+            bind(names_of(node.target), node)
+        elif isinstance(node, ast.With | ast.AsyncWith):
+            for item in node.items:
+                bind(names_of(item.optional_vars) if item.optional_vars else [], node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            bind([node.name], node)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            bind([(a.asname or a.name).split(".")[0] for a in node.names if a.name != "*"], node)
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            bind([node.name], node)
+        elif isinstance(node, ast.NamedExpr):
+            bind(names_of(node.target), node)
+        elif isinstance(node, ast.Delete):
+            for target in node.targets:
+                bind(names_of(target), node)
+    for name in outside:
+        found.pop(name, None)
+    return found
+
+
+def star_imports(code: Code) -> list[ast.ImportFrom]:
+    return [
+        n
+        for n in ast.walk(code.tree)
+        if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names)
+    ]
+
+
+BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

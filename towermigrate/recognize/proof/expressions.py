@@ -1,0 +1,624 @@
+"""Run the expressions of a tower or a step: what each gives, and what in it keeps it from moving."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import Machine, is_python
+from towermigrate.recognize.proof.values import (
+    NOTHING,
+    Class,
+    Collected,
+    Differs,
+    Either,
+    Foreign,
+    Function,
+    Index,
+    Items,
+    Library,
+    Module,
+    Object,
+    Present,
+    Python,
+    Setting,
+    Static,
+    Tensor,
+    Text,
+    Value,
+    holds_static,
+    holds_tensor,
+    join,
+    needs_of,
+)
+
+_IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+UNROLL = 40
+
+
+class Expressions(Machine):
+    """Evaluates expressions."""
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        self.tick()
+        method = getattr(self, "_" + type(node).__name__.lower(), None)
+        if method is None:
+            return self.report(
+                "TM223", frame.code, node,
+                f"`{frame.code.said(node)}` is not known to mean the same in {self.where} that is traced again",
+            )  # fmt: skip
+        made = method(node, frame)
+        assert isinstance(made, Value)
+        return made
+
+    # -- plain
+
+    def _constant(self, node: ast.Constant, frame: Frame) -> Value:
+        return Python(node.value)
+
+    def _name(self, node: ast.Name, frame: Frame) -> Value:
+        value = self.lookup(node.id, frame, node, frame.code)
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207", frame.code, node, f"batch normalisation in the towers: `{node.id}`"
+            )
+        return value
+
+    def _joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
+        parts = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
+        return self._text([self.value(p, frame) for p in parts], node, frame)
+
+    def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
+        return self._display(node.elts, frame, mutable=False)
+
+    def _list(self, node: ast.List, frame: Frame) -> Value:
+        return self._display(node.elts, frame, mutable=True)
+
+    def _set(self, node: ast.Set, frame: Frame) -> Value:
+        made = self._display(node.elts, frame, mutable=True)
+        if holds_tensor(made):
+            return self._hashed(node, frame)
+        return made
+
+    def _hashed(self, node: ast.expr, frame: Frame) -> Value:
+        return self.report(
+            "TM226", frame.code, node,
+            f"`{frame.code.said(node)}` looks a tensor or variable up by its identity; in TF2 it cannot be hashed",
+        )  # fmt: skip
+
+    def _display(self, nodes: list[ast.expr], frame: Frame, mutable: bool) -> Value:
+        made: list[tuple[Value, bool]] = []
+        exact = True
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                inner = self.value(node.value, frame)
+                if isinstance(inner, Items) and inner.exact:
+                    made.extend(inner.values)
+                else:
+                    exact = False
+                    made.append((self.element(inner, node.value, frame), False))
+            else:
+                made.append((self.value(node, frame), True))
+        return Items(made, exact, outer=not self.strict, mutable=mutable)
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Value:
+        made: list[tuple[Value, bool]] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is not None and holds_tensor(self.value(key, frame)):
+                self._hashed(key, frame)
+            made.append((self.value(value, frame), True))
+        return Items(made, exact=False, outer=not self.strict)
+
+    def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
+        for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
+            self.value(default, frame)
+        return Function(node, frame.code, frame)
+
+    # -- operators
+
+    def _binop(self, node: ast.BinOp, frame: Frame) -> Value:
+        left, right = self.value(node.left, frame), self.value(node.right, frame)
+        return self.operator(node, left, right, frame)
+
+    def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        """The value of a binary operation."""
+        op = getattr(node, "op", None)
+        if holds_tensor(left) or holds_tensor(right):
+            if isinstance(left, Items) and isinstance(right, Items):
+                return Items(
+                    [*left.values, *right.values], left.exact and right.exact, not self.strict
+                )
+            if isinstance(left, Items) and isinstance(op, ast.Mult):
+                return Items(left.values, False, not self.strict)
+            for side in (left, right):
+                self._differs(side, node, frame)
+            return Tensor(needs_of(left) | needs_of(right))
+        if isinstance(op, ast.Mod) and (_is_text(left)):
+            parts = [v for v, _ in right.values] if isinstance(right, Items) else [right]
+            return self._text([left, *parts], node, frame)
+        if isinstance(op, ast.Add) and any(isinstance(v, Text) for v in (left, right)):
+            return self._text([left, right], node, frame)
+        for side in (left, right):
+            if isinstance(side, Index | Differs):
+                return Differs()
+        if isinstance(left, Static) or isinstance(right, Static):
+            return Static()
+        if isinstance(left, Items) and isinstance(right, Items):
+            exact = left.exact and right.exact
+            return Items([*left.values, *right.values], exact, not self.strict)
+        if isinstance(left, Python) and isinstance(right, Python) and left.known and right.known:
+            return Python(_computed(op, left.constant, right.constant))
+        if type(left) is Value or type(right) is Value:
+            return Value()
+        if is_python(left) and is_python(right):
+            settings = [v for v in (left, right) if isinstance(v, Setting)]
+            return Setting(all(v.plain for v in settings)) if settings else Python()
+        return self._mixed(node, left, right, frame)
+
+    def _mixed(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
+        for side in (left, right):
+            if isinstance(side, Foreign):
+                return side
+            if isinstance(side, Collected):
+                self.all_towers(needs_of(side))
+                return Value()
+        return self.report(
+            "TM222", frame.code, node, f"what `{frame.code.said(node)}` gives is not understood"
+        )
+
+    def _differs(self, value: Value, node: ast.AST, frame: Frame) -> None:
+        if isinstance(value, Index | Differs):
+            self.report(
+                "TM227", frame.code, node,
+                f"`{frame.code.said(node)}` computes with the tower's index, so the towers differ",
+            )  # fmt: skip
+
+    def _text(self, parts: list[Value], node: ast.AST, frame: Frame) -> Value:
+        for part in parts:
+            if isinstance(part, Items):
+                inner = self._text([v for v, _ in part.values], node, frame)
+                if isinstance(inner, Text):
+                    return inner
+            if isinstance(part, Index | Differs):
+                return Text("index")
+            if isinstance(part, Text):
+                return Text("index" if part.of == "scope" else part.of)
+            if holds_tensor(part):
+                return self.report(
+                    "TM223", frame.code, node,
+                    f"`{frame.code.said(node)}` writes a tensor into a text; its name differs in a step",
+                )  # fmt: skip
+        return Python()
+
+    def _unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
+        value = self.value(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            known = self.truth(value, node.operand, frame)
+            if isinstance(value, Index | Differs):
+                return Differs()
+            return Python() if known is None else Python(not known)
+        if isinstance(value, Python) and value.known and isinstance(node.op, ast.USub):
+            return Python(_computed(ast.Sub(), 0, value.constant))
+        return value
+
+    def truth(self, value: Value, node: ast.AST, frame: Frame) -> bool | None:
+        """Whether a value is true where Python asks; None where the program decides when it runs."""
+        if isinstance(value, Python) and value.known:
+            return bool(value.constant)
+        if holds_static(value) and not isinstance(value, Items):
+            self.report(
+                "TM228", frame.code, node,
+                f"`{frame.code.said(node)}` asks whether a static shape is known; a step knows shapes that "
+                "the graph did not",
+            )  # fmt: skip
+        elif isinstance(value, Tensor):
+            self.report(
+                "TM226",
+                frame.code,
+                node,
+                f"`{frame.code.said(node)}` asks for the truth of a tensor",
+            )
+        elif isinstance(value, Text):
+            self._asked_text(value, node, frame)
+        elif isinstance(value, Collected):
+            self._part_of(value, node, frame)
+        elif isinstance(value, Either) and any(holds_tensor(v) for v in value.values):
+            self.report(
+                "TM226",
+                frame.code,
+                node,
+                f"`{frame.code.said(node)}` may ask for the truth of a tensor",
+            )
+        elif isinstance(value, Items) and value.exact and not value.outer:
+            return bool(value.values)
+        return None
+
+    def _asked_text(self, value: Text, node: ast.AST, frame: Frame) -> None:
+        self.report(
+            "TM227", frame.code, node,
+            f"`{frame.code.said(node)}` decides by a text that differs between the towers or in a step",
+        )  # fmt: skip
+
+    def _boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
+        made: list[Value] = []
+        for part in node.values[:-1]:
+            value = self.value(part, frame)
+            known = self.truth(value, part, frame)
+            if known is not None and known is isinstance(node.op, ast.Or):
+                return join(made[0], value) if made else value
+            if known is None:
+                made.append(value)
+        made.append(self.value(node.values[-1], frame))
+        result = made[0]
+        for value in made[1:]:
+            if isinstance(value, Differs | Index):
+                return Differs()
+            result = join(result, value) if not isinstance(result, Differs) else result
+        return result
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        values = [self.value(n, frame) for n in [node.left, *node.comparators]]
+        result: Value = Python()
+        for op, left, right in zip(node.ops, values, values[1:], strict=False):
+            result = self._compared(node, op, left, right, frame)
+        return result
+
+    def _compared(
+        self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
+    ) -> Value:
+        code = frame.code
+        for side in (left, right):
+            if isinstance(side, Collected):
+                return self._part_of(side, node, frame)
+        if isinstance(op, ast.Is | ast.IsNot):
+            return self._identity(node, op, left, right, frame)
+        tensors = holds_tensor(left) or holds_tensor(right)
+        if tensors and isinstance(op, _IDENTITY):
+            return self.report(
+                "TM226", code, node,
+                f"`{code.said(node)}` compares tensors or variables: by identity in TF1, by value in TF2",
+            )  # fmt: skip
+        if tensors:
+            return Tensor(needs_of(left) | needs_of(right))
+        if holds_static(left) or holds_static(right):
+            return self.report(
+                "TM228", code, node,
+                f"`{code.said(node)}` asks for a static shape; a step may know one that the graph did not",
+            )  # fmt: skip
+        for side in (left, right):
+            if isinstance(side, Index | Differs):
+                return Differs()
+            if isinstance(side, Text) and side.of in ("index", "scope", "tensor"):
+                self._asked_text(side, node, frame)
+                return Python()
+        if isinstance(left, Python) and isinstance(right, Python) and left.known and right.known:
+            return Python(_answer(op, left.constant, right.constant))
+        for side in (left, right):
+            unsure = isinstance(side, Object | Either) and not is_python(side)
+            if unsure and isinstance(op, _IDENTITY) or isinstance(side, Foreign):
+                return self.report(
+                    "TM226", code, node,
+                    f"`{code.said(node)}` may compare tensors or variables, by identity in TF1, by value in TF2",
+                )  # fmt: skip
+        return Python()
+
+    def _identity(
+        self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
+    ) -> Value:
+        negated = isinstance(op, ast.IsNot)
+        for one, other in ((left, right), (right, left)):
+            if not (isinstance(other, Python) and other.known and other.constant is None):
+                continue
+            if holds_static(one):
+                return self.report(
+                    "TM228", frame.code, node,
+                    f"`{frame.code.said(node)}` asks whether a static shape is known; a step knows shapes that "
+                    "the graph did not",
+                )  # fmt: skip
+            if isinstance(one, Python) and one.known:
+                return Python((one.constant is None) is not negated)
+            if isinstance(one, Tensor) and not one.gradient:
+                return Python(negated)
+            if isinstance(one, Items | Function | Library | Object | Text | Index):
+                return Python(negated)
+            return Present() if negated and isinstance(one, Tensor) else Python()
+        if holds_tensor(left) or holds_tensor(right):
+            return self.report(
+                "TM226", frame.code, node,
+                f"`{frame.code.said(node)}` asks whether two tensors or variables are one",
+            )  # fmt: skip
+        return Python()
+
+    def _ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
+        test = self.value(node.test, frame)
+        known = self.truth(test, node.test, frame)
+        if known is not None:
+            return self.value(node.body if known else node.orelse, frame)
+        self.maybe += 1
+        made = join(self.value(node.body, frame), self.value(node.orelse, frame))
+        self.maybe -= 1
+        return Differs() if isinstance(test, Index | Differs) else made
+
+    # -- parts of values
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
+        chain: list[str] = []
+        root: ast.expr = node
+        while isinstance(root, ast.Attribute):
+            chain.append(root.attr)
+            root = root.value
+        if isinstance(root, ast.Name):
+            value = self.lookup(root.id, frame, root, frame.code, tuple(reversed(chain)))
+        else:
+            value = self.value(root, frame)
+        for name in reversed(chain):
+            value = self.attribute(value, name, node, frame)
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207",
+                frame.code,
+                node,
+                f"batch normalisation in the towers: `{frame.code.said(node)}`",
+            )
+        return value
+
+    def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
+        """`value.name`."""
+        code = frame.code
+        if isinstance(value, Library):
+            return Library(f"{value.name}.{name}")
+        if isinstance(value, Module):
+            return self.lookup(name, self.module(value.code), node, code)
+        if isinstance(value, Setting) and value.plain:
+            return Object("array." + name)
+        if isinstance(value, Setting | Foreign):
+            return value
+        if isinstance(value, Python | Text | Items | Static):
+            return self._of_python(value, name, node, frame)
+        if isinstance(value, Tensor):
+            return self._of_tensor(value, name, node, frame)
+        if isinstance(value, Object):
+            if value.kind == "variable scope" and name == "name":
+                return Python()
+            if value.kind == "operation" and name == "name":
+                return Text("name")
+            if value.kind == "variable scope" and name == "reuse":
+                return self.report(
+                    "TM214", code, node,
+                    f"`{code.said(node)}` is False in the first tower and True in the others",
+                )  # fmt: skip
+            return Object(f"{value.kind}.{name}", value.needs)
+        if isinstance(value, Either):
+            made = [self.attribute(v, name, node, frame) for v in value.values]
+            result = made[0]
+            for one in made[1:]:
+                result = join(result, one)
+            return result
+        if isinstance(value, Class | Function):
+            return self.report(
+                "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
+            )
+        return self._part_of(value, node, frame)
+
+    def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
+        if isinstance(value, Static):
+            if name in ("value", "ndims", "dims", "rank"):
+                return Static(shape=name == "dims")
+            return Object("static." + name)
+        if isinstance(value, Items):
+            return Object("items." + name, needs_of(value))
+        return Object("text." + name) if isinstance(value, Text) else Object("python." + name)
+
+    def _of_tensor(self, value: Tensor, name: str, node: ast.expr, frame: Frame) -> Value:
+        if name == "shape":
+            return Static(shape=True)
+        if name in ("dtype", "base_dtype", "as_numpy_dtype"):
+            return Python()
+        if name == "op":
+            return Object("operation", NOTHING)
+        if name == "name":
+            if value.variable:
+                return self.report(
+                    "TM227", frame.code, node,
+                    f"`{frame.code.said(node)}` is another text in the replicas; `.op.name` is not",
+                )  # fmt: skip
+            return Text("tensor")
+        return Object("tensor." + name, value.needs)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        key = self.value(node.slice, frame)
+        return self.subscript(value, key, node, frame)
+
+    def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
+        if isinstance(value, Tensor):
+            for part in [v for v, _ in key.values] if isinstance(key, Items) else [key]:
+                self._differs(part, node, frame)
+            return Tensor(value.needs | needs_of(key), gradient=value.gradient)
+        if isinstance(value, Static):
+            return Static(shape=isinstance(node.slice, ast.Slice))
+        if isinstance(value, Items):
+            self._differs(key, node, frame)
+            if holds_tensor(key):
+                return self._hashed(node, frame)
+            if isinstance(node.slice, ast.Slice):
+                return Items([(v, False) for v, _ in value.values], False, not self.strict)
+            if value.exact and isinstance(key, Python) and isinstance(key.constant, int):
+                if -len(value.values) <= key.constant < len(value.values):
+                    return value.values[key.constant][0]
+            return value.element()
+        if isinstance(value, Text):
+            return Text("index" if value.of == "scope" else value.of)
+        if isinstance(value, Python | Setting):
+            self._differs(key, node, frame)
+            return Python() if isinstance(value, Python) else value
+        if isinstance(value, Either):
+            made = [self.subscript(v, key, node, frame) for v in value.values]
+            result = made[0]
+            for one in made[1:]:
+                result = join(result, one)
+            return result
+        return self._part_of(value, node, frame)
+
+    def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """A part of a value that has none that are known."""
+        if isinstance(value, Foreign) or type(value) is Value:
+            return value
+        if isinstance(value, Collected):
+            if self.strict:
+                self.all_towers(needs_of(value))
+            return Value()
+        if isinstance(value, Object | Library) and not self.strict:
+            return Foreign()
+        return self.report(
+            "TM222",
+            frame.code,
+            node,
+            f"what is a part of `{frame.code.said(node)}` is not understood",
+        )
+
+    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
+        parts = [self.value(p, frame) for p in (node.lower, node.upper, node.step) if p is not None]
+        for part in parts:
+            if isinstance(part, Index | Differs):
+                return Differs()
+        return Items([(p, True) for p in parts], False, mutable=False)
+
+    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """What iterating over a value gives each time."""
+        if isinstance(value, Items):
+            return value.element()
+        if isinstance(value, Tensor):
+            return Tensor(value.needs)
+        if isinstance(value, Static):
+            return Static()
+        if isinstance(value, Python):
+            return Python()
+        if isinstance(value, Setting):
+            return value
+        if isinstance(value, Either):
+            made = [self.element(v, node, frame) for v in value.values]
+            result = made[0]
+            for one in made[1:]:
+                result = join(result, one)
+            return result
+        return self._part_of(value, node, frame)
+
+    # -- comprehensions
+
+    def _listcomp(self, node: ast.ListComp, frame: Frame) -> Value:
+        return self._comprehension(node, [node.elt], frame)
+
+    def _setcomp(self, node: ast.SetComp, frame: Frame) -> Value:
+        return self._comprehension(node, [node.elt], frame)
+
+    def _generatorexp(self, node: ast.GeneratorExp, frame: Frame) -> Value:
+        return self._comprehension(node, [node.elt], frame)
+
+    def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Value:
+        return self._comprehension(node, [node.key, node.value], frame)
+
+    def _comprehension(
+        self,
+        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+        parts: list[ast.expr],
+        frame: Frame,
+    ) -> Value:
+        own: dict[str, list[ast.AST]] = {}
+        inner = Frame(frame.code, None, frame, self.strict, own)
+        made: list[tuple[Value, bool]] = []
+
+        def run(position: int, sure: bool, exact: bool) -> bool:
+            if position == len(node.generators):
+                for part in parts[:-1]:
+                    if holds_tensor(self.value(part, inner)):
+                        self._hashed(part, inner)
+                made.append((self.value(parts[-1], inner), sure))
+                return exact
+            one = node.generators[position]
+            source = self.value(one.iter, frame if position == 0 else inner)
+            if isinstance(source, Items) and source.exact and len(source.values) <= UNROLL:
+                rounds = list(source.values)
+            else:
+                rounds, exact = [(self.element(source, one.iter, frame), False)], False
+                self.maybe += 1
+            for value, there in rounds:
+                self.bind(one.target, value, inner)
+                for name in _targets(one.target):
+                    own.setdefault(name, [node])
+                kept = True
+                for test in one.ifs:
+                    known = self.truth(self.value(test, inner), test, inner)
+                    exact = exact and known is not None
+                    kept = kept and known is not False
+                if kept:
+                    exact = run(position + 1, sure and there and exact, exact) and exact
+            if not exact and not (isinstance(source, Items) and source.exact):
+                self.maybe = max(0, self.maybe - 1)
+            return exact
+
+        before = self.maybe
+        exact = run(0, True, True)
+        self.maybe = before
+        return Items(made, exact, outer=not self.strict)
+
+    def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        raise NotImplementedError
+
+
+def _targets(target: ast.expr) -> list[str]:
+    return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+def _is_text(value: Value) -> bool:
+    known = isinstance(value, Python) and isinstance(value.constant, str)
+    return known or isinstance(value, Text)
+
+
+def _computed(op: object, left: object, right: object) -> object:
+    from towermigrate.recognize.proof.values import MISSING
+
+    if isinstance(left, str) and isinstance(op, ast.Mod):
+        return MISSING
+    numbers = isinstance(left, int | float) and isinstance(right, int | float)
+    try:
+        if numbers or isinstance(left, str) and isinstance(right, str):
+            if isinstance(op, ast.Add):
+                return left + right  # type: ignore[operator]
+        if numbers and abs(left) < 1e9 and abs(right) < 1e9:  # type: ignore[arg-type]
+            if isinstance(op, ast.Sub):
+                return left - right  # type: ignore[operator]
+            if isinstance(op, ast.Mult):
+                return left * right  # type: ignore[operator]
+            if isinstance(op, ast.FloorDiv):
+                return left // right  # type: ignore[operator]
+    except (ArithmeticError, ValueError):
+        return MISSING
+    return MISSING
+
+
+def _answer(op: ast.cmpop, left: object, right: object) -> object:
+    from towermigrate.recognize.proof.values import MISSING
+
+    try:
+        if isinstance(op, ast.Eq):
+            return left == right
+        if isinstance(op, ast.NotEq):
+            return left != right
+        if isinstance(op, ast.Lt):
+            return left < right  # type: ignore[operator]
+        if isinstance(op, ast.LtE):
+            return left <= right  # type: ignore[operator]
+        if isinstance(op, ast.Gt):
+            return left > right  # type: ignore[operator]
+        if isinstance(op, ast.GtE):
+            return left >= right  # type: ignore[operator]
+        if isinstance(op, ast.In) and isinstance(left, str) and isinstance(right, str):
+            return left in right
+    except TypeError:
+        return MISSING
+    return MISSING
+
+
+__all__ = ["Expressions", "UNROLL", "library"]

@@ -1,0 +1,48 @@
+"""The scopes of a program while the proof runs it: names by Python's own rules, not by spelling."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from towermigrate.recognize.proof.code import Code, Scope, bindings
+from towermigrate.recognize.proof.values import Value
+
+
+@dataclass(eq=False)
+class Frame:
+    """One scope with its values.
+
+    `moved` says that its code moves into a tower or a step; `own` are the names that it binds, with the
+    statements that do; `homes` are the names of a scope that stays which moved statements have bound.
+    """
+
+    code: Code
+    node: Scope | ast.For | None
+    parent: Frame | None
+    moved: bool
+    own: dict[str, list[ast.AST]]
+    names: dict[str, Value] = field(default_factory=dict)
+    homes: set[str] = field(default_factory=set)
+    returned: list[Value] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, code: Code, node: Scope, parent: Frame | None, moved: bool) -> Frame:
+        return cls(code, node, parent, moved, bindings(node))
+
+    @property
+    def is_module(self) -> bool:
+        return isinstance(self.node, ast.Module)
+
+
+@dataclass(frozen=True)
+class Read:
+    """A value from around the moved code that it reads: its scope and name, the chain read, where."""
+
+    frame: Frame
+    name: str
+    chain: tuple[str, ...]
+    node: ast.AST
+    code: Code
+    line: int
+    """The line of the scope behind which nothing may change it; 0 where the scope is another's."""

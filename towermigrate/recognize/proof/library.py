@@ -1,0 +1,191 @@
+"""What may be called in a step: functions of TF1, NumPy and Python that have no effect and mean the same in TF2.
+
+Everything else is a reason to stay out of loop style. A name stands here when it makes operations from its
+arguments alone, keeps no state in Python, and gives the same in a traced function; tests/recognize run them.
+"""
+
+from __future__ import annotations
+
+
+def _all(prefix: str, names: str) -> frozenset[str]:
+    return frozenset(prefix + name for name in names.split())
+
+
+MATH = _all(
+    "tf.",
+    "abs accumulate_n add add_n argmax argmin argsort atan batch_to_space_nd boolean_mask broadcast_to cast ceil "
+    "clip_by_average_norm clip_by_global_norm clip_by_norm clip_by_value complex concat constant convert_to_tensor cos "
+    "cosh cumprod cumsum depth_to_space diag diag_part div div_no_nan divide eig erf exp expand_dims expm1 eye fill "
+    "equal not_equal floor floor_div floordiv floormod gather gather_nd global_norm gradients greater greater_equal "
+    "identity image.resize_bilinear image.resize_nearest_neighbor invert_permutation is_finite is_inf is_nan less "
+    "less_equal lin_space linspace log log1p log_sigmoid logical_and logical_not logical_or logical_xor math.log "
+    "math.exp math.sqrt math.square math.abs math.reduce_mean math.reduce_sum math.l2_normalize "
+    "matmul matrix_band_part matrix_diag matrix_transpose maximum meshgrid minimum mod multiply negative norm "
+    "one_hot ones ones_like pad pow range rank realdiv reciprocal reduce_all reduce_any reduce_join "
+    "reduce_logsumexp reduce_max reduce_mean reduce_min reduce_prod reduce_sum reshape reverse reverse_v2 round rsqrt "
+    "scalar_mul select sequence_mask shape sigmoid sign sin sinh size slice softmax space_to_batch_nd space_to_depth "
+    "sparse_tensor_to_dense split sqrt square squared_difference squeeze stack stop_gradient strided_slice subtract "
+    "sub mul neg pack unpack tan tanh tensordot tile to_double to_float to_int32 to_int64 trace transpose truediv "
+    "unsorted_segment_sum unstack where zeros zeros_like batch_matmul segment_mean segment_sum cross einsum",
+)
+NN = _all(
+    "tf.nn.",
+    "atrous_conv2d avg_pool bias_add conv1d conv2d conv2d_transpose conv3d crelu depthwise_conv2d "
+    "depthwise_conv2d_native dropout elu embedding_lookup in_top_k l2_loss l2_normalize leaky_relu "
+    "local_response_normalization log_softmax lrn max_pool moments relu relu6 selu separable_conv2d sigmoid "
+    "sigmoid_cross_entropy_with_logits softmax softmax_cross_entropy_with_logits "
+    "softmax_cross_entropy_with_logits_v2 softplus softsign sparse_softmax_cross_entropy_with_logits swish tanh "
+    "top_k weighted_cross_entropy_with_logits xw_plus_b zero_fraction",
+)
+RANDOM = _all(
+    "tf.",
+    "random_normal random_uniform truncated_normal random_shuffle random_crop nn.dropout "
+    "layers.dropout random.normal random.uniform random.truncated_normal multinomial",
+) - {"tf.multinomial"}
+"""Draws of random numbers: the same only where no seed fixes them."""
+
+LAYERS = _all(
+    "tf.layers.",
+    "average_pooling1d average_pooling2d conv1d conv2d conv2d_transpose conv3d dense dropout flatten "
+    "max_pooling1d max_pooling2d max_pooling3d separable_conv2d",
+) | {"tf.contrib.layers.flatten"}
+WITH_VARIABLES = _all(
+    "tf.layers.", "conv1d conv2d conv2d_transpose conv3d dense separable_conv2d"
+) | {"tf.get_variable"}
+LOSSES = _all(
+    "tf.losses.",
+    "absolute_difference cosine_distance hinge_loss huber_loss log_loss mean_squared_error sigmoid_cross_entropy "
+    "softmax_cross_entropy sparse_softmax_cross_entropy",
+)
+SUMMARIES = _all("tf.summary.", "histogram merge scalar") | _all(
+    "tf.", "scalar_summary histogram_summary merge_summary"
+)
+INITIALIZERS = _all(
+    "tf.",
+    "constant_initializer ones_initializer orthogonal_initializer random_normal_initializer "
+    "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
+    "variance_scaling_initializer zeros_initializer glorot_normal_initializer glorot_uniform_initializer "
+    "initializers.constant initializers.ones initializers.zeros initializers.random_normal "
+    "initializers.random_uniform initializers.truncated_normal initializers.orthogonal "
+    "initializers.variance_scaling initializers.glorot_uniform initializers.glorot_normal "
+    "keras.initializers.he_normal initializers.he_normal",
+) | _all(
+    "tf.contrib.layers.",
+    "xavier_initializer xavier_initializer_conv2d variance_scaling_initializer",
+)
+DRAWN_INITIALIZERS = frozenset(
+    n for n in INITIALIZERS if not n.rpartition(".")[2].startswith(("constant", "ones", "zeros"))
+)
+SCOPES = _all(
+    "tf.", "name_scope op_scope variable_scope device control_dependencies variable_op_scope"
+)
+LISTS = _all("tf.", "trainable_variables global_variables all_variables")
+COLLECTIONS = _all("tf.", "add_to_collection get_collection get_variable_scope get_variable")
+CONSTANTS = _all(
+    "tf.",
+    "AUTO_REUSE newaxis float16 float32 float64 bfloat16 int8 int16 int32 int64 uint8 uint16 bool string complex64 "
+    "half double",
+)
+
+PURE = MATH | NN | RANDOM | LAYERS | LOSSES | SUMMARIES
+"""Functions that give tensors made of their arguments."""
+
+NO_VALUES = frozenset({"tf.ones_like", "tf.zeros_like", "tf.shape", "tf.size", "tf.rank"})
+"""Functions whose result may need nothing of their argument: TF1 makes a constant where it knows the shape."""
+
+BATCH_NORM = (
+    "tf.layers.batch_normalization", "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization",
+    "tf.contrib.layers.batch_norm", "tf.contrib.slim.batch_norm", "tf.nn.fused_batch_norm",
+    "tf.nn.batch_normalization_with",
+)  # fmt: skip
+REGULARIZERS = (
+    "tf.losses.get_regularization_loss", "tf.losses.get_total_loss", "tf.losses.get_losses",
+    "tf.losses.add_loss", "tf.losses.compute_weighted_loss",
+)  # fmt: skip
+EFFECTS = (
+    "tf.Print", "tf.print", "tf.Assert", "tf.assert_", "tf.debugging.", "tf.check_numerics", "tf.add_check",
+    "tf.py_func", "tf.numpy_function", "tf.assign", "tf.scatter_", "tf.count_up_to", "tf.metrics.",
+    "tf.contrib.metrics.", "tf.py_function", "tf.verify_tensor_all_finite", "tf.group", "tf.tuple", "tf.no_op",
+)  # fmt: skip
+"""Prefixes of names that TF1 runs only when something fetched needs them."""
+
+DENIED_KEYWORDS = {
+    "regularizer": "TM219", "kernel_regularizer": "TM219", "bias_regularizer": "TM219",
+    "activity_regularizer": "TM219", "weights_regularizer": "TM219", "biases_regularizer": "TM219",
+    "depthwise_regularizer": "TM219", "pointwise_regularizer": "TM219",
+    "normalizer_fn": "TM207", "normalizer_params": "TM207", "collections": "TM219",
+    "variables_collections": "TM219", "outputs_collections": "TM219", "loss_collection": "TM219",
+    "custom_getter": "TM222", "partitioner": "TM222", "caching_device": "TM222", "constraint": "TM222",
+    "use_resource": "TM222", "synchronization": "TM222", "aggregation": "TM222", "validate_shape": "TM222",
+}  # fmt: skip
+"""Arguments that make a call of the list more than pure, each with the rule that says why."""
+
+POSITIONAL = {
+    "tf.get_variable": 4, "tf.layers.dense": 6, "tf.layers.conv2d": 11, "tf.variable_scope": 3,
+    "tf.random_normal": 4, "tf.random_uniform": 4, "tf.truncated_normal": 4, "tf.random.normal": 4,
+    "tf.random.uniform": 4, "tf.random.truncated_normal": 4, "tf.nn.dropout": 3, "tf.layers.dropout": 3,
+    "tf.random_crop": 2, "tf.random_shuffle": 1,
+}  # fmt: skip
+"""How many arguments may be given by position, where a denied one would come next."""
+DEFAULT_POSITIONAL = 6
+
+PYTHON = _all(
+    "builtins.",
+    "range xrange len zip enumerate list tuple dict set frozenset int float str bool min max sum abs reversed sorted "
+    "round any all divmod pow slice repr map filter isinstance type unicode long",
+)
+IN_STEP = PYTHON - _all("builtins.", "map filter isinstance type repr sorted any all set frozenset")
+"""Builtins that may be called in a step; the others are known to have no effect."""
+
+NUMPY = _all(
+    "numpy.",
+    "abs absolute add arange array asarray ceil clip cos cumprod cumsum diag divide dot dtype exp expand_dims eye "
+    "floor full isscalar linspace log log10 log2 max maximum mean min minimum multiply ones ones_like power prod "
+    "reshape round sin sqrt square stack sum tile transpose zeros zeros_like hanning hamming outer concatenate "
+    "float16 float32 float64 int8 int16 int32 int64 uint8 bool_ int_ float_ product",
+)
+NUMPY_CONSTANTS = _all(
+    "numpy.", "pi e inf nan newaxis float16 float32 float64 int32 int64 uint8 bool_"
+)
+OTHERS = _all("math.", "ceil cos exp floor log log10 log2 pow sin sqrt tan tanh pi e") | frozenset(
+    {"re.sub", "functools.reduce", "operator.mul", "copy.deepcopy", "os.path.join", "os.path.basename",
+     "os.path.dirname"}
+)  # fmt: skip
+SIX = {
+    "six.moves.xrange": "builtins.range", "six.moves.range": "builtins.range", "six.moves.zip": "builtins.zip",
+    "builtins.range": "builtins.range", "past.builtins.xrange": "builtins.range",
+    "builtins.zip": "builtins.zip",
+}  # fmt: skip
+QUIET_LIBRARIES = (
+    "numpy.", "math.", "os.", "re.", "time.", "datetime.", "argparse.", "json.", "collections.", "itertools.",
+    "functools.", "operator.", "random.", "copy.", "string.", "sys.", "logging.", "pickle.", "csv.", "glob.",
+    "tempfile.", "shutil.", "builtins.", "six.", "absl.", "yaml.", "scipy.", "tf.app.", "tf.flags.", "tf.gfile.",
+    "tf.ConfigProto", "tf.GPUOptions", "tf.TensorShape", "tf.logging.", "tf.python_io.", "tf.contrib.training.HParams",
+)  # fmt: skip
+"""Libraries whose results are Python values: nothing they give belongs to a graph."""
+
+TEXT_METHODS = frozenset(
+    "format join split strip lstrip rstrip lower upper replace startswith endswith title count find rsplit index "
+    "encode decode zfill".split()
+)
+READING_METHODS = frozenset("get keys values items copy index count as_list".split()) | TEXT_METHODS
+MUTATORS = frozenset(
+    "append extend insert update add pop remove setdefault clear sort reverse discard popitem appendleft extendleft "
+    "popleft rotate fill resize put sort itemset setflags subtract difference_update intersection_update __setitem__ "
+    "__setattr__".split()
+)
+ARRAY_METHODS = frozenset(
+    "reshape astype copy tolist sum mean max min transpose flatten ravel dot cumsum prod squeeze clip round std var "
+    "argmax argmin all any item repeat".split()
+)
+"""Methods of arrays that change nothing."""
+OPTIMIZERS = _all(
+    "tf.train.",
+    "AdadeltaOptimizer AdagradOptimizer AdamOptimizer FtrlOptimizer GradientDescentOptimizer MomentumOptimizer "
+    "RMSPropOptimizer",
+)
+DRAWS = frozenset(
+    {"tf.train.batch", "tf.train.shuffle_batch", "tf.train.batch_join", "tf.train.shuffle_batch_join",
+     "tf.train.maybe_batch", "tf.train.maybe_shuffle_batch", "tf.train.slice_input_producer"}
+)  # fmt: skip
+"""Functions of an input pipeline each of whose results draws one element of one queue."""

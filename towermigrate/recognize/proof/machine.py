@@ -1,0 +1,274 @@
+"""The state of a proof, and how it finds what a name means: by Python's scopes, over the files of the tree."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from towermigrate.findings import Finding
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, star_imports
+from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.values import (
+    Class,
+    Either,
+    Foreign,
+    Function,
+    Index,
+    Items,
+    Library,
+    Module,
+    Object,
+    Python,
+    Setting,
+    Tensor,
+    Value,
+    join_all,
+)
+
+STEPS = 60_000
+"""Expressions that one proof may look at; a program that takes more is not proved."""
+DEPTH = 30
+
+
+class OutOfSteps(Exception):
+    """The program is too large for a proof."""
+
+
+class Machine:
+    """What all parts of a proof share.
+
+    `strict` says that the code at hand moves into a tower or a step: only there is anything reported, and only
+    there are values from around it noted as read. `maybe` counts the branches and loops around the statement
+    that may not run.
+    """
+
+    def __init__(self, codes: Codes) -> None:
+        self.codes = codes
+        self.findings: dict[tuple[str, str, int, int], Finding] = {}
+        self.reads: list[Read] = []
+        self.strict = False
+        self.maybe = 0
+        self.steps = STEPS
+        self.stack: list[ast.AST] = []
+        self.where = "a tower"
+        self.line = 0
+        self.scope: Frame | None = None
+        self.made_variables = 0
+        self.lists_read: list[tuple[Code, ast.AST, int]] = []
+        self.random: list[tuple[Code, ast.AST, str]] = []
+        self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
+        self.collections: dict[str, list[tuple[Value, bool]]] = {}
+        self.scopes: list[bool] = []
+        self._modules: dict[str, Frame] = {}
+        self._evaluating: set[tuple[str, str]] = set()
+
+    # -- reports
+
+    def report(self, rule: str, code: Code, node: ast.AST, message: str) -> Value:
+        """Say why the code at hand may not move; gives the value of which nothing more is said."""
+        if self.strict:
+            finding = code.finding(rule, node, message)
+            self.findings.setdefault((rule, finding.path, finding.line, finding.column), finding)
+        return Value()
+
+    def always(self, rule: str, code: Code, node: ast.AST, message: str) -> None:
+        """Report, whether the code at hand moves or not."""
+        with self.mode(True):
+            self.report(rule, code, node, message)
+
+    @contextmanager
+    def mode(self, strict: bool) -> Iterator[None]:
+        before, self.strict = self.strict, strict
+        try:
+            yield
+        finally:
+            self.strict = before
+
+    def tick(self) -> None:
+        self.steps -= 1
+        if self.steps < 0:
+            raise OutOfSteps
+
+    # -- names
+
+    def module(self, code: Code) -> Frame:
+        """The frame of a file's module level; its names are looked at when they are asked for."""
+        if code.path not in self._modules:
+            self._modules[code.path] = Frame.of(code, code.tree, None, moved=False)
+        return self._modules[code.path]
+
+    def lookup(
+        self, name: str, frame: Frame, node: ast.AST, code: Code, chain: tuple[str, ...] = ()
+    ) -> Value:
+        """The value of a name as code in `frame` sees it."""
+        current: Frame | None = frame
+        while current is not None:
+            if name in current.own or name in current.names:
+                break
+            current = current.parent
+        if current is None:
+            return self._builtin(name, frame, node, code)
+        if current.moved or name in current.homes:
+            value = current.names.get(name)
+            if value is None:
+                return self.report(
+                    "TM206", code, node,
+                    f"`{name}` is read before {self.where} has set it: the value of the tower before",
+                )  # fmt: skip
+            return value
+        value = self.outer(name, current)
+        if self.strict:
+            line = self.line if current is self.scope else 0
+            self.reads.append(Read(current, name, chain, node, code, line))
+            if isinstance(value, Foreign):
+                return self.report(
+                    "TM222", code, node,
+                    f"what `{name}` holds, made before and read in {self.where}, is not known",
+                )  # fmt: skip
+        return value
+
+    def outer(self, name: str, frame: Frame) -> Value:
+        """The value of a name of a scope that stays."""
+        if name in frame.names:
+            return frame.names[name]
+        if not frame.is_module:
+            return Setting() if frame is not self.scope else Foreign(name)
+        key = (frame.code.path, name)
+        if key in self._evaluating:
+            return Value()
+        self._evaluating.add(key)
+        try:
+            with self.mode(False):
+                found = [self.bound_by(name, node, frame) for node in frame.own[name]]
+        finally:
+            self._evaluating.discard(key)
+        value = join_all(found) if len(found) > 1 else found[0]
+        if isinstance(value, Either | Python) and len(found) > 1:
+            value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
+        if isinstance(value, Items):
+            value.outer = True
+            value.name = name
+        elif type(value) is Value:
+            value = Foreign(name)
+        frame.names[name] = value
+        return value
+
+    def bound_by(self, name: str, node: ast.AST, frame: Frame) -> Value:
+        """What one statement of a module binds a name to."""
+        code = frame.code
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            return Function(node, code, frame)
+        if isinstance(node, ast.ClassDef):
+            return Class(node, code)
+        if isinstance(node, ast.Import):
+            return self.imported(code, name, node)
+        if isinstance(node, ast.ImportFrom):
+            return self.imported_from(code, name, node)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Name) and target.id == name:
+                    return self.value(node.value, frame)
+            made = self.value(node.value, frame)
+            return Setting() if _is_python(made) else Foreign(name)
+        if isinstance(node, ast.For) and _is_python(self.value(node.iter, frame)):
+            return Setting()
+        if isinstance(node, ast.AugAssign) and _is_python(self.value(node.value, frame)):
+            return Setting()
+        return Foreign(name)
+
+    def imported(self, code: Code, name: str, node: ast.Import) -> Value:
+        for alias in node.names:
+            if alias.asname == name or alias.asname is None and alias.name.split(".")[0] == name:
+                whole = alias.name if alias.asname else alias.name.split(".")[0]
+                target = self.codes.imported(code.path, whole)
+                return Module(target) if target is not None else named(whole)
+        return Value()
+
+    def imported_from(self, code: Code, name: str, node: ast.ImportFrom) -> Value:
+        base = "." * node.level + (node.module or "")
+        for alias in node.names:
+            if (alias.asname or alias.name) != name:
+                continue
+            below = f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
+            target = self.codes.imported(code.path, below)
+            if target is not None:
+                return Module(target)
+            target = self.codes.imported(code.path, base)
+            if target is not None:
+                inner = self.module(target)
+                if alias.name in inner.own:
+                    return self.outer(alias.name, inner)
+                return Foreign(name)
+            return Foreign(name) if node.level else named(below)
+        return Value()
+
+    def _builtin(self, name: str, frame: Frame, node: ast.AST, code: Code) -> Value:
+        origin = frame
+        while origin.parent is not None:
+            origin = origin.parent
+        for star in star_imports(origin.code):
+            base = "." * star.level + (star.module or "")
+            target = self.codes.imported(origin.code.path, base)
+            if target is not None:
+                inner = self.module(target)
+                if name in inner.own:
+                    return self.lookup(name, inner, node, code)
+            elif base.split(".")[0] != "__future__":
+                return self.report(
+                    "TM229", code, node,
+                    f"`{name}` may come from `from {base} import *`, and what it then is is not known",
+                )  # fmt: skip
+        if name in BUILTINS:
+            return Library("builtins." + name)
+        return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")
+
+    def all_towers(self, needs: frozenset[str]) -> None:
+        """Report the collections of all towers that something depends on which is trained or fetched."""
+        for need in sorted(needs & self.unscoped.keys()):
+            code, node = self.unscoped[need]
+            self.always(
+                "TM219", code, node,
+                f"`{code.said(node)}` without the name scope of its tower also sees what the towers before put there",
+            )  # fmt: skip
+
+    # -- parts
+
+    def value(self, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def call(self, function: Value, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def enter(
+        self, function: Function, given: list[Value], named: dict[str, Value], node: ast.AST, code: Code
+    ) -> Value:  # fmt: skip
+        raise NotImplementedError
+
+
+def named(full: str) -> Library:
+    """The library name of a dotted import, TensorFlow's in TF1's spelling."""
+    full = library.SIX.get(full, full)
+    if full == "tf_slim" or full.startswith("tf_slim."):
+        full = "tensorflow.contrib.slim" + full[len("tf_slim") :]
+    for prefix in ("tensorflow.compat.v1", "tensorflow"):
+        if full == prefix or full.startswith(prefix + "."):
+            return Library("tf" + full[len(prefix) :])
+    if full in ("np", "numpy") or full.startswith("numpy."):
+        return Library(full)
+    return Library(full)
+
+
+def _is_python(value: Value) -> bool:
+    """Whether a value surely does not belong to a graph."""
+    if isinstance(value, Items):
+        return all(_is_python(v) for v, _ in value.values)
+    if isinstance(value, Either):
+        return all(_is_python(v) for v in value.values)
+    return isinstance(value, Python | Setting | Library | Function | Class | Module | Index)
+
+
+is_python = _is_python
+__all__ = ["Machine", "OutOfSteps", "is_python", "named", "Object", "Tensor"]

@@ -1,0 +1,385 @@
+"""What runs fetch, draw and give back, and what savers and writers are asked: as a plain loop can give it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from towermigrate.recognize.analysis import Run
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.values import NOTHING, Items, Library, Tensor, Value, needs_of
+from towermigrate.recognize.scope import Item
+
+_SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
+_WRITES = {"add_summary", "flush", "close"}
+_SESSIONS = ("tf.Session", "tf.InteractiveSession")
+_OBJECTS = {Kind.OPTIMIZER, Kind.EMA, Kind.SCHEDULE, Kind.VARIABLE}
+
+
+class SessionCheck:
+    """Looks at the statements that stay, in the order in which the proof runs them."""
+
+    def __init__(self, proof: TowerProof, runs: Sequence[Run]) -> None:
+        self.proof = proof
+        self.code = proof.code
+        self.kinds = proof.facts.kinds
+        self.required = self._required()
+        self.trains = {proof_place(proof, run): run for run in runs}
+        self.ran: ast.AST | None = None
+
+    def _required(self) -> frozenset[str]:
+        """The draws that every step makes, since it is given all inputs of all towers."""
+        proof = self.proof
+        needs: frozenset[str] = frozenset(f"all {atom}" for atom in proof.draws.values())
+        body = proof.body
+        for given in body.inputs if body is not None else []:
+            if given.kind in ("queue", "iterator") or given.source in proof.facts.placeholders:
+                continue
+            value = proof.top.names.get(given.source.split(".")[0], Value())
+            needs |= needs_of(value)
+        return needs
+
+    # -- statements that stay
+
+    def graph(self, item: Item, nodes: list[ast.stmt]) -> None:
+        """A statement that moves into steps."""
+        if self.ran is not None and nodes:
+            self._say(
+                "TM234", nodes[0],
+                f"`{self.code.said(nodes[0])}` adds to the graph after a run (line {self.ran.lineno})",  # type: ignore[attr-defined]
+            )  # fmt: skip
+
+    def stays(self, item: Item, nodes: list[ast.stmt]) -> None:
+        """A statement that stays, before it is run."""
+        for node in nodes:
+            inside: set[int] = set()
+            for call in ast.walk(node):
+                if isinstance(call, ast.Call) and self._is_run(call):
+                    fetched = _argument(call, 0, "fetches")
+                    if fetched is not None:
+                        inside |= {id(n) for n in ast.walk(fetched)}
+                    self._run(call, node)
+            self._uses(item, node, inside)
+
+    def _is_run(self, call: ast.Call) -> bool:
+        func = call.func
+        return (
+            isinstance(func, ast.Attribute)
+            and func.attr == "run"
+            and isinstance(func.value, ast.Name)
+            and self.kinds.of_name(func.value.id) is Kind.SESSION
+        )
+
+    # -- runs
+
+    def _run(self, call: ast.Call, statement: ast.stmt) -> None:
+        fetches = _argument(call, 0, "fetches")
+        if fetches is None:
+            return
+        nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
+        kinds = [self._kind(n) for n in nodes]
+        if kinds and all(k is Kind.INIT for k in kinds):
+            return
+        self.ran = self.ran or call
+        self._place(call, statement)
+        self._form(call, fetches, nodes, statement)
+        self._rebinds(nodes, statement)
+        if all(k is Kind.VARIABLE for k in kinds) and _argument(call, 1, "feed_dict") is None:
+            return
+        needs = NOTHING
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                needs |= needs_of(self.proof.top.names.get(node.id, Value()))
+        self.proof.all_towers(needs)
+        missing = self.required - needs
+        if missing:
+            self._say("TM225", call, self._missing(call, missing))
+        run = self.trains.get(self.code.place(call))
+        if run is not None and len(run.trains) > 1:
+            self._say(
+                "TM233", call,
+                f"`{self.code.said(call)}` makes {len(run.trains)} updates in one run, which TF1 orders as it likes",
+            )  # fmt: skip
+
+    def _kind(self, node: ast.expr) -> Kind:
+        if isinstance(node, ast.Name):
+            return self.kinds.of_name(node.id)
+        if isinstance(node, ast.Call):
+            with self.proof.mode(False):
+                function = self.proof.value(node.func, self.proof.top)
+            if isinstance(function, Library) and "initializer" in function.name:
+                return Kind.INIT
+        return Kind.PYTHON
+
+    def _missing(self, call: ast.Call, missing: frozenset[str]) -> str:
+        said = self.code.said(call)
+        if all(m.startswith("all tower:") for m in missing):
+            return f"it is not shown that `{said}` needs the inputs of every tower; a step draws for all of them"
+        return f"it is not shown that `{said}` needs all inputs of the pipeline; a step draws each of them"
+
+    def _place(self, call: ast.Call, statement: ast.stmt) -> None:
+        for node in ast.walk(statement):
+            if isinstance(
+                node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.GeneratorExp
+            ):
+                if any(n is call for n in ast.walk(node)):
+                    self._say(
+                        "TM205", call,
+                        f"`{self.code.said(call)}` stands in an inner function, which may run at any time",
+                    )  # fmt: skip
+                    return
+
+    def _form(
+        self, call: ast.Call, fetches: ast.expr, nodes: list[ast.expr], statement: ast.stmt
+    ) -> None:
+        if isinstance(fetches, ast.Name):
+            value = self.proof.top.names.get(fetches.id)
+            if isinstance(value, Items):
+                self._say(
+                    "TM231",
+                    call,
+                    f"`{fetches.id}` is a list of fetches, and a run gives a list for it",
+                )
+            return
+        if isinstance(fetches, ast.Tuple) and not self._taken_apart(call, len(nodes), statement):
+            self._say(
+                "TM231", call,
+                f"`{self.code.said(call)}` gives a tuple, as it fetches one, and the tuple is used whole",
+            )  # fmt: skip
+        if isinstance(fetches, ast.Dict | ast.DictComp) or any(
+            isinstance(n, ast.List | ast.Tuple | ast.Dict) for n in nodes
+        ):
+            self._say(
+                "TM231",
+                call,
+                f"`{self.code.said(call)}` fetches a nested structure and gives one back",
+            )
+
+    def _taken_apart(self, call: ast.Call, count: int, statement: ast.stmt) -> bool:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Expr) and node.value is call:
+                return True
+            if isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1:
+                target = node.targets[0]
+                if isinstance(target, ast.Tuple | ast.List) and len(target.elts) == count:
+                    return True
+        return False
+
+    def _rebinds(self, nodes: list[ast.expr], statement: ast.stmt) -> None:
+        fetched = {n.id for n in nodes if isinstance(n, ast.Name)}
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Name)
+                and isinstance(node.ctx, ast.Store)
+                and node.id in fetched
+            ):
+                self._say(
+                    "TM209", node, f"`{node.id}` is fetched and bound anew by the same statements"
+                )
+                return
+
+    # -- uses of the graph's names
+
+    def _uses(self, item: Item, statement: ast.stmt, fetched: set[int]) -> None:
+        allowed = set(fetched)
+        for call in ast.walk(statement):
+            if isinstance(call, ast.Call):
+                self._service(item, call, allowed)
+        top = self.proof.top
+        asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
+        for node in ast.walk(statement):
+            self._asked(node, asked)
+            if (
+                not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+                or id(node) in allowed
+            ):
+                continue
+            kind = self.kinds.of_name(node.id)
+            if node.id in top.homes and kind is not Kind.PYTHON:
+                self._say(
+                    "TM210",
+                    node,
+                    f"`{node.id}`, which only a step computes, is used outside `sess.run`",
+                )
+            elif kind is Kind.SESSION:
+                self._say(
+                    "TM205",
+                    node,
+                    f"the session `{node.id}` is handed on or asked for more than runs",
+                )
+            elif kind in _OBJECTS and item.kind is Kind.PYTHON:
+                self._say(
+                    "TM210",
+                    node,
+                    f"`{node.id}` ({kind.value}) is used among the statements of the session",
+                )
+
+    def _asked(self, node: ast.AST, allowed: set[int]) -> None:
+        """What is read of savers and writers without a call."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            kind = self.kinds.of_name(node.value.id)
+            if kind in (Kind.SAVER, Kind.WRITER) and id(node) not in allowed:
+                said = self.code.said(node)
+                self._say(
+                    "TM231", node, f"`{said}` asks for more than the helpers' {kind.value} has"
+                )
+
+    def scope(self, node: ast.AST) -> None:
+        """Sessions that run the graph somewhere else."""
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call):
+                continue
+            with self.proof.mode(False):
+                value = self.proof.value(call.func, self.proof.top)
+            if isinstance(value, Library) and value.name in _SESSIONS:
+                keywords = {k.arg for k in call.keywords}
+                if call.args or not keywords <= {"config", "graph"}:
+                    self._say(
+                        "TM231", call, f"`{self.code.said(call)}` runs the graph somewhere else"
+                    )
+
+    def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
+        func = call.func
+        with self.proof.mode(False):
+            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Value()
+        if isinstance(value, Library) and value.name.startswith("tf."):
+            self._tf_call(item, call, value.name, allowed)
+            return
+        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+            return
+        kind = self.kinds.of_name(func.value.id)
+        if kind is Kind.SESSION and func.attr in ("run", "close", "as_default"):
+            if func.attr != "as_default":
+                allowed.add(id(func.value))
+        elif kind is Kind.SAVER:
+            self._saver(call, func, allowed)
+        elif kind is Kind.WRITER and func.attr not in _WRITES:
+            self._say(
+                "TM231",
+                call,
+                f"`{self.code.said(call)}` asks more of a summary writer than to write summaries",
+            )
+        elif kind is Kind.COORDINATOR:
+            allowed |= {id(n) for n in ast.walk(call)}
+
+    def _saver(self, call: ast.Call, func: ast.Attribute, allowed: set[int]) -> None:
+        most, keywords = _SAVES.get(func.attr, (0, set()))
+        given = {k.arg for k in call.keywords}
+        if (
+            len(call.args) > most
+            or not given <= keywords
+            or any(isinstance(a, ast.Starred) for a in call.args)
+        ):
+            self._say(
+                "TM231", call,
+                f"`{self.code.said(call)}` asks more of a saver than to save or restore all it holds",
+            )  # fmt: skip
+            return
+        session = _argument(call, 0, "sess")
+        step = _argument(call, 2, "global_step")
+        for node in (session, step):
+            if node is not None:
+                allowed |= {id(n) for n in ast.walk(node)}
+
+    def _tf_call(self, item: Item, call: ast.Call, name: str, allowed: set[int]) -> None:
+        last = name.rpartition(".")[2]
+        keywords = {k.arg for k in call.keywords}
+        if last in ("FileWriter", "SummaryWriter"):
+            if (
+                not keywords <= {"logdir", "graph", "graph_def", "flush_secs", "max_queue"}
+                or len(call.args) > 2
+            ):
+                self._say(
+                    "TM231",
+                    call,
+                    f"`{self.code.said(call)}` sets more than the folder of a summary writer",
+                )
+            allowed |= {id(n) for n in ast.walk(call)}
+        elif last == "Saver":
+            allowed |= {id(n) for n in ast.walk(call)}
+            if (
+                not keywords <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours"}
+                or len(call.args) > 1
+                or not self._whole(_argument(call, 0, "var_list"))
+            ):
+                self._say(
+                    "TM231",
+                    call,
+                    f"`{self.code.said(call)}` sets more of a saver than what it holds and keeps",
+                )
+        elif last in ("start_queue_runners", "Coordinator"):
+            allowed |= {id(n) for n in ast.walk(call)}
+        elif name in _SESSIONS:
+            allowed |= {id(n) for n in ast.walk(call)}
+        elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
+            if not self._in_saver(call):
+                self._say(
+                    "TM210",
+                    call,
+                    f"`{self.code.said(call)}` lists variables among the statements of the session",
+                )
+        elif name.startswith(
+            (
+                "tf.get_default_",
+                "tf.import_",
+                "tf.train.export",
+                "tf.train.write_graph",
+                "tf.saved_model",
+            )
+        ):
+            self._say(
+                "TM210",
+                call,
+                f"`{self.code.said(call)}` asks for the graph, of which there is none in a step",
+            )
+        elif item.kind is Kind.PYTHON and builds_graph(name) and "initialize" not in last:
+            self._say(
+                "TM210",
+                call,
+                f"`{self.code.said(call)}` adds to the graph among the statements of the session",
+            )
+
+    def _whole(self, node: ast.expr | None) -> bool:
+        """Whether a saver holds all variables, or all that are trained."""
+        if node is None or isinstance(node, ast.Constant) and node.value is None:
+            return True
+        if not isinstance(node, ast.Call) or node.args or node.keywords:
+            return False
+        with self.proof.mode(False):
+            value = self.proof.value(node.func, self.proof.top)
+        return isinstance(value, Library) and value.name in library.LISTS
+
+    def _in_saver(self, call: ast.Call) -> bool:
+        for node in ast.walk(self.code.tree):
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "Saver"
+            ):
+                if any(n is call for n in ast.walk(node)):
+                    return True
+        return False
+
+    def _say(self, rule: str, node: ast.AST, message: str) -> None:
+        self.proof.always(rule, self.code, node, message)
+
+
+def proof_place(proof: TowerProof, run: Run) -> tuple[int, int]:
+    where = proof.facts.file.span(run.call)
+    return where.line, where.column
+
+
+def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
+    for given in call.keywords:
+        if given.arg == keyword:
+            return given.value
+    return call.args[position] if position < len(call.args) else None
+
+
+def _iterate(items: Sequence[Item]) -> Iterator[Item]:
+    return (i for i in items if i.kind not in IN_GRAPH)
+
+
+__all__ = ["SessionCheck", "Tensor"]

@@ -1,0 +1,329 @@
+"""What moved statements read from around them must be, when a step is traced, what it was when TF1 built the graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.code import Code, bindings, own_nodes, parameters
+from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.values import (
+    Class,
+    Function,
+    Library,
+    Module,
+    Object,
+    Python,
+    Tensor,
+    Text,
+)
+
+_SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+
+
+@dataclass
+class _Watched:
+    """One value that moved statements read: the attributes read of it, and the first and last reads."""
+
+    frame: Frame
+    name: str
+    reads: list[Read] = field(default_factory=list)
+
+    @property
+    def first(self) -> Read:
+        return self.reads[0]
+
+    @property
+    def line(self) -> int:
+        return min(r.line for r in self.reads)
+
+    @property
+    def attributes(self) -> set[str]:
+        return {part for r in self.reads for part in r.chain}
+
+    @property
+    def immutable(self) -> bool:
+        value = self.frame.names.get(self.name)
+        return isinstance(value, Python | Library | Function | Class | Module | Text)
+
+
+def check_reads(proof: TowerProof) -> None:
+    """Report every value from around the moved statements that may change after the graph was built."""
+    watched: dict[tuple[int, str], _Watched] = {}
+    for read in proof.reads:
+        key = (id(read.frame), read.name)
+        watched.setdefault(key, _Watched(read.frame, read.name)).reads.append(read)
+    checker = _Settled(proof)
+    for one in watched.values():
+        checker.check(one)
+
+
+class _Settled:
+    def __init__(self, proof: TowerProof) -> None:
+        self.proof = proof
+        self.closure = proof.codes.closure(proof.code.path)
+        self.scope_node: ast.AST = proof.function[0] if proof.function else proof.code.tree
+        self.moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
+        self._stores = list(self._attribute_stores())
+        self._inside = frozenset(id(n) for n in own_nodes(self.scope_node))
+        self._imported: dict[str, frozenset[int]] = {}
+
+    def check(self, one: _Watched) -> None:
+        if self._rebound(one):
+            return
+        value = one.frame.names.get(one.name)
+        if one.immutable or isinstance(value, Tensor | Object):
+            flags = isinstance(value, Library) and "flags" in value.name
+            if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
+                return
+        self._changed(one)
+
+    def _say(self, one: _Watched, code: Code, node: ast.AST, how: str) -> None:
+        read = one.first
+        self.proof.always(
+            "TM224", code, node,
+            f"`{'.'.join([one.name, *read.chain])}`, which moved statements read (line {read.code.place(read.node)[0]}"
+            f"{'' if read.code is code else ' of ' + read.code.path}), {how}",
+        )  # fmt: skip
+
+    # -- bound anew
+
+    def _rebound(self, one: _Watched) -> bool:
+        frame, name = one.frame, one.name
+        for code in self.closure:
+            if code is not frame.code:
+                continue
+            for node in ast.walk(code.tree):
+                if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
+                    if frame.is_module or isinstance(node, ast.Nonlocal):
+                        self._say(one, code, node, "is set by a function")
+                        return True
+        nodes = frame.own.get(name, [])
+        if frame is self.proof.top:
+            for node in nodes:
+                if node.lineno > one.line and id(node) not in self.moved:  # type: ignore[attr-defined]
+                    self._say(one, frame.code, node, "is bound anew after the graph was built")
+                    return True
+        elif not frame.is_module and not frame.moved and len(nodes) > 1:
+            self._say(one, frame.code, nodes[1], "is bound more than once in the function around")
+            return True
+        if frame.is_module:
+            for code, target in self._stores:
+                if target.attr == name and code is not frame.code and self._is_module(code, target):
+                    self._say(one, code, target, "is set from another file")
+                    return True
+        return False
+
+    def _is_module(self, code: Code, target: ast.Attribute) -> bool:
+        root: ast.AST = target
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        nodes = code.bindings.get(root.id, []) if isinstance(root, ast.Name) else []
+        return any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes)
+
+    def _attribute_stores(self) -> Iterator[tuple[Code, ast.Attribute]]:
+        """Every place of the program that sets an attribute, `self.x` in constructors left out."""
+        for code in self.closure:
+            made: set[int] = set()
+            for node in ast.walk(code.tree):
+                if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+                    for inner in ast.walk(node):
+                        if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
+                            if inner.value.id == "self":
+                                made.add(id(inner))
+            for node in ast.walk(code.tree):
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+                    if id(node) not in made:
+                        yield code, node
+
+    # -- changed in place
+
+    def _changed(self, one: _Watched) -> None:
+        attributes = one.attributes
+        for code, target in self._stores:
+            if target.attr in attributes and not self._early(one, code, target):
+                self._say(one, code, target, f"is changed by `{code.said(target)} = …`")
+                return
+        for code in self.closure:
+            for call in ast.walk(code.tree):
+                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                    if call.func.id in ("setattr", "exec", "eval", "delattr") and not self._early(
+                        one, code, call
+                    ):
+                        if attributes or call.func.id in ("exec", "eval"):
+                            self._say(one, code, call, f"may be changed by `{code.said(call)}`")
+                            return
+        if isinstance(one.frame.names.get(one.name), Object):
+            return
+        for code, region, name in self._regions(one):
+            if self._harmed(one, code, region, name):
+                return
+
+    def _early(self, one: _Watched, code: Code, node: ast.AST) -> bool:
+        """Whether a place is run once, before the graph reads the value."""
+        if code is not self.proof.code:
+            return id(node) in self._top_level(code)
+        if id(node) in self._inside:
+            line = getattr(node, "lineno", self.proof.loop.lineno + 1)
+            return bool(line <= (one.line or self.proof.loop.lineno)) and id(node) not in self.moved
+        return bool(self.proof.function) and id(node) in self._top_level(code)
+
+    def _top_level(self, code: Code) -> frozenset[int]:
+        """The nodes of a file that run when it is imported."""
+        if code.path not in self._imported:
+            self._imported[code.path] = frozenset(id(n) for n in own_nodes(code.tree))
+        return self._imported[code.path]
+
+    def _regions(self, one: _Watched) -> Iterator[tuple[Code, ast.AST, str]]:
+        """Where the value can be reached by a name: its scope, and functions that see it."""
+        frame = one.frame
+        if not frame.is_module or frame is self.proof.top:
+            if frame.node is not None:
+                yield frame.code, frame.node, one.name
+        if frame.is_module:
+            for code in self.closure:
+                for name in self._names_in(code, one):
+                    for node in ast.walk(code.tree):
+                        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                            if name not in bindings(node) and name not in parameters(node):
+                                yield code, node, name
+
+    def _names_in(self, code: Code, one: _Watched) -> list[str]:
+        if code is one.frame.code:
+            return [one.name]
+        found = []
+        for name, nodes in code.bindings.items():
+            for node in nodes:
+                if isinstance(node, ast.ImportFrom):
+                    for alias in node.names:
+                        if alias.name == one.name and (alias.asname or alias.name) == name:
+                            found.append(name)
+        return found
+
+    def _harmed(self, one: _Watched, code: Code, region: ast.AST, name: str) -> bool:
+        """Whether something in a region may change the object of a name; aliases count as the name."""
+        names = {name}
+        whole = list(ast.walk(region))
+        for _ in range(3):
+            for node in whole:
+                if isinstance(node, ast.Assign) and _mentions_bare(node.value, names):
+                    for target in node.targets:
+                        if isinstance(target, ast.Name):
+                            names.add(target.id)
+        scalar = any(_shows_scalar(n, name) for n in whole) or self._scalar_default(one)
+        for node in whole:
+            if not isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+                continue
+            if id(node) in self.moved or self._early(one, code, node):
+                continue
+            if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
+                node.ctx, ast.Store | ast.Del
+            ):
+                if _root(node) in names:
+                    self._say(one, code, node, f"is changed by `{code.said(node)} = …`")
+                    return True
+            if not isinstance(node, ast.Call):
+                continue
+            func = node.func
+            if isinstance(func, ast.Attribute) and _root(func) in names:
+                if func.attr not in library.READING_METHODS and not self._is_library(code, func):
+                    self._say(one, code, node, f"may be changed by `{code.said(node)}`")
+                    return True
+            elif not scalar and not one.attributes:
+                for arg in [*node.args, *(k.value for k in node.keywords)]:
+                    if (
+                        isinstance(arg, ast.Name)
+                        and arg.id in names
+                        and self._may_change(code, node)
+                    ):
+                        self._say(one, code, node, f"may be changed by `{code.said(node)}`")
+                        return True
+        return False
+
+    def _scalar_default(self, one: _Watched) -> bool:
+        """Whether a parameter's default is a number or a text."""
+        node = one.frame.node
+        if not isinstance(node, _FUNCTIONS):
+            return False
+        args = [*node.args.posonlyargs, *node.args.args]
+        pairs = list(zip(reversed(args), reversed(node.args.defaults), strict=False))
+        pairs += [
+            (a, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d
+        ]
+        for argument, default in pairs:
+            if argument.arg == one.name and isinstance(default, ast.Constant):
+                return default.value is not None
+        return False
+
+    def _is_library(self, code: Code, func: ast.Attribute) -> bool:
+        return any(
+            isinstance(n, ast.Import | ast.ImportFrom)
+            for n in code.bindings.get(_root(func) or "", [])
+        )
+
+    def _may_change(self, code: Code, call: ast.Call) -> bool:
+        """Whether a call may change an object that it is given."""
+        frame = self.proof.module(code)
+        with self.proof.mode(False):
+            function = self.proof.value(call.func, frame)
+        if isinstance(function, Library):
+            known = function.name.startswith((*library.QUIET_LIBRARIES, "tf."))
+            return not known or function.name in ("random.shuffle", "numpy.random.shuffle")
+        if isinstance(function, Function):
+            own = set(parameters(function.node))
+            for node in ast.walk(function.node):
+                if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
+                    node.ctx, ast.Store
+                ):
+                    if _root(node) in own and _root(node) != "self":
+                        return True
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    if node.func.attr in library.MUTATORS and _root(node.func) in own:
+                        return True
+            return False
+        return not isinstance(function, Object)
+
+
+def _root(node: ast.AST) -> str | None:
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _mentions_bare(node: ast.expr, names: set[str]) -> bool:
+    """Whether a value is, or holds, the object of one of the names."""
+    if isinstance(node, ast.Name):
+        return node.id in names
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(_mentions_bare(e, names) for e in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(_mentions_bare(v, names) for v in node.values)
+    if isinstance(node, ast.IfExp):
+        return _mentions_bare(node.body, names) or _mentions_bare(node.orelse, names)
+    if isinstance(node, ast.BoolOp):
+        return any(_mentions_bare(v, names) for v in node.values)
+    if isinstance(node, ast.Starred):
+        return _mentions_bare(node.value, names)
+    return False
+
+
+def _shows_scalar(node: ast.AST, name: str) -> bool:
+    """Whether a node uses a name as only a number can be used."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _SCALAR_OPS):
+        return any(isinstance(s, ast.Name) and s.id == name for s in (node.left, node.right))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("range", "xrange")
+    ):
+        return any(isinstance(a, ast.Name) and a.id == name for a in node.args)
+    if isinstance(node, ast.Compare) and any(isinstance(o, _ORDER) for o in node.ops):
+        return any(isinstance(s, ast.Name) and s.id == name for s in (node.left, *node.comparators))
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return any(isinstance(s, ast.Name) and s.id == name for s in (node.left, node.right))
+    return False

@@ -1,0 +1,348 @@
+"""Run the statements of a tower or a step: assignments, branches, loops and scopes; everything else is a reason."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.calls import Arguments
+from towermigrate.recognize.proof.code import names_of
+from towermigrate.recognize.proof.expressions import UNROLL
+from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.tensorflow import TensorFlow
+from towermigrate.recognize.proof.values import (
+    Differs,
+    Function,
+    Index,
+    Items,
+    Library,
+    Object,
+    Present,
+    Python,
+    Setting,
+    Tensor,
+    Text,
+    Value,
+    holds_tensor,
+    join,
+    needs_of,
+)
+
+_ONCE = {
+    "Assert": "an `assert`", "Raise": "a `raise`", "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
+    "Nonlocal": "`nonlocal`", "Delete": "a `del`", "ClassDef": "a class", "AsyncFunctionDef": "an `async` function",
+    "AsyncFor": "an `async` loop", "AsyncWith": "an `async` scope", "Match": "a `match`", "Break": "a `break`",
+    "Continue": "a `continue`", "TryStar": "a `try`",
+}  # fmt: skip
+
+
+class Statements(TensorFlow):
+    """Runs statements."""
+
+    def block(self, body: list[ast.stmt], frame: Frame) -> bool:
+        """Run statements in order; whether the end can be reached."""
+        return all(self.statement(node, frame) for node in body)
+
+    def statement(self, node: ast.stmt, frame: Frame) -> bool:
+        """Run one statement; whether what follows it can be reached."""
+        self.tick()
+        if isinstance(node, ast.Assign):
+            value = self.value(node.value, frame)
+            for target in node.targets:
+                self.bind(target, value, frame)
+        elif isinstance(node, ast.AnnAssign):
+            if node.value is not None:
+                self.bind(node.target, self.value(node.value, frame), frame)
+        elif isinstance(node, ast.AugAssign):
+            self._augmented(node, frame)
+        elif isinstance(node, ast.Expr):
+            self._expression(node, frame)
+        elif isinstance(node, ast.Return):
+            frame.returned.append(self.value(node.value, frame) if node.value else Python(None))
+            return False
+        elif isinstance(node, ast.If):
+            return self._branch(node, frame)
+        elif isinstance(node, ast.For):
+            return self._loop(node, frame)
+        elif isinstance(node, ast.With):
+            return self._with(node, frame)
+        elif isinstance(node, ast.FunctionDef):
+            self.bind_name(node.name, Function(node, frame.code, frame), frame)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                name = alias.asname or alias.name.split(".")[0]
+                self.bind_name(name, self.imported(frame.code, name, node), frame)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                name = alias.asname or alias.name
+                self.bind_name(name, self.imported_from(frame.code, name, node), frame)
+        elif not isinstance(node, ast.Pass):
+            said = _ONCE.get(type(node).__name__, f"`{type(node).__name__}`")
+            self.report(
+                "TM223", frame.code, node,
+                f"{said} in {self.where}: Python runs it once in TF1 and at every trace of a step",
+            )  # fmt: skip
+            return not isinstance(node, ast.Raise | ast.Break | ast.Continue)
+        return True
+
+    # -- binding
+
+    def bind_name(self, name: str, value: Value, frame: Frame) -> None:
+        frame.names[name] = value
+        if self.strict:
+            frame.homes.add(name)
+        else:
+            frame.homes.discard(name)
+
+    def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        if isinstance(target, ast.Name):
+            self.bind_name(target.id, value, frame)
+        elif isinstance(target, ast.Starred):
+            self.bind(
+                target.value, Items([(self.element(value, target, frame), False)], False), frame
+            )
+        elif isinstance(target, ast.Tuple | ast.List):
+            parts = target.elts
+            if isinstance(value, Items) and value.exact and len(value.values) == len(parts):
+                for part, (one, _) in zip(parts, value.values, strict=True):
+                    self.bind(part, one, frame)
+            else:
+                inner = value if isinstance(value, Tensor) else self.element(value, target, frame)
+                for part in parts:
+                    self.bind(part, inner, frame)
+        elif isinstance(target, ast.Subscript):
+            self._store(target, self.value(target.value, frame), value, frame)
+        elif isinstance(target, ast.Attribute):
+            self.value(target.value, frame)
+            self.report(
+                "TM206", frame.code, target,
+                f"{self.where} stores a value in `{frame.code.said(target)}`; it can only return values",
+            )  # fmt: skip
+
+    def _store(self, target: ast.Subscript, holder: Value, value: Value, frame: Frame) -> None:
+        key = self.value(target.slice, frame)
+        if holds_tensor(key):
+            self._hashed(target, frame)
+        if isinstance(holder, Items) and not holder.outer:
+            holder.values.append((value, not self.maybe))
+            holder.exact = False
+            return
+        self._changes(holder, target, frame)
+
+    def _changes(self, holder: Value, node: ast.AST, frame: Frame) -> None:
+        """Something that was made outside of the moved code is changed in it."""
+        name = holder.name if isinstance(holder, Items) and holder.name else frame.code.said(node)
+        self.report(
+            "TM206", frame.code, node,
+            f"`{frame.code.said(node)}` in {self.where} changes `{name}`, which was made outside of it and would be "
+            "changed at every trace",
+        )  # fmt: skip
+
+    def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
+        value = self.value(node.value, frame)
+        if not isinstance(node.target, ast.Name):
+            holder = (
+                self.value(node.target.value, frame)
+                if isinstance(node.target, ast.Subscript | ast.Attribute)
+                else Value()
+            )
+            if isinstance(node.target, ast.Subscript):
+                self._store(node.target, holder, value, frame)
+            else:
+                self._changes(Value(), node, frame)
+            return
+        name = node.target.id
+        home: Frame | None = frame
+        while home is not None and name not in home.names and name not in home.own:
+            home = home.parent
+        if self.strict and home is not None and not home.moved and name not in home.homes:
+            self.report(
+                "TM206", frame.code, node,
+                f"`{frame.code.said(node)}` in {self.where} adds to `{name}`, which was made outside of it",
+            )  # fmt: skip
+            return
+        before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
+        if isinstance(before, Items) and isinstance(node.op, ast.Add):
+            if before.outer:
+                self._changes(before, node, frame)
+                return
+            given = value.values if isinstance(value, Items) else [(Value(), False)]
+            exact = isinstance(value, Items) and value.exact and not self.maybe
+            before.values.extend((v, s and not self.maybe) for v, s in given)
+            before.exact = before.exact and exact
+            return
+        self.bind_name(name, self.operator(node, before, value, frame), frame)
+
+    # -- expressions as statements
+
+    def _expression(self, node: ast.Expr, frame: Frame) -> None:
+        if isinstance(node.value, ast.Constant):
+            return
+        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+            func = node.value.func
+            if func.attr in library.MUTATORS and self._mutates(node.value, func, frame):
+                return
+        self.value(node.value, frame)
+
+    def _mutates(self, call: ast.Call, func: ast.Attribute, frame: Frame) -> bool:
+        """`x.append(…)` and its kin; whether `x` is a list or a dict."""
+        holder = self.value(func.value, frame)
+        if isinstance(holder, Setting) and self.strict:
+            self._changes(holder, call, frame)
+            return True
+        if not isinstance(holder, Items):
+            return False
+        args: Arguments = self._arguments(call, frame)
+        if holder.outer and self.strict:
+            if not self.collects(holder, func.attr, args):
+                self._changes(holder, call, frame)
+            return True
+        if func.attr == "append" and len(args.given) == 1:
+            holder.values.append((args.given[0], not self.maybe))
+            holder.exact = holder.exact and not self.maybe
+        elif func.attr == "extend" and args.given:
+            given = args.given[0]
+            more = (
+                given.values
+                if isinstance(given, Items)
+                else [(self.element(given, call, frame), False)]
+            )
+            exact = isinstance(given, Items) and given.exact
+            holder.values.extend((v, s and not self.maybe) for v, s in more)
+            holder.exact = holder.exact and exact and not self.maybe
+        elif func.attr == "insert" and len(args.given) == 2:
+            holder.values.append((args.given[1], not self.maybe))
+            holder.exact = False
+        else:
+            holder.values = [(v, False) for v, _ in holder.values]
+            holder.values.extend((v, False) for v in args.all())
+            holder.exact = False
+        return True
+
+    def collects(self, holder: Items, method: str, args: Arguments) -> bool:
+        """Whether a change of an outer list is the tower loop's own collecting, which goes with it."""
+        return False
+
+    # -- control flow
+
+    def _branch(self, node: ast.If, frame: Frame) -> bool:
+        test = self.value(node.test, frame)
+        known = self.truth(test, node.test, frame)
+        if isinstance(test, Index | Differs) and not self.only_reuse(node):
+            self.report(
+                "TM214", frame.code, node,
+                f"`if {frame.code.said(node.test)}:` decides by the tower's index: the towers differ",
+            )  # fmt: skip
+        if known is not None:
+            return self.block(node.body if known else node.orelse, frame)
+        before = dict(frame.names)
+        unsure = 0 if isinstance(test, Present) else 1
+        self.maybe += unsure
+        first_ends = self.block(node.body, frame)
+        after, frame.names = frame.names, dict(before)
+        second_ends = self.block(node.orelse, frame)
+        self.maybe -= unsure
+        if first_ends and second_ends:
+            frame.names = _joined(after, frame.names)
+        elif first_ends:
+            frame.names = after
+        return first_ends or second_ends
+
+    def only_reuse(self, node: ast.If) -> bool:
+        """Whether a branch does nothing but say that variables are reused."""
+        return not node.orelse and all(
+            isinstance(s, ast.Expr)
+            and isinstance(s.value, ast.Call)
+            and isinstance(s.value.func, ast.Attribute)
+            and s.value.func.attr == "reuse_variables"
+            for s in node.body
+        )
+
+    def _loop(self, node: ast.For, frame: Frame) -> bool:
+        source = self.value(node.iter, frame)
+        if holds_tensor(source) and isinstance(source, Tensor):
+            self.report(
+                "TM226",
+                frame.code,
+                node,
+                f"`for` goes over the tensor `{frame.code.said(node.iter)}`",
+            )
+        if isinstance(source, Index | Differs):
+            self.report("TM227", frame.code, node, "a loop runs as often as the tower's index says")
+        if isinstance(source, Items) and source.exact and len(source.values) <= UNROLL:
+            for value, _ in list(source.values):
+                self.bind(node.target, value, frame)
+                if not self.block(node.body, frame):
+                    break
+        else:
+            # A list that is not exact has at least its sure values: the body runs for one of them.
+            empty = not (isinstance(source, Items) and any(s for _, s in source.values))
+            for _ in range(2):
+                before = dict(frame.names)
+                self.maybe += empty
+                self.bind(node.target, self.element(source, node.iter, frame), frame)
+                self.block(node.body, frame)
+                self.maybe -= empty
+                frame.names = _joined(frame.names, before) if empty else frame.names
+        return self.block(node.orelse, frame)
+
+    def _with(self, node: ast.With, frame: Frame) -> bool:
+        entered = 0
+        for item in node.items:
+            value = self._entered(item.context_expr, frame)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, value, frame)
+            named = isinstance(value, Object) and value.kind == "variable scope" and self._named
+            self.scopes.append(bool(named))
+            entered += 1
+        ends = self.block(node.body, frame)
+        del self.scopes[-entered:]
+        return ends
+
+    _named = False
+
+    def _entered(self, node: ast.expr, frame: Frame) -> Value:
+        """The value of a scope; only those of the list may be entered."""
+        code = frame.code
+        function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
+        if not isinstance(function, Library) or function.name not in library.SCOPES:
+            if isinstance(node, ast.Call):
+                self._arguments(node, frame)
+            return self.report(
+                "TM223",
+                code,
+                node,
+                f"`with {code.said(node)}` is no scope that is known to mean the same in a step",
+            )
+        assert isinstance(node, ast.Call)
+        args = self._arguments(node, frame)
+        name = function.name
+        if name == "tf.device":
+            return Object("device")
+        denied = (
+            self._denied(name, args, node, frame) if name != "tf.control_dependencies" else None
+        )
+        if denied is not None:
+            return denied
+        if name == "tf.control_dependencies":
+            return Object("control")
+        if name in ("tf.name_scope", "tf.op_scope"):
+            return Text("scope")
+        first = args.get(0, "name_or_scope")
+        self._named = isinstance(first, Python | Setting) and first is not None
+        if isinstance(first, Text | Index | Differs):
+            self.report(
+                "TM218", code, node,
+                f"`{code.said(node)}` names variables for their tower: the towers share nothing",
+            )  # fmt: skip
+        return Object("variable scope")
+
+
+def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
+    made = dict(a)
+    for name, value in b.items():
+        made[name] = join(made[name], value) if name in made else value
+    return made
+
+
+__all__ = ["Statements", "names_of", "needs_of"]

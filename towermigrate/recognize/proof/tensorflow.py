@@ -1,0 +1,318 @@
+"""Run TensorFlow's functions: those of the list give tensors, all others are reasons."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.calls import Arguments, Calls
+from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.values import (
+    NOTHING,
+    SHARED,
+    Collected,
+    Differs,
+    Foreign,
+    Function,
+    Index,
+    Items,
+    Library,
+    Object,
+    Python,
+    Tensor,
+    Text,
+    Value,
+    needs_of,
+)
+
+_VARIABLE_KEYS = {
+    "tf.GraphKeys.TRAINABLE_VARIABLES", "tf.GraphKeys.TRAINABLE_RESOURCE_VARIABLES",
+    "tf.GraphKeys.GLOBAL_VARIABLES", "trainable_variables", "variables",
+}  # fmt: skip
+
+
+class TensorFlow(Calls):
+    """Evaluates calls of TensorFlow."""
+
+    def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        if not self.strict:
+            return self._outside(name, args, node, frame)
+        code = frame.code
+        for value in args.all():
+            if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+                return self._batch_norm(node, code)
+        if name.startswith(library.BATCH_NORM):
+            return self._batch_norm(node, code)
+        if args.starred:
+            return self.report(
+                "TM222",
+                code,
+                node,
+                f"`{code.said(node)}` passes arguments that could not be followed",
+            )
+        denied = self._denied(name, args, node, frame)
+        if denied is not None:
+            return denied
+        made = self._special(name, args, node, frame)
+        if made is not None:
+            return made
+        if name in library.PURE:
+            return self._pure(name, args, node, frame)
+        return self._refused(name, node, frame)
+
+    def _denied(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        code = frame.code
+        for keyword, value in args.named.items():
+            rule = library.DENIED_KEYWORDS.get(keyword)
+            none = isinstance(value, Python) and value.known and value.constant is None
+            if rule is not None and not none:
+                said = {
+                    "TM219": "registers in a collection, once in TF1 and in every replica of a step",
+                    "TM207": "is batch normalisation or another function whose effects are not known",
+                    "TM222": "changes how variables are made",
+                }[rule]
+                return self.report(
+                    rule, code, node, f"`{keyword}=` of `{code.said(node.func)}` {said}"
+                )
+        most = library.POSITIONAL.get(name, library.DEFAULT_POSITIONAL)
+        if len(args.given) > most:
+            return self.report(
+                "TM222", code, node,
+                f"`{code.said(node.func)}` is given {len(args.given)} arguments by position; {most} are understood",
+            )  # fmt: skip
+        for value in args.all():
+            if isinstance(value, Library):
+                self._function_given(value, node, frame)
+        return None
+
+    def _function_given(self, value: Library, node: ast.Call, frame: Frame) -> None:
+        """A function handed on must itself be on the list."""
+        name = value.name
+        fine = (
+            name in library.PURE
+            or name in library.CONSTANTS
+            or name in library.INITIALIZERS
+            or name in library.NUMPY_CONSTANTS
+            or name in library.OTHERS
+            or name.startswith(("tf.GraphKeys.", "numpy."))
+            or name in library.PYTHON
+        )
+        if not fine:
+            self.report(
+                "TM222", frame.code, node,
+                f"`{name}` is handed to `{frame.code.said(node.func)}`; what it does there is not known",
+            )  # fmt: skip
+
+    def _special(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        code = frame.code
+        if name == "tf.get_variable":
+            return self._variable(args, node, frame)
+        if name in library.INITIALIZERS:
+            if name in library.DRAWN_INITIALIZERS and args.get(9, "seed") is None:
+                self.random.append((code, node, "initializer"))
+            return Object("initializer")
+        if name == "tf.get_variable_scope":
+            return Object("variable scope")
+        if name in library.LISTS or name == "tf.get_collection":
+            return self._collection(name, args, node, frame)
+        if name == "tf.add_to_collection":
+            key = args.get(0, "name")
+            value = args.get(1, "value") or Value()
+            text = (
+                key.constant if isinstance(key, Python) and isinstance(key.constant, str) else None
+            )
+            if text is None:
+                return self.report(
+                    "TM219",
+                    code,
+                    node,
+                    f"`{code.said(node)}` adds to a collection that is no plain text",
+                )
+            self.collections.setdefault(text, []).append((value, not self.maybe))
+            return Python(None)
+        if name in library.OPTIMIZERS:
+            return Object("optimizer")
+        if name == "tf.train.ExponentialMovingAverage":
+            return Object("moving average")
+        if name == "tf.gradients":
+            return self._gradients(args, node, frame)
+        if name in ("tf.clip_by_global_norm",):
+            given = args.get(0, "t_list") or Value()
+            many = Items([(Tensor(needs_of(given), gradient=True), True)], False)
+            return Items([(many, True), (Tensor(args.needs()), True)], True, False, False)
+        if name == "tf.group":
+            return Object("update", args.needs())
+        if name in library.SUMMARIES:
+            return self._summary(name, args, node, frame)
+        return None
+
+    def _variable(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        code = frame.code
+        self.made_variables += 1
+        initializer = args.get(3, "initializer")
+        if isinstance(initializer, Tensor | Items):
+            self.report(
+                "TM222",
+                code,
+                node,
+                f"`{code.said(node)}` starts from a tensor, not from an initializer",
+            )
+        if initializer is None:
+            self.random.append((code, node, "initializer"))
+        if isinstance(args.get(0, "name"), Text | Index | Differs):
+            self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
+        return Tensor(variable=True)
+
+    def _collection(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        code = frame.code
+        if name in library.LISTS:
+            key, scope = name.removeprefix("tf."), args.get(0, "scope")
+            variables = True
+        else:
+            given = args.get(0, "key")
+            key = given.name if isinstance(given, Library) else ""
+            if isinstance(given, Python) and isinstance(given.constant, str):
+                key = given.constant
+            scope = args.get(1, "scope")
+            variables = key in _VARIABLE_KEYS
+        if isinstance(scope, Text) and scope.of != "scope" or isinstance(scope, Index | Differs):
+            return self.report(
+                "TM219", code, node,
+                f"`{code.said(node)}` reads a collection by a text for its tower; a replica's scopes are called "
+                "otherwise",
+            )  # fmt: skip
+        if variables:
+            self.lists_read.append((code, node, self.made_variables))
+            return Items([(Tensor(variable=True), True)], False)
+        if not isinstance(scope, Text):
+            line, column = code.place(node)
+            need = f"{SHARED}{code.path}:{line}:{column}"
+            self.unscoped[need] = code, node
+            return Collected(need)
+        if key == "tf.GraphKeys.SUMMARIES":
+            key = "summaries"
+        there = self.collections.get(key, [])
+        return Items([*there, (Tensor(), False)], False)
+
+    def _gradients(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        given = args.get(1, "xs")
+        wanted = given.values if isinstance(given, Items) else [(given or Value(), True)]
+        if any(not isinstance(v, Tensor) or v.variable or v.placeholder for v, _ in wanted):
+            return self.report(
+                "TM202", frame.code, node,
+                f"`{frame.code.said(node)}` takes gradients for more than tensors of the tower",
+            )  # fmt: skip
+        made: list[tuple[Value, bool]] = [(Tensor(args.needs()), s) for _, s in wanted]
+        return Items(made, not isinstance(given, Items) or given.exact)
+
+    def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        if name.endswith(("merge", "merge_summary")):
+            return Tensor(args.needs())
+        made = Tensor(args.needs())
+        self.collections.setdefault("summaries", []).append((made, not self.maybe))
+        return made
+
+    def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        code = frame.code
+        if name in library.RANDOM:
+            kind = "dropout" if name.endswith("dropout") else "draw"
+            seed = args.named.get("seed")
+            fixed = seed is not None and not (isinstance(seed, Python) and seed.constant is None)
+            self.random.append((code, node, "seeded" if fixed else kind))
+        if name in library.WITH_VARIABLES:
+            self.made_variables += 1
+            for initializer in ("kernel_initializer", "depthwise_initializer"):
+                if initializer in args.named:
+                    break
+            else:
+                self.random.append((code, node, "initializer"))
+            if "name" not in args.named and not any(self.scopes):
+                self.report(
+                    "TM218", code, node,
+                    f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
+                )  # fmt: skip
+        for value in args.all():
+            for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
+                self._given(one, node, frame)
+        return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
+
+    def _given(self, value: Value, node: ast.Call, frame: Frame) -> None:
+        """An argument of a pure function."""
+        code = frame.code
+        if isinstance(value, Function):
+            arguments = [Tensor() for _ in value.node.args.args]
+            self.enter(value, list(arguments), {}, node, code)
+        elif isinstance(value, Index | Differs):
+            self.report(
+                "TM227",
+                code,
+                node,
+                f"`{code.said(node)}` computes with the tower's index, so the towers differ",
+            )
+        elif isinstance(value, Text) and value.of == "index":
+            self.report(
+                "TM227", code, node,
+                f"`{code.said(node)}` is given a text for its tower, which a replica names otherwise",
+            )  # fmt: skip
+
+    def _refused(self, name: str, node: ast.Call, frame: Frame) -> Value:
+        code = frame.code
+        if name == "tf.Variable":
+            return self.report(
+                "TM218", code, node, "`tf.Variable` in a tower makes a copy for each tower"
+            )
+        if name.startswith(library.REGULARIZERS):
+            return self.report(
+                "TM219", code, node,
+                f"`{code.said(node)}` reads or adds to collections of all towers (losses, regularisers)",
+            )  # fmt: skip
+        if name.startswith(library.EFFECTS):
+            return self.report(
+                "TM220", code, node,
+                f"`{code.said(node.func)}` has an effect that TF1 has only in runs that need it",
+            )  # fmt: skip
+        return self.report(
+            "TM222", code, node,
+            f"`{code.said(node.func)}` is not on the list of functions that are known to mean the same in a step",
+        )  # fmt: skip
+
+    # -- code that stays
+
+    def _outside(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """What a call gives in code that stays: draws of the pipeline matter, reasons do not."""
+        last = name.rpartition(".")[2]
+        place = "draw@{}:{}:{}".format(frame.code.path, *frame.code.place(node))
+        if name in library.DRAWS:
+            given = args.get(0, "tensors", "tensors_list", "tensor_list")
+            drawn = Tensor(frozenset({place}))
+            if isinstance(given, Items) and given.exact:
+                return Items([(drawn, True) for _ in given.values], True, True, False)
+            if isinstance(given, Items | Value) and not isinstance(given, Tensor):
+                return Items([(drawn, True)], False, True, False)
+            return drawn
+        if last == "prefetch_queue" or last.endswith("Queue"):
+            return Object("queue", frozenset({place}))
+        if last in ("placeholder", "placeholder_with_default"):
+            return Tensor(placeholder=True)
+        if name in library.OPTIMIZERS or last.endswith("Optimizer"):
+            return Object("optimizer")
+        if last == "ExponentialMovingAverage":
+            return Object("moving average")
+        if name in library.INITIALIZERS:
+            return Object("initializer")
+        if name.startswith(library.QUIET_LIBRARIES):
+            return Object("python") if not all(is_python(v) for v in args.all()) else _setting()
+        if name in library.CONSTANTS:
+            return Python()
+        if name in library.PURE or name.startswith(("tf.image.", "tf.nn.")):
+            return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
+        if "global_step" in last or last in ("Variable", "get_variable"):
+            return Tensor(variable=True)
+        return Foreign()
+
+
+def _setting() -> Value:
+    from towermigrate.recognize.proof.values import Setting
+
+    return Setting()

@@ -1,0 +1,304 @@
+"""Run a tower program once, as TF1 did, and collect what keeps its statements from moving into steps."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import Scope
+from towermigrate.recognize.kinds import IN_GRAPH, Kind
+from towermigrate.recognize.proof.calls import Arguments
+from towermigrate.recognize.proof.code import Code, Codes, bindings, names_of
+from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.statements import Statements
+from towermigrate.recognize.proof.values import (
+    NOTHING,
+    Differs,
+    Foreign,
+    Function,
+    Index,
+    Items,
+    Object,
+    Setting,
+    Tensor,
+    Text,
+    Value,
+    needs_of,
+)
+from towermigrate.recognize.scope import Item
+from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.syntax import walk
+from towermigrate.recognize.tower import Body
+
+Place = tuple[int, int]
+
+
+def place_of(file: SourceFile, node: cst.CSTNode) -> Place:
+    where = file.span(node)
+    return where.line, where.column
+
+
+class TowerProof(Statements):
+    """The run of one program: what stands before its towers, one tower, what stands behind them."""
+
+    def __init__(
+        self, codes: Codes, scope: Scope, code: Code, body: Body | None, averages: Iterable[Place]
+    ) -> None:
+        super().__init__(codes)
+        self.facts = scope
+        self.code = code
+        self.body = body
+        self.averages = frozenset(averages)
+        self.index = body.index if body is not None else None
+        self.loop = self._find_loop()
+        self.function = self._find_function()
+        self.top = self._frame()
+        self.scope = self.top
+        self.lists: dict[str, Items] = {}
+        self.pieces, self.draws = self._inputs()
+        self.made_in_tower = 0
+        self.moved_nodes: list[ast.stmt] = list(self.loop.body)
+        self.tower = Frame(code, self.loop, self.top, True, bindings(_module(self.loop.body)))
+
+    # -- where things are
+
+    def _find_loop(self) -> ast.For:
+        wanted = place_of(self.facts.file, self.facts.candidate.loop)
+        for node in ast.walk(self.code.tree):
+            if isinstance(node, ast.For) and self.code.place(node) == wanted:
+                return node
+        raise LookupError("the tower loop is not where it was")
+
+    def _find_function(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """The functions around the loop, innermost first."""
+        found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
+        for node in ast.walk(self.code.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                if any(inner is self.loop for inner in ast.walk(node)):
+                    found.append(node)
+        return list(reversed(found))
+
+    def _frame(self) -> Frame:
+        frame = self.module(self.code)
+        for node in reversed(self.function):
+            frame = Frame.of(self.code, node, frame, moved=False)
+        if self.function:
+            innermost = self.function[0]
+            for name in frame.own:
+                if frame.own[name][0] is innermost:
+                    frame.names[name] = Setting()
+        return frame
+
+    def _inputs(self) -> tuple[set[Place], dict[Place, str]]:
+        """Places of the expressions that give a tower its input, and of those that draw it."""
+        pieces: set[Place] = set()
+        draws: dict[Place, str] = {}
+        file = self.facts.file
+        for given in self.body.inputs if self.body is not None else []:
+            if given.statement is None:
+                continue
+            for node in walk(given.statement):
+                if isinstance(node, cst.Subscript):
+                    pieces.add(place_of(file, node))
+                elif isinstance(node, cst.Call) and given.kind in ("queue", "iterator"):
+                    line, column = place_of(file, node)
+                    draws[line, column] = f"tower:{line}:{column}"
+        for node in self.body.inline if self.body is not None else {}:
+            pieces.add(place_of(file, node))
+        return pieces, draws
+
+    def nodes_of(self, item: Item) -> list[ast.stmt]:
+        """The statements of the syntax tree that an item of the scope stands for."""
+        where = self.facts.file.span(item.node)
+        start, end = (where.line, where.column), (where.end_line, where.end_column)
+        found: list[ast.stmt] = []
+        waiting: list[ast.AST] = [self.code.tree]
+        while waiting:
+            node = waiting.pop(0)
+            if isinstance(node, ast.stmt) and start <= self.code.place(node) < end:
+                found.append(node)
+                continue
+            waiting.extend(ast.iter_child_nodes(node))
+        return sorted(found, key=self.code.place)
+
+    # -- before
+
+    def before(self, items: Iterable[Item]) -> None:
+        self.strict = False
+        for item in items:
+            if item.kind is Kind.VARLIST:
+                for node in self.nodes_of(item):
+                    self.always(
+                        "TM230", self.code, node,
+                        f"`{self.code.said(node)}` lists variables before the towers make theirs",
+                    )  # fmt: skip
+            nodes = self.nodes_of(item)
+            self.line = nodes[0].lineno if nodes else 0
+            self.stays(item, nodes)
+
+    def stays(self, item: Item, nodes: list[ast.stmt]) -> None:
+        """Run statements that stay where they are; only what they bind matters."""
+        with self.mode(False):
+            for node in nodes:
+                self.statement(node, self.top)
+        for name in item.binds:
+            self.top.homes.discard(name)
+            value = self._of_kind(item.kind, name, self.top.names.get(name))
+            if value is not None:
+                self.top.names[name] = value
+            elif type(self.top.names.get(name, Value())) is Value:
+                self.top.names[name] = Foreign(name)
+
+    def _of_kind(self, kind: Kind, name: str, value: Value | None) -> Value | None:
+        """What the readers of the scope know of a name, where the run alone does not."""
+        if kind is Kind.PLACEHOLDER:
+            return Tensor(placeholder=True)
+        if kind is Kind.VARIABLE:
+            return Tensor(variable=True)
+        if kind is Kind.SCHEDULE:
+            return Tensor()
+        if kind is Kind.OPTIMIZER:
+            return Object("optimizer")
+        if kind is Kind.EMA:
+            return Object("moving average")
+        if kind is Kind.TOWER_LIST:
+            made = Items([], False, outer=True, name=name)
+            self.lists[name] = made
+            return made
+        if kind is Kind.VARLIST:
+            return Items([(Tensor(variable=True), True)], False, outer=True, name=name)
+        if kind is Kind.SPLITS:
+            needs = needs_of(value) if value is not None else NOTHING
+            return Items([(Tensor(needs), True)], False, outer=True, name=name)
+        if kind is Kind.PIPELINE and isinstance(value, Items):
+            return Items(value.values, value.exact, True, False, name)
+        if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object):
+            return Tensor(frozenset({f"unknown:{name}"}))
+        return None
+
+    # -- the tower
+
+    def run_tower(self) -> None:
+        """Run the loop's body once."""
+        self.strict, self.where, self.line = True, "a tower", self.loop.lineno
+        frame = self.tower
+        flags = set(self.body.flags) if self.body is not None else set()
+        for name in names_of(self.loop.target):
+            frame.own.setdefault(name, [self.loop])
+            frame.names[name] = Text("index")
+        if self.index is not None:
+            frame.names[self.index] = Index()
+        for name in flags:
+            frame.names[name] = Differs()
+        self.block(self.loop.body, frame)
+        self.made_in_tower = self.made_variables
+        self.strict = False
+        for name, value in frame.names.items():
+            self.top.names[name] = value
+            self.top.homes.add(name)
+        for name, held in self.lists.items():
+            every = [(_of_all(v), s) for v, s in held.values]
+            self.top.names[name] = Items(every, False, outer=True, name=name)
+
+    def collects(self, holder: Items, method: str, args: Arguments) -> bool:
+        if method != "append" or len(args.given) != 1 or self.stack:
+            return False
+        if self.lists.get(holder.name) is not holder or self.body is None:
+            return False
+        holder.values.append((args.given[0], True))
+        return True
+
+    def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
+        if self.code.place(node) in self.pieces and frame.code is self.code and not self.stack:
+            return Tensor(needs_of(value), placeholder=False)
+        return super().subscript(value, key, node, frame)
+
+    def call(self, function: Value, node: ast.Call, frame: Frame) -> Value:
+        if frame.code is self.code and not self.stack:
+            place = self.code.place(node)
+            atom = self.draws.get(place)
+            if atom is not None and self.strict:
+                return Tensor(frozenset({atom}))
+            if self.strict and place in self.averages and isinstance(function, Function):
+                return self._averaged(node, frame)
+        return super().call(function, node, frame)
+
+    def _averaged(self, node: ast.Call, frame: Frame) -> Value:
+        """The mean over the towers: one pair for each variable."""
+        args = self._arguments(node, frame)
+        gradient = Tensor(args.needs(), gradient=True)
+        pair = Items([(gradient, True), (Tensor(variable=True), True)], True, False, False)
+        return Items([(pair, True)], False)
+
+    def only_reuse(self, node: ast.If) -> bool:
+        inside = not self.stack and any(n is node for n in ast.walk(self.loop))
+        return inside and self.body is not None or super().only_reuse(node)
+
+    # -- behind
+
+    def after(
+        self,
+        items: Iterable[Item],
+        moves: Callable[[Item, list[ast.stmt]], None],
+        stays: Callable[[Item, list[ast.stmt]], None],
+    ) -> None:
+        """Run what stands behind the towers: statements of the graph move, all others stay."""
+        for item in items:
+            nodes = self.nodes_of(item)
+            if not nodes:
+                continue
+            self.line = nodes[0].lineno
+            if item.kind in IN_GRAPH:
+                self.moved_nodes.extend(nodes)
+                moves(item, nodes)
+                self.strict, self.where = True, "a step"
+                for node in nodes:
+                    self.statement(node, self.top)
+                self.strict = False
+                self._waits(item)
+            else:
+                stays(item, nodes)
+                self.stays(item, nodes)
+
+    def _waits(self, item: Item) -> None:
+        """What stands under control dependencies needs what they need."""
+        needs = NOTHING
+        for name in item.ordered_after:
+            needs |= needs_of(self.top.names.get(name, Value()))
+        for name in item.binds:
+            value = self.top.names.get(name)
+            if isinstance(value, Tensor):
+                self.top.names[name] = Tensor(value.needs | needs, value.variable, value.gradient)
+            elif isinstance(value, Object):
+                self.top.names[name] = Object(value.kind, value.needs | needs)
+
+
+def check_lists(proof: TowerProof) -> None:
+    """Report lists of variables that a tower reads before it has made all of them."""
+    for code, node, made in proof.lists_read:
+        if made < proof.made_in_tower:
+            proof.always(
+                "TM230", code, node,
+                f"`{code.said(node)}` is read before the tower has made all of its variables: the first tower's "
+                "list is shorter than the others'",
+            )  # fmt: skip
+
+
+def _of_all(value: Value) -> Value:
+    """A value of one tower as it is in every tower: it needs what each of them draws."""
+    if isinstance(value, Tensor):
+        return Tensor(_everywhere(value.needs), value.variable, value.gradient)
+    if isinstance(value, Items):
+        made = [(_of_all(v), s) for v, s in value.values]
+        return Items(made, value.exact, value.outer, value.mutable, value.name)
+    return value
+
+
+def _everywhere(needs: frozenset[str]) -> frozenset[str]:
+    return needs | {f"all {n}" for n in needs if n.startswith("tower:")}
+
+
+def _module(body: list[ast.stmt]) -> ast.Module:
+    return ast.Module(body=body, type_ignores=[])

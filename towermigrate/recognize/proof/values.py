@@ -1,0 +1,249 @@
+"""What the proof knows of a value: a Python value, a tensor and what it draws, a list, a function.
+
+The proof runs a tower's Python once on these. `needs` of a tensor are the draws of the input pipeline that
+computing it is sure to make; where it cannot be said, there are none.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from towermigrate.recognize.proof.code import Code
+    from towermigrate.recognize.proof.frames import Frame
+
+MISSING: Final = object()
+NOTHING: Final[frozenset[str]] = frozenset()
+SHARED: Final = "collection of all towers "
+
+
+@dataclass(eq=False)
+class Value:
+    """Any value; of a plain one nothing is known, and why it is not was said where it was made."""
+
+
+@dataclass(eq=False)
+class Python(Value):
+    """An immutable Python value; `constant` where it is known."""
+
+    constant: object = MISSING
+
+    @property
+    def known(self) -> bool:
+        return self.constant is not MISSING
+
+
+@dataclass(eq=False)
+class Present(Python):
+    """Whether a gradient is not None, which is so for at least one of a list of gradients."""
+
+
+@dataclass(eq=False)
+class Setting(Value):
+    """A Python value made before the towers that may be mutable: an argument, a flag, an array.
+
+    `plain` ones are surely arrays or collections of Python's own, whose methods are known.
+    """
+
+    plain: bool = False
+
+
+@dataclass(eq=False)
+class Foreign(Value):
+    """A value made before the towers of which it is not known whether it belongs to the graph."""
+
+    name: str = ""
+
+
+@dataclass(eq=False)
+class Tensor(Value):
+    """A tensor or a variable."""
+
+    needs: frozenset[str] = NOTHING
+    variable: bool = False
+    gradient: bool = False
+    placeholder: bool = False
+
+
+@dataclass(eq=False)
+class Static(Value):
+    """A static shape or one of its sizes, which TF1 may not have known: `x.get_shape()[0].value`."""
+
+    shape: bool = False
+
+
+@dataclass(eq=False)
+class Text(Value):
+    """A text made in the tower. `of` is "index" (the tower's number), "scope" (its name scope) or "name"."""
+
+    of: str
+
+
+@dataclass(eq=False)
+class Index(Value):
+    """The number of a tower."""
+
+
+@dataclass(eq=False)
+class Differs(Value):
+    """A Python value that differs between the towers: `i > 0`, a reuse flag."""
+
+
+@dataclass(eq=False)
+class Items(Value):
+    """A list, tuple, set or dict: its values and whether each is surely there. `exact` knows the order."""
+
+    values: list[tuple[Value, bool]] = field(default_factory=list)
+    exact: bool = True
+    outer: bool = False
+    mutable: bool = True
+    name: str = ""
+
+    def element(self) -> Value:
+        """One value that stands for all."""
+        return join_all([value for value, _ in self.values])
+
+
+@dataclass(eq=False)
+class Function(Value):
+    """A function or lambda of the tree with the frame it was made in."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    code: Code
+    frame: Frame
+
+
+@dataclass(eq=False)
+class Class(Value):
+    """A class of the tree."""
+
+    node: ast.ClassDef
+    code: Code
+
+
+@dataclass(eq=False)
+class Library(Value):
+    """A name of TensorFlow (`tf.nn.relu`), of another library (`numpy.zeros`) or a builtin (`builtins.zip`)."""
+
+    name: str
+
+
+@dataclass(eq=False)
+class Module(Value):
+    """A module of the tree."""
+
+    code: Code
+
+
+@dataclass(eq=False)
+class Object(Value):
+    """An object of TensorFlow that is no tensor: an optimizer, an initializer, a variable scope."""
+
+    kind: str
+    needs: frozenset[str] = NOTHING
+
+
+@dataclass(eq=False)
+class Collected(Value):
+    """What a collection holds of all towers built so far; `need` stands for it in the needs of tensors."""
+
+    need: str
+
+
+@dataclass(eq=False)
+class Either(Value):
+    """One of several values; which one, Python decides."""
+
+    values: tuple[Value, ...]
+
+
+def needs_of(value: Value) -> frozenset[str]:
+    """The draws that computing a value is sure to make."""
+    if isinstance(value, Tensor | Object):
+        return value.needs
+    if isinstance(value, Collected):
+        return frozenset({value.need})
+    if isinstance(value, Items):
+        found: frozenset[str] = NOTHING
+        for one, sure in value.values:
+            found |= needs_of(one) if sure else shared(needs_of(one))
+        return found
+    if isinstance(value, Either):
+        return _of_both([needs_of(v) for v in value.values])
+    return NOTHING
+
+
+def shared(needs: frozenset[str]) -> frozenset[str]:
+    """The needs that stand for collections of all towers, which one branch alone brings in."""
+    return frozenset(need for need in needs if need.startswith(SHARED))
+
+
+def _of_both(parts: list[frozenset[str]]) -> frozenset[str]:
+    return frozenset.intersection(*parts) | shared(frozenset.union(*parts))
+
+
+def holds_tensor(value: Value) -> bool:
+    """Whether a value is a tensor or has one in it."""
+    if isinstance(value, Items):
+        return any(holds_tensor(v) for v, _ in value.values)
+    if isinstance(value, Either):
+        return any(holds_tensor(v) for v in value.values)
+    return isinstance(value, Tensor)
+
+
+def holds_static(value: Value) -> bool:
+    """Whether a value is a static shape or size, may be one, or has one in it."""
+    if isinstance(value, Items):
+        return any(holds_static(v) for v, _ in value.values)
+    if isinstance(value, Either):
+        return any(holds_static(v) for v in value.values)
+    return isinstance(value, Static)
+
+
+def join_all(values: list[Value]) -> Value:
+    """What is true of all of some values."""
+    if not values:
+        return Value()
+    joined = values[0]
+    for value in values[1:]:
+        joined = join(joined, value)
+    return joined
+
+
+def join(a: Value, b: Value) -> Value:
+    """What is true of a value that is one of two."""
+    if a is b:
+        return a
+    if isinstance(a, Python) and isinstance(b, Python):
+        same = a.known and b.known and type(a.constant) is type(b.constant)
+        if same and a.constant == b.constant:
+            return a
+        if (a.constant is None) != (b.constant is None):
+            return Either((a, b))
+        return Python()
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        needs = _of_both([a.needs, b.needs])
+        return Tensor(needs, a.variable or b.variable, a.gradient or b.gradient)
+    if isinstance(a, Setting) and isinstance(b, Setting):
+        return a if b.plain else b
+    if type(a) is type(b) and isinstance(a, Index | Differs | Static):
+        return a
+    if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
+        return a
+    if isinstance(a, Library) and isinstance(b, Library) and a.name == b.name:
+        return a
+    if isinstance(a, Object) and isinstance(b, Object) and a.kind == b.kind:
+        return Object(a.kind, _of_both([a.needs, b.needs]))
+    if isinstance(a, Items) and isinstance(b, Items):
+        if a.exact and b.exact and len(a.values) == len(b.values):
+            pairs = zip(a.values, b.values, strict=True)
+            made = [(join(x, y), s and t) for (x, s), (y, t) in pairs]
+            return Items(made, True, a.outer or b.outer, a.mutable, a.name)
+        both = [(v, False) for v, _ in [*a.values, *b.values]]
+        return Items(both, False, a.outer or b.outer, a.mutable, a.name)
+    parts: list[Value] = []
+    for value in (a, b):
+        parts.extend(value.values if isinstance(value, Either) else [value])
+    return Either(tuple(parts[:8]))

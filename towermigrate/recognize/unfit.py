@@ -1,0 +1,210 @@
+"""What no style can do for a tower loop: then the program is refused, with every reason.
+
+Session style runs the author's statements as they are, so little is left: towers that are no copies of each
+other, exchanges by hand of what the strategy exchanges, and graphs that something else makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import libcst as cst
+
+from towermigrate.findings import Finding
+from towermigrate.recognize.kinds import Kinds, Traits
+from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.reach import tower_functions
+from towermigrate.recognize.refusal import Refused, note
+from towermigrate.recognize.source import Function, SourceFile, Tree
+from towermigrate.recognize.syntax import calls, code, dotted, elements, reads, statements, walk
+from towermigrate.recognize.variable_names import check_variable_names
+from towermigrate.tree import import_closure
+
+_TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
+_EAGER_NAMES = (
+    "tf.GradientTape", "tf.function", "tf.enable_eager_execution", "tf.enable_v2_behavior",
+)  # fmt: skip
+_EAGER = re.compile("|".join(name.rpartition(".")[2] for name in _EAGER_NAMES))
+_CLUSTER = ("tf.train.Server", "tf.train.ClusterSpec", "tf.train.SyncReplicasOptimizer")
+_ESTIMATOR = ("EstimatorSpec", "ModelFnOps", "TPUEstimatorSpec")
+
+
+def unfit(
+    tree: Tree, traits: Traits, candidate: Candidate, around: Iterable[Function]
+) -> list[Finding]:
+    """Every reason for which no style can convert the program of a tower loop; none where one can.
+
+    Args:
+        tree: the tree of files.
+        traits: what is known of its functions.
+        candidate: the tower loop.
+        around: the functions that call the one that the loop stands in, directly or not.
+    """
+    file, loop = candidate.file, candidate.loop
+    called = tower_functions(tree, file, statements(loop.body))
+    own = [] if candidate.function is None else [Function(file, candidate.function, "")]
+    above = [*own, *around]
+    findings: list[Finding] = []
+    findings += _roles(file, candidate)
+    findings += _copies(traits, candidate)
+    findings += _eager([file, *(function.file for function in called)], loop)
+    findings += _nccl(tree, file, [*called, *above])
+    findings += _cluster(file, candidate, above)
+    findings += _estimator(above)
+    findings += _no_training(tree, file, loop, [*called, *above])
+    if loop.asynchronous is not None:
+        findings.append(note("TM257", file, loop, "the loop is asynchronous"))
+    return list(dict.fromkeys(findings))
+
+
+def _roles(file: SourceFile, candidate: Candidate) -> Iterator[Finding]:
+    """Towers that build different things, by their index or by the part of the devices that they go over."""
+    values = _bound(candidate.loop.target)
+    for node in walk(candidate.loop.body):
+        if isinstance(node, cst.If) and node.orelse is not None and _picks_tower(node.test, values):
+            first, second = _builders(file, node.body), _builders(file, node.orelse)
+            if first and second and not first & second and not isinstance(node.orelse, cst.If):
+                yield note(
+                    "TM251", file, node,
+                    f"`{code(node.test)}` gives the towers different work: "
+                    f"{_listed(first)} here, {_listed(second)} there",
+                )  # fmt: skip
+    for name in sorted(set(reads(candidate.loop.iter))):
+        for node in _assignments(file.module, name):
+            if _is_part(node.value):
+                yield note(
+                    "TM251", file, candidate.loop,
+                    f"the loop goes over a part of the devices, `{name} = {code(node.value)}`: other towers do "
+                    "other work",
+                )  # fmt: skip
+
+
+def _picks_tower(test: cst.BaseExpression, values: set[str]) -> bool:
+    """`i == 0`, `device == devices[0]`: whether a test picks towers."""
+    return (
+        isinstance(test, cst.Comparison)
+        and isinstance(test.left, cst.Name)
+        and test.left.value in values
+    )
+
+
+def _builders(file: SourceFile, node: cst.CSTNode) -> set[str]:
+    """The functions that a branch calls to make tensors."""
+    found: set[str] = set()
+    for call in calls(node):
+        name = file.tf(call.func)
+        if name is not None and name.startswith(
+            ("tf.get_variable_scope", "tf.summary.", "tf.add_to")
+        ):
+            continue
+        called = name or dotted(call.func)
+        if called is not None and called.rpartition(".")[2] not in (
+            "append",
+            "reuse_variables",
+            "print",
+            "info",
+        ):
+            found.add(called)
+    return found
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)[:3])
+
+
+def _assignments(module: cst.Module, name: str) -> list[cst.Assign]:
+    return [
+        node
+        for node in walk(module)
+        if isinstance(node, cst.Assign)
+        and any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
+    ]
+
+
+def _is_part(value: cst.BaseExpression) -> bool:
+    """`DEVICES[:2]`, `DEVICES[n:]`: one half of a list of devices that is named so."""
+    if not isinstance(value, cst.Subscript) or len(value.slice) != 1:
+        return False
+    part = value.slice[0].slice
+    if not isinstance(part, cst.Slice) or (part.lower is None) == (part.upper is None):
+        return False
+    return "device" in (dotted(value.value) or "").lower()
+
+
+def _copies(traits: Traits, candidate: Candidate) -> Iterator[Finding]:
+    try:
+        check_variable_names(Kinds(candidate.file, traits), candidate)
+    except Refused as refusal:
+        found = refusal.finding
+        yield Finding("TM252", found.path, found.line, found.column, found.message)
+
+
+def _eager(files: Sequence[SourceFile], loop: cst.For) -> Iterator[Finding]:
+    for file in files:
+        if _EAGER.search(file.text) is None:
+            continue
+        for node in walk(file.module):
+            name = file.tf(node) if isinstance(node, cst.Attribute) else None
+            if name in _EAGER_NAMES:
+                message = f"`{name}` in {file.path}: the program runs eagerly, there is no graph"
+                yield note("TM258", files[0], loop, message)
+                return
+
+
+def _nccl(tree: Tree, own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:
+    paths = {own.path, *(function.file.path for function in functions)}
+    for path in sorted(import_closure(tree.sources, paths, tree.imports)):
+        file = tree.file(path) if "nccl" in tree.sources[path] else None
+        if file is None:
+            continue
+        for call in calls(file.module):
+            chain = dotted(call.func) or ""
+            origin = file.imports.get(chain.partition(".")[0], "")
+            name = file.tf(call.func) or f"{origin}.{chain.partition('.')[2]}"
+            if "nccl" in name.lower() and name.startswith(("tf.", "tensorflow")):
+                yield note("TM253", file, call, f"`{code(call.func)}` exchanges values by nccl")
+                break
+
+
+def _cluster(
+    file: SourceFile, candidate: Candidate, above: Iterable[Function]
+) -> Iterator[Finding]:
+    places: list[tuple[SourceFile, cst.CSTNode]] = [(each.file, each.node.body) for each in above]
+    if candidate.function is None:
+        places.append((file, file.module))
+    for where, node in places:
+        for call in calls(node):
+            name = where.tf(call.func)
+            if name in _CLUSTER:
+                yield note("TM254", where, call, f"`{name}` makes the program one of a cluster")
+
+
+def _estimator(above: Iterable[Function]) -> Iterator[Finding]:
+    for each in above:
+        for call in calls(each.node.body):
+            name = dotted(call.func) or ""
+            if name.rpartition(".")[2] in _ESTIMATOR:
+                message = f"`{name}` hands the towers to an Estimator"
+                yield note("TM255", each.file, call, message)
+
+
+def _no_training(
+    tree: Tree, file: SourceFile, loop: cst.For, functions: Iterable[Function]
+) -> Iterator[Finding]:
+    files = {file.path, *(function.file.path for function in functions)}
+    reach = import_closure(tree.sources, files, tree.imports)
+    while True:
+        if any(_TRAINS.search(tree.sources[path]) for path in reach):
+            return
+        users = {path for path, imported in tree.imports.items() if imported & reach}
+        if users <= reach:
+            break
+        reach |= import_closure(tree.sources, users, tree.imports)
+    yield note("TM256", file, loop, "nothing that uses these towers computes gradients")
+
+
+def _bound(target: cst.BaseExpression) -> set[str]:
+    if isinstance(target, cst.Name):
+        return {target.value}
+    return {name for element in elements(target) or () for name in _bound(element)}
