@@ -76,6 +76,11 @@ def leave_no_replica(graph: Any, mode: Any) -> None:
     del stack[len(stack) - 1 - stack[::-1].index(mode)]
 
 
+def run_before(operation: Any, others: list[Any]) -> None:
+    """Make operations run before one that is there already; public TensorFlow says so only at its creation."""
+    operation._add_control_inputs(others)
+
+
 def add_variable_creator(graph: Any, creator: Any) -> None:
     """As `tf.variable_creator_scope(creator)`, in this graph and thread, for the rest of the graph's life."""
     graph._variable_creator_stack = [*graph._variable_creator_stack, (100, creator)]

@@ -60,6 +60,11 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     def initial_value(self) -> Any:
         return self._first.initial_value
 
+    @property
+    def initializer(self) -> Any:
+        # Those of the other copies run before it, with the same value: it may be fed, as `inputs[1]`.
+        return self._initializer_op or self._first.initializer
+
     def is_initialized(self, name: str | None = None) -> Any:
         return self._first.is_initialized(name)
 
@@ -162,9 +167,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
             raise ValueError(
                 "Either session argument should be provided or default session should be established"
             )
-        # The others' initial values are the first one's, handed on.
-        initializers = [copy.initializer for copy in self._values]
-        session.run(initializers, {initializers[0].inputs[1]: value})
+        session.run(self.initializer, {self._first.initializer.inputs[1]: value})
 
     @property
     def _save_slice_info(self) -> Any:
@@ -253,6 +256,7 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             )
     for copy in copies:
         copy._trainable = trainable
+    private.run_before(copies[0].initializer, [copy.initializer for copy in copies[1:]])
     variable = TowerVariable(towers.strategy, copies, tf.VariableAggregation.ONLY_FIRST_REPLICA)
     for index, copy in enumerate(copies):
         towers.variables[copy.handle.op.name] = (variable, index)
@@ -263,4 +267,4 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
 
 
 def _initial_value_of(first: Any) -> Callable[[], Any]:
-    return lambda: tf.identity(first.initial_value)
+    return lambda: tf.identity(first.initializer.inputs[1])
