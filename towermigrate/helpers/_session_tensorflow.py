@@ -8,6 +8,7 @@ from typing import Any
 
 from tensorflow.python.client import session as _session
 from tensorflow.python.distribute import distribute_lib, summary_op_util, values
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import gradients_util, variables
 from tensorflow.python.training import optimizer
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
@@ -25,6 +26,10 @@ PartitionedVariable = variables.PartitionedVariable
 
 # What an optimizer does to one variable, dense or sparse, and its constraint; called for each copy.
 processor_of = optimizer._get_processor
+
+# Beside which variable an operation is placed. The public one says on every program's screen that it is
+# deprecated.
+colocate_with = ops.colocate_with
 
 # Functions that are replaced, because every way to ask for the same thing goes through them:
 # tf.gradients, compute_gradients, tf.hessians, tf_slim's, and imports made before.
@@ -69,6 +74,11 @@ def leave_no_replica(graph: Any, mode: Any) -> None:
     """Undo `enter_no_replica`."""
     stack = graph._distribution_strategy_stack
     del stack[len(stack) - 1 - stack[::-1].index(mode)]
+
+
+def run_before(operation: Any, others: list[Any]) -> None:
+    """Make operations run before one that is there already; public TensorFlow says so only at its creation."""
+    operation._add_control_inputs(others)
 
 
 def add_variable_creator(graph: Any, creator: Any) -> None:
