@@ -11,7 +11,16 @@ def run(field):
     import sys
 
     tf = field.tf
-    field.stub("cv2", "scipy", "skimage", "matplotlib", "input_data", "harmonic_network_models", "io_helpers", "io_queues")
+    field.stub(
+        "cv2",
+        "scipy",
+        "skimage",
+        "matplotlib",
+        "input_data",
+        "harmonic_network_models",
+        "io_helpers",
+        "io_queues",
+    )
     os.chdir("deprecated")
     sys.path[:0] = [os.getcwd(), field.tree]
     program = field.load("model_assembly_train.py")
