@@ -19,7 +19,7 @@ from towermigrate.git import uncommitted
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 OLD = "import tensorflow as tf\ntf.placeholder(tf.float32)\n"
-STAR = "from tensorflow import *\n"  # TM113
+STAR = "from tensorflow.nn import *\n"  # TM113
 REFUSED = """\
 import tensorflow as tf
 

@@ -310,6 +310,21 @@ def test_a_program_that_is_spread_over_cells() -> None:
     assert new[5].startswith("for step in range(5):\n    value = train_step(")
 
 
+def test_a_program_in_session_style_stays_in_its_cells() -> None:
+    cells = [*MODULE_LEVEL[:3], "%matplotlib inline\n", *MODULE_LEVEL[3:]]
+    cells[4] = cells[4].replace("= opt.apply_gradients(average", "= opt.apply_gradients(strange")
+    text = json.dumps(notebook(MARKDOWN, *map(code, cells)), indent=1)
+    new = sources(rewritten(text))[1:]
+    assert new[0].startswith("import tensorflow as tf\nimport towermigrate.helpers as tm\n")
+    assert new[2].startswith("tm.mirror_variables(2)\nx = tf.compat.v1.placeholder(")
+    assert "    for i in tm.towers(range(2)):\n        w = tf.compat.v1.get_variable(" in new[2]
+    assert new[3] == cells[3] and new[6] == cells[6]
+    (program,) = rewrite_notebook(text, "n.ipynb").programs
+    assert (program.style, program.cell) == ("session", 4)
+    messages = [finding.message for finding in program.findings if finding.rule == "TM310"]
+    assert ["from line 1 of cell 4 on" in message for message in messages] == [True]
+
+
 def test_a_loop_that_a_comment_cell_parts_is_told_apart() -> None:
     # The function that goes takes its own comments with it, not the cells around it.
     cells = [MODULE_LEVEL[0], "# Mean over the towers.\n" + MODULE_LEVEL[1], "# Towers.", *MODULE_LEVEL[2:]]  # fmt: skip

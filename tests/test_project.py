@@ -246,6 +246,41 @@ def test_gitignore_is_read_as_git_reads_it(
     assert len(python_files(tmp_path / start, gitignore=False)) == (7 if start == "." else 4)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "tracked", "found"),
+    [
+        pytest.param("data\nbuild\n", ["data/reader.py"], ["a.py", "data/reader.py"], id="in a folder"),
+        pytest.param("data/\nbuild/\n", ["data/deep/reader.py"], ["a.py", "data/deep/reader.py"], id="deep in a folder"),
+        pytest.param("*.py\n", ["a.py"], ["a.py"], id="a name"),
+        pytest.param("data\nbuild\n", ["data/notes.txt"], ["a.py"], id="nothing of ours in the folder"),
+        pytest.param("data\nbuild\n", [], ["a.py"], id="nothing"),
+        pytest.param("build\ndata\n", ["build/é b.py"], ["a.py", "build/é b.py"], id="a name with a blank and an accent"),
+        pytest.param("", [], ["a.py", "build/é b.py", "data/deep/reader.py", "data/reader.py"], id="nothing is ignored"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("start", ["", "src"])
+def test_what_git_tracks_is_found_though_it_is_ignored(
+    tmp_path: Path, pattern: str, tracked: list[str], found: list[str], start: str
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    root = tmp_path / start
+    root.mkdir(exist_ok=True)
+    grow(root, "a.py", "data/reader.py", "data/deep/reader.py", "data/notes.txt", "build/é b.py")
+    if tracked:
+        subprocess.run(["git", "add", "-f", *tracked], cwd=root, check=True)
+    (tmp_path / ".gitignore").write_text(pattern)
+    assert list(python_files(root)) == found
+
+
+def test_without_git_nothing_is_tracked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git").mkdir()
+    grow(tmp_path, "a.py", "data/b.py")
+    (tmp_path / ".gitignore").write_text("data\n")
+    assert python_files(tmp_path) == ("a.py",)
+    monkeypatch.setenv("PATH", "")
+    assert python_files(tmp_path) == ("a.py",)
+
+
 @pytest.mark.parametrize("pattern", ["*", "p/", "/p", "q", "c.py", "home\ntmp\nvar\n"])
 def test_patterns_say_nothing_of_the_folders_above_theirs(tmp_path: Path, pattern: str) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)

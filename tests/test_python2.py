@@ -7,6 +7,7 @@ import doctest
 import functools
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -321,6 +322,23 @@ def test_a_refused_program_stays_python2() -> None:
     assert "for i in range(2):" in again.texts["train.py"]
     assert "tf.compat.v1.Session" in again.texts["train.py"]
     assert [f.status for f in again.files] == ["rewritten", "refused"]
+
+
+def test_a_python_2_program_in_session_style_is_told_by_its_own_lines() -> None:
+    text = REFUSED.replace(", tf.variable_scope('tower_%d' % i)", "").replace(
+        "    opt = ", "    print a,\n    step = tf.Variable(0)\n    opt = "
+    )
+    report = rewrite_tree({"train.py": text, "helper.py": "def loss(i):\n    print i\n"})
+    (program,) = report.programs
+    (said,) = [finding for finding in program.findings if finding.rule == "TM310"]
+    assert program.style == "session"
+    lines = text.splitlines()
+    assert lines[program.line - 1] == lines[said.line - 1] == "    for i in xrange(2):"
+    place = re.search(r"train\.py:(\d+)", said.message)
+    assert place is not None and lines[int(place[1]) - 1] == "    step = tf.Variable(0)"
+    assert (
+        "    print(a, end=' ')\n    tm.mirror_variables(2)\n    step = " in report.texts["train.py"]
+    )
 
 
 def test_a_read_only_home_is_no_obstacle() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -39,6 +41,16 @@ class Finding:
         return RULES[self.rule].severity
 
 
+def with_places(message: str, path: str, place: Callable[[int], str]) -> str:
+    """A message whose places in a file are told in another way, by their lines.
+
+    Example:
+        >>> with_places("as at b.py:3 and a/b.py:3", "b.py", lambda line: f"line {line + 1}")
+        'as at line 4 and a/b.py:3'
+    """
+    return re.sub(rf"(?<![\w./-]){re.escape(path)}:(\d+)", lambda m: place(int(m[1])), message)
+
+
 RULES: dict[str, Rule] = {}
 
 
@@ -56,7 +68,7 @@ _rule(
 _rule(
     "TM202", "No gradients are computed per tower", "error",
     "The stage is `compute_gradients` in every tower, appended to one list. Other ways (`tf.gradients`, "
-    "`minimize` on the mean of losses, a second loop) are not rewritten yet.",
+    "`minimize` on the mean of losses, a second loop) are session style.",
     "Call `grads = opt.compute_gradients(loss)` in the loop and append `grads` to a list.",
     "losses.append(tower_loss(x))\n...\ntrain_op = opt.minimize(tf.reduce_mean(losses))",
 )  # fmt: skip
@@ -78,8 +90,8 @@ _rule(
 _rule(
     "TM205", "Graph and session are in different places", "error",
     "The loop style turns `sess.run` into calls of step functions that must see the towers. Where another "
-    "function or file runs the graph, only the session style would do, which is not there yet.",
-    "Move the training loop into the function that builds the towers, or wait for the session style.",
+    "function or file runs the graph, session style keeps both where they are.",
+    "For loop style, move the training loop into the function that builds the towers.",
     "def build():\n    ...\n    return train_op\n\nsess.run(build())",
 )  # fmt: skip
 _rule(
@@ -91,8 +103,9 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM207", "Batch-norm updates are run by hand", "error",
-    "Which tower's UPDATE_OPS run decides the moving averages of the trained model. This is not rewritten yet.",
-    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to do it by hand.",
+    "Which tower's UPDATE_OPS run decides the moving averages of the trained model; session style keeps the ones "
+    "that the program runs.",
+    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to write loop style by hand.",
     "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)",
 )  # fmt: skip
 _rule(
@@ -123,8 +136,8 @@ _rule(
 _rule(
     "TM212", "The graph is run by a framework", "error",
     "Supervisor, MonitoredTrainingSession and Estimator run hooks between steps that have no place in a "
-    "plain loop. This is not rewritten yet.",
-    "Run the graph with a plain `tf.Session`.",
+    "plain loop. Session style keeps the first two with their hooks; Estimators are refused (TM255).",
+    "For loop style, run the graph with a plain `tf.Session`.",
     "with tf.train.MonitoredTrainingSession() as sess:\n    sess.run(train_op)",
 )  # fmt: skip
 _rule(
@@ -137,7 +150,7 @@ _rule(
     "TM214", "The towers are not copies of each other", "error",
     "Data parallel training runs the same function on every replica. Towers that play different roles are "
     "another program.",
-    "Keep this program as it is, or give each role its own step.",
+    "For loop style, give each role its own step.",
     "if i == 0:\n    loss = critic_loss(x)\nelse:\n    loss = penalty(x)",
 )  # fmt: skip
 _rule(

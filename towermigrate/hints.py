@@ -104,6 +104,21 @@ def hints(text: str, names: FileNames) -> Hints:
         if OVER_DEVICES.search(_first_line(loop, lines)):
             over_devices |= {_called(call, imported) for call in inside}
             certain = certain or any(_method(call) in _COMPUTES for call in inside)
+    spreads: list[ast.ListComp | ast.SetComp | ast.GeneratorExp]
+    spreads = [*names.of(ast.ListComp), *names.of(ast.SetComp), *names.of(ast.GeneratorExp)]
+    for spread in spreads:
+        values = names_below(*(each.target for each in spread.generators))
+        for each in ast.walk(spread.elt):
+            if isinstance(each, ast.Call) and values & names_below(each):
+                called.add(_called(each, imported))
+    for call in names.of(ast.Call):
+        if isinstance(call.func, ast.Name) and call.func.id == "map" and len(call.args) > 1:
+            mapped = call.args[0]
+            if isinstance(mapped, ast.Lambda):
+                inside = [each for each in ast.walk(mapped.body) if isinstance(each, ast.Call)]
+            else:
+                inside = [ast.Call(mapped, [], [])]
+            called.update(_called(each, imported) or _of_this_file(each) for each in inside)
     return Hints(
         certain,
         frozenset(called),

@@ -7,6 +7,7 @@ import re
 import stat
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,7 +73,8 @@ def list_tree(
     anyway; one that leads out is not ours to write, and neither that nor a pipe or a device is opened.
 
     `.gitignore` files are read as git reads them, those above `root` up to the repository's too, without asking
-    git: a tree that was exported from its repository gives the same files.
+    git: a tree that was exported from its repository gives the same files. Only where one of them names something
+    is git asked whether it tracks it all the same: such a file is a part of the program and is found.
 
     Args:
         root: the tree.
@@ -84,6 +86,7 @@ def list_tree(
     left_out: list[LeftOut] = []
     top = root.resolve()
     start = _prefix(top)
+    tracked = _Tracked(top)
     todo = [("", _ignored_above(top) if gitignore else _Ignored())]
     while todo:
         folder, above = todo.pop()  # its path in the tree, with a slash at the end
@@ -110,7 +113,11 @@ def list_tree(
                 if entry.name == HELPERS_COPY and not vendored:
                     continue
                 reason = _not_ours(top / path, names)
-                if reason is None and ignored.covers(f"{start}{path}/"):
+                if (
+                    reason is None
+                    and ignored.covers(f"{start}{path}/")
+                    and not tracked.holds_below(f"{path}/", suffixes)
+                ):
                     reason = "named by .gitignore"
                 if reason is None:
                     todo.append((f"{path}/", ignored))
@@ -118,11 +125,31 @@ def list_tree(
                     left_out.append(LeftOut(f"{path}/", reason))
             elif fits and not entry.is_file(follow_symlinks=False):
                 left_out.append(LeftOut(path, "not a regular file", problem=True))
-            elif fits and ignored.covers(start + path):
+            elif fits and ignored.covers(start + path) and not tracked.holds(path):
                 left_out.append(LeftOut(path, "named by .gitignore"))
             elif fits:
                 files.append(path)
     return Listing(tuple(sorted(files)), tuple(sorted(left_out, key=lambda one: one.path)))
+
+
+class _Tracked:
+    """What git tracks of a tree although it is ignored. Git is asked when it matters, and once."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        from towermigrate.git import tracked_though_ignored
+
+        return tracked_though_ignored(self._root)
+
+    def holds(self, path: str) -> bool:
+        return path in self._files
+
+    def holds_below(self, folder: str, suffixes: tuple[str, ...]) -> bool:
+        """Whether a file that ends so is tracked in a folder, given with a slash at its end."""
+        return any(path.startswith(folder) and path.endswith(suffixes) for path in self._files)
 
 
 def _prefix(folder: Path) -> str:

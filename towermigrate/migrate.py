@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from typing import Any
 from towermigrate.choice import ChoiceError, Chosen
 from towermigrate.comments import skips_file, without_suppressed
 from towermigrate.config import excluded, read_config, settings
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.keeping import save, write_copy
 from towermigrate.listing import NOTEBOOK, Listing, list_tree
@@ -59,9 +61,10 @@ class Migration:
         for file in self.report.files:
             for program in file.programs:
                 if program.status == "converted" and not file.path.endswith(NOTEBOOK):
-                    script = entry_script(texts, file.path, program.function is None)
-                    if script is not None:
-                        found.append(run_command(texts, script, str(out or self.root)))
+                    with suppress(Exception):  # all is written; what cannot be told is not told
+                        script = entry_script(texts, file.path, program.function is None)
+                        if script is not None:
+                            found.append(run_command(texts, script, str(out or self.root)))
         return sorted(set(found))
 
 
@@ -253,7 +256,14 @@ def _notebook(
         return TreeReport((FileReport(path, "unchanged", (), (fixed,)),), {})
     from towermigrate.notebooks import rewrite_notebook
 
-    return rewrite_notebook(text, path, refused=refused, function=function, py2=py2, style=style)
+    try:
+        return rewrite_notebook(
+            text, path, refused=refused, function=function, py2=py2, style=style
+        )
+    except ChoiceError:
+        raise
+    except Exception as error:
+        return TreeReport((FileReport(path, "unparsable", (), (fault(path, error),)),), {})
 
 
 def _with_file(listing: Listing, path: Path) -> Listing:
@@ -307,10 +317,20 @@ def _scanned(good: Mapping[str, str], wanted: Collection[str]) -> dict[str, list
             return scan_distribution(good, wanted)
         except Exception as error:
             if not (good and exhausted_stack(error)):
-                raise
+                break
             deep = deepest_files(good)
             good = {path: text for path, text in good.items() if path not in deep}
             wanted = [path for path in wanted if path in good]
+    found: dict[str, list[Finding]] = {}
+    for path in wanted:  # one by one, so that the fault of one is not that of all
+        try:
+            scanned = scan_distribution(good, {path})
+        except Exception as error:
+            scanned = {path: [fault(path, error)]}
+        for other, findings in scanned.items():
+            there = found.setdefault(other, [])
+            there += [each for each in findings if each not in there]
+    return found
 
 
 def _is_read_back(file: SourceFile, text: str) -> bool:

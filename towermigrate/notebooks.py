@@ -16,7 +16,7 @@ from typing import Any
 
 from towermigrate.choice import Chosen
 from towermigrate.comments import skips_file
-from towermigrate.findings import Finding
+from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, ProgramReport, TreeReport
 from towermigrate.passes import Refused, Style
 from towermigrate.project import LARGEST, too_large
@@ -40,7 +40,7 @@ _LINE_LIST = re.compile(r"\blines? (\d+(?:, \d+)*)|\b(\d+)(?=: #)")
 _RUNS_CODE = re.compile(r"[\w, ]*=?[ \t]*%%?\w+ .*\(")
 # A notebook is run, not imported: what holds for scripts holds for it.
 _END = 'if __name__ == "__main__":\n    "towermigrate: end of the cells"\n'
-_SAYS_LINES = frozenset({"TM122", "TM123", "TM124", "TM305"})
+_SAYS_LINES = frozenset({"TM122", "TM123", "TM124", "TM221", "TM305"})
 
 
 class NotebookError(Exception):
@@ -322,11 +322,15 @@ def _in_cells(file: FileReport, program: _Program) -> FileReport:
             if finding.rule in _SAYS_LINES
             else finding.message
         )
+        message = with_places(message, file.path, lambda n: in_words(*program.place(n)))
         return replace(finding, line=line, message=message, cell=cell)
+
+    def in_words(cell: int, line: int) -> str:
+        return f"line {line} of cell {cell}"
 
     def listed(found: re.Match[str]) -> str:
         spots = [program.place(int(number)) for number in (found[1] or found[2]).split(", ")]
-        return ", ".join(f"line {line} of cell {cell}" for cell, line in spots)
+        return ", ".join(in_words(*spot) for spot in spots)
 
     def in_cell(one: ProgramReport) -> ProgramReport:
         cell, line = program.place(one.line)

@@ -11,14 +11,21 @@ from typing import TYPE_CHECKING, Literal
 
 from towermigrate.choice import ChoiceError, Chosen, put_back
 from towermigrate.comments import without_suppressed
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import may_hold_towers
 from towermigrate.outcome import FileReport, FileStatus, ProgramReport
 from towermigrate.program import Recognition
-from towermigrate.reading import Reading, Readings, read
-from towermigrate.symbols.neighbours import left_behind, unswitched
+from towermigrate.reading import Reading, Readings
+from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
-from towermigrate.tree import TF1_COPY, Module, import_closure, import_graph
+from towermigrate.tree import (
+    TF1_COPY,
+    Module,
+    exhausted_stack,
+    import_closure,
+    import_graph,
+)
 
 if TYPE_CHECKING:  # libcst takes a tenth of a second to load: only where there may be a tower
     from towermigrate.emit import ProgramResult
@@ -78,12 +85,23 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
         return Passed(links=frozenset(links))
     names = _Names.of(job, before, towers, held)
     job.progress("changing TensorFlow 1 names")
-    passed = Passed()
+    passed = Passed(spoiled=dict(names.faults))
     for path in job.sources:
-        _pass_file(job, path, before[path], towers, names, others, passed)
-    for path in names.unrun.keys() & job.readings.links.keys():
-        said = without_suppressed([names.unrun[path]], job.readings.links[path])
-        passed.files += [FileReport(path, "unchanged", (), said, link=True)] if said else []
+        try:
+            report = _pass_file(job, path, before[path], towers, names, others, passed)
+        except Exception as error:
+            passed.spoiled[path] = fault(path, error)
+            passed.texts.pop(path, None)
+            report = FileReport(path, "unparsable", (), (passed.spoiled[path],))
+        passed.files.append(report)
+    for path in names.unrun.findings.keys() & job.readings.links.keys():
+        said = without_suppressed([names.unrun.findings[path]], job.readings.links[path])
+        status: FileStatus = "unchanged"
+        if path in names.unrun.texts:
+            passed.texts[path] = names.unrun.texts[path]
+            status = "rewritten"
+        if said or status == "rewritten":
+            passed.files.append(FileReport(path, status, (), said, link=True))
     return passed
 
 
@@ -99,14 +117,33 @@ def _recognitions(
     wanted = job.wanted & set(towers)
     if not wanted:
         return [], []
-    from towermigrate.recognize import recognize_tree
-
-    found = recognize_tree(job.sources, wanted, job.readings.links)
+    found = _recognized(job.sources, wanted, job.readings.links)
     if job.chosen is None:
         return found, []
     path, function = job.chosen.path, job.chosen.function
     others = [each for each in found if each.path == path and each.function != function]
     return [each for each in found if each not in others], others
+
+
+def _recognized(
+    sources: Mapping[str, str], wanted: Collection[str], links: Mapping[str, str]
+) -> list[Recognition]:
+    """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
+    from towermigrate.recognize import recognize_tree
+
+    try:
+        return recognize_tree(sources, wanted, links)
+    except Exception as error:
+        if exhausted_stack(error):
+            raise  # `rewrite_tree` looks for the files that nest too deeply
+    found: list[Recognition] = []
+    for path in sorted(wanted):
+        try:
+            found += recognize_tree(sources, {path}, links)
+        except Exception as error:
+            problem = fault(path, error)
+            found.append(Recognition(path, None, problem.line, None, (problem,)))
+    return found
 
 
 @dataclass(frozen=True)
@@ -126,9 +163,9 @@ def _emitted(
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
+    job.progress("rewriting tower programs")
     from towermigrate.emit import emit_tree
 
-    job.progress("rewriting tower programs")
     emission = emit_tree(
         {**job.readings.links, **job.sources},
         programs,
@@ -172,15 +209,16 @@ class _Names:
 
     `graph` says which file imports which; `kept` files stay as they are, each with the finding that says why,
     `changing` ones need not. `unrun` need a graph that nothing makes. `stay` is what files that change are told of
-    those that they import and that do not.
+    those that they import and that do not. `faults` are the files at which this failed.
     """
 
     of_file: Mapping[str, SymbolResult]
     graph: Mapping[str, set[str]]
     kept: Mapping[str, Finding]
     changing: Collection[str]
-    unrun: Mapping[str, Finding]
+    unrun: Unswitched
     stay: Mapping[str, Finding]
+    faults: Mapping[str, Finding]
 
     @classmethod
     def of(
@@ -190,22 +228,30 @@ class _Names:
         modules = {path: each.modules for path, each in before.items()}
         graph = import_graph(paths, {**modules, **job.readings.link_modules})
         kept = {**_kept_files(job, graph, towers, held), **job.fixed}
-        changed = {path: read(path, text, tf1=True) for path, text in towers.texts.items()}
+        changed = {path: job.readings.of_emitted(path, text) for path, text in towers.texts.items()}
         graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))
         symbols = {path: each.symbols for path, each in {**before, **changed}.items()}
         changing = job.sources.keys() & (job.wanted | towers.texts.keys()) - kept.keys()
-        symbols.update({path: _switched(path, symbols, graph) for path in changing})
-        unrun: dict[str, Finding] = {}
+        faults: dict[str, Finding] = {}
+        own = dict(symbols)
+        for path in changing:
+            try:
+                symbols[path] = _switched(path, own, graph)
+            except Exception as error:
+                faults[path] = fault(path, error)
+        unrun = Unswitched()
         stay = dict(job.fixed)
         if job.launchers is not None:
             unrun = unswitched(graph, symbols, job.launchers, kept)
+            for path in unrun.texts.keys() & changing:
+                symbols[path] = replace(symbols[path], text=unrun.texts[path])
         elif job.towers is None:
             stay.update(
                 (each, Finding("TM106", each, 1, 0, "it was not asked for"))
                 for each in job.sources.keys() - changing - kept.keys()
                 if posixpath.basename(each) != TF1_COPY
             )
-        return cls(symbols, graph, kept, changing, unrun, stay)
+        return cls(symbols, graph, kept, changing, unrun, stay, faults)
 
 
 def _pass_file(
@@ -216,8 +262,8 @@ def _pass_file(
     names: _Names,
     others: Sequence[Recognition],
     passed: Passed,
-) -> None:
-    """What becomes of one file, put into `passed`. `others` are programs that were not chosen."""
+) -> FileReport:
+    """What becomes of one file; its new text is put into `passed`. `others` are programs that were not chosen."""
     before = job.sources[path]
     programs = tuple(_program(result, job.sources) for result in towers.results.get(path, ()))
     refused = bool(programs) and all(program.status == "refused" for program in programs)
@@ -230,7 +276,7 @@ def _pass_file(
         findings.extend(without_suppressed(named.findings, towers.texts.get(path, before)))
         stay = names.stay if named.text != before else job.fixed
         around = left_behind(job.sources, path, names.graph[path], names.of_file, stay)
-        around += [names.unrun[path]] if path in names.unrun else []
+        around += [names.unrun.findings[path]] if path in names.unrun.findings else []
         findings.extend(without_suppressed([*around, *reading.python2], before))
         text = named.text
         if others and path == others[0].path:
@@ -243,7 +289,8 @@ def _pass_file(
         if text != before or path in job.ported:
             problem = job.readings.of(path, text).problem
             if problem is not None:
-                findings.append(replace(problem, rule="TM104"))
+                found = problem if problem.rule == "TM100" else replace(problem, rule="TM104")
+                findings.append(found)
                 programs = tuple(
                     replace(program, status="refused", style=None) for program in programs
                 )
@@ -252,7 +299,9 @@ def _pass_file(
                 passed.texts[path] = text
                 findings.extend(_names_moved(job, path, programs))
                 status = "refused" if refused else "rewritten"
-    passed.files.append(FileReport(path, status, programs, tuple(findings)))
+    if status == "unchanged" and any(finding.rule == "TM100" for finding in findings):
+        status = "unparsable"
+    return FileReport(path, status, programs, tuple(findings))
 
 
 def _only_chosen(job: Job, path: str, text: str, others: Sequence[Recognition]) -> str:
@@ -273,7 +322,7 @@ def _switched(
     if own.script is None or own.mode.switched:
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
-    return settled(own, [(each, symbols[each].mode) for each in others])
+    return settled(own, [(each, symbols[each]) for each in others])
 
 
 def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:

@@ -17,6 +17,11 @@ LARGEST = 2**20
 LARGEST_NOTEBOOK = 2**25
 _NEEDLE = b"tensorflow"
 _IMPORTS = re.compile(rb"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
+_MAY_BRING = re.compile(
+    rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import\b[ \t]*(?:\(?[ \t]*\*|[^\n]*\b(?:tf|tensorflow|slim|tf_slim)\b)",
+    re.MULTILINE,
+)
+"""A line that may bring TensorFlow's names from another file of the tree."""
 
 
 class ProjectError(Exception):
@@ -62,8 +67,9 @@ def read_tree(
 ) -> dict[str, SourceFile]:
     """Every listed file that contains the bytes `tensorflow`, and every one that cannot be read, by path.
 
-    With `python2`, also those that Python 3 cannot parse and that may be Python 2: programs import them. With
-    `links`, also the others that import anything: programs are run by them, or reach their modules through them.
+    With `python2`, also those that Python 3 cannot parse and that may be Python 2: programs import them. As links also
+    those that may get TensorFlow's names from another file, and with `links` all others that import anything: programs
+    are run by them, or reach their modules through them.
     """
     found = {one.path: _unread(one.path, one.reason) for one in listing.left_out if one.unreadable}
     for path in listing.files:
@@ -73,7 +79,7 @@ def read_tree(
             found[path] = _unread(path, f"cannot be read: {error.strerror}")
             continue
         if _NEEDLE not in raw and not (python2 and _maybe_python2(path, raw)):
-            if links and _may_link(path, raw):
+            if _may_link(path, raw) and (links or _MAY_BRING.search(raw)):
                 file = decode(path, raw)
                 if file.text is not None:
                     found[path] = replace(file, link=True)

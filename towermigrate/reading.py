@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import Hints, hints
 from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
 from towermigrate.symbols.quick import WORDS, surely_unchanged
-from towermigrate.symbols.scopes import file_names
+from towermigrate.symbols.scopes import NOTHING, Given, file_names
 from towermigrate.tree import Module, modules_in, modules_named, parse_python, parses
 
 _WORTH_A_PROCESS = 500_000
@@ -63,7 +64,13 @@ def _problem(path: str, error: Exception) -> Finding:
 
 
 def read(
-    path: str, text: str, *, tf1: bool | None = None, python2: bool = False, final: bool = False
+    path: str,
+    text: str,
+    *,
+    tf1: bool | None = None,
+    python2: bool = False,
+    final: bool = False,
+    given: Given = NOTHING,
 ) -> Reading:
     """Read one text.
 
@@ -73,13 +80,14 @@ def read(
         tf1: as in `rewrite_symbols`.
         python2: also look for names that only Python 2 has.
         final: the text is what a rewrite gave, so nobody will look for towers in it.
+        given: what other files of the tree give to this one.
     """
     try:
         tree = parse_python(text)
     except (SyntaxError, ValueError, RecursionError) as error:
         return Reading(SymbolResult(text, ()), problem=_problem(path, error))
     try:
-        names = file_names(tree)
+        names = file_names(tree, given)
         symbols = file_symbols(text, path, tree, names, tf1=tf1)
         modules = modules_in(node for _, node in names.imports)
         old = python2_names(path, text, tree) if python2 and "tensorflow" in text else ()
@@ -88,9 +96,11 @@ def read(
     except RecursionError:
         problem = Finding("TM101", path, 1, 0, "it is nested too deeply to be read")
         return Reading(SymbolResult(text, ()), problem=problem)
+    except Exception as error:
+        return Reading(SymbolResult(text, ()), problem=fault(path, error))
 
 
-def read_again(path: str, text: str, first: Reading) -> Reading:
+def read_again(path: str, text: str, first: Reading, given: Given = NOTHING) -> Reading:
     """Read what a rewrite is going to make of a file.
 
     Most of these need no syntax tree to tell that another rewrite would leave them: they are only parsed.
@@ -99,9 +109,19 @@ def read_again(path: str, text: str, first: Reading) -> Reading:
         path: its path.
         text: what it will become, as `first` says.
         first: the reading of the file.
+        given: what other files of the tree give to it.
     """
+    try:
+        if not given:
+            return _read_again(path, text, first)
+    except Exception:  # then the long way says what there is to say
+        pass
+    return read(path, text, final=True, given=given)
+
+
+def _read_again(path: str, text: str, first: Reading) -> Reading:
     old = first.symbols
-    switched = old.script is not None and text == old.script.switched
+    switched = old.script is not None and text in (old.script.switched, old.script.early)
     runs = replace(old.mode, switched=True) if switched else old.mode
     # Where there was no place for the switch there may be one now.
     certain = old.script is None or old.script.switched is not None
@@ -109,7 +129,8 @@ def read_again(path: str, text: str, first: Reading) -> Reading:
     if found is None or found.mode != runs or not parses(text):
         return read(path, text, final=True)
     others = {each for each in first.modules if not any(word in each[1] for word in WORDS)}
-    return Reading(SymbolResult(text, (), runs, old.script), found.modules | others)
+    result = replace(old, text=text, findings=(), mode=runs, needs_graph=None)
+    return Reading(result, found.modules | others)
 
 
 class Readings:
@@ -118,23 +139,23 @@ class Readings:
     A second process reads half of a large tree. Then it reads what the files will become, while this one looks
     for tower programs and takes a part in it afterwards. Use it in a `with`, which ends that process.
 
-    `links` are the texts of the files that do not mention TensorFlow: only what they import is looked at.
+    `links` are the texts of the files that do not mention TensorFlow: only what they import is looked at. `given` is
+    what files get of TensorFlow from others of the tree, by path.
     """
 
-    def __init__(self, links: Mapping[str, str] = MappingProxyType({})) -> None:
+    def __init__(
+        self,
+        links: Mapping[str, str] = MappingProxyType({}),
+        given: Mapping[str, Given] = MappingProxyType({}),
+    ) -> None:
         self.links = dict(links)
+        self.given = given
         self.link_modules = {path: modules_named(text) for path, text in links.items()}
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
         self._ahead: _Shared | None = None
         self._last: _Shared | None = None
         self._python2: frozenset[_File] = frozenset()
-
-    def take_links(self, paths: Collection[str]) -> dict[str, str]:
-        """The texts of some links, which are to be read as the other files are from now on."""
-        for path in paths:
-            del self.link_modules[path]
-        return {path: self.links.pop(path) for path in paths}
 
     def __enter__(self) -> Readings:
         return self
@@ -148,8 +169,24 @@ class Readings:
         if self._ahead is not None and (path, text) in self._ahead.files:
             self._finish()
         if (path, text) not in self._known:
-            self._known[path, text] = read(path, text, python2=(path, text) in self._python2)
+            old = (path, text) in self._python2
+            self._known[path, text] = read(path, text, python2=old, given=self.given_to(path))
         return self._known[path, text]
+
+    def of_emitted(self, path: str, text: str) -> Reading:
+        """The reading of a text that holds a converted program: TensorFlow 1 code whose names still have to change."""
+        return read(path, text, tf1=True, given=self.given_to(path))
+
+    def given_to(self, path: str) -> Given:
+        """What other files of the tree give to a file."""
+        return self.given.get(path, NOTHING)
+
+    def taken_links(self, paths: Collection[str]) -> dict[str, str]:
+        """The texts of some links, which are files like others from here on."""
+        taken = {path: text for path, text in self.links.items() if path in paths}
+        self.links = {path: text for path, text in self.links.items() if path not in taken}
+        self.link_modules = {path: self.link_modules[path] for path in self.links}
+        return taken
 
     def ported(self, path: str, text: str) -> Ported | Unported:
         """A text that Python 3 cannot parse, brought to Python 3; see `python2.port`."""
@@ -170,7 +207,8 @@ class Readings:
             return
         old = self._python2
         self._share(
-            list(sources.items()), lambda path, text: _Found.of(path, text, (path, text) in old)
+            list(sources.items()),
+            lambda path, text: _Found.of(path, text, (path, text) in old, self.given_to(path)),
         )
         self._finish()
         after: dict[_File, Reading] = {}
@@ -181,7 +219,10 @@ class Readings:
             if (path, new) not in self._known:
                 after[path, new] = reading
         self._share(
-            list(after), lambda path, text: _Found(read_again(path, text, after[path, text]))
+            list(after),
+            lambda path, text: _Found(
+                read_again(path, text, after[path, text], self.given_to(path))
+            ),
         )
 
     def _share(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
@@ -216,14 +257,14 @@ class _Found:
     in_python3: Reading | None = None
 
     @classmethod
-    def of(cls, path: str, text: str, python2: bool) -> _Found:
-        reading = read(path, text, python2=python2)
-        if reading.problem is None or not python2:
+    def of(cls, path: str, text: str, python2: bool, given: Given) -> _Found:
+        reading = read(path, text, python2=python2, given=given)
+        if reading.problem is None or reading.problem.rule == "TM100" or not python2:
             return cls(reading)
         ported = port(text, path)
         if not isinstance(ported, Ported):
             return cls(reading, ported)
-        return cls(reading, ported, read(path, ported.text))
+        return cls(reading, ported, read(path, ported.text, given=given))
 
     def packed(self, text: str) -> _Found:
         """The same without the text that was read, where the names left that as it is: it is not sent back."""
@@ -292,7 +333,7 @@ class _Shared:
         try:
             with os.fdopen(self._source, "rb", closefd=False) as pipe:
                 others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
-        except (EOFError, pickle.UnpicklingError):  # it was killed, for want of memory perhaps
+        except Exception:  # it was killed, for want of memory perhaps, or what it said is cut off
             return
         self._has_ended = True
         for number, found in others:

@@ -11,12 +11,13 @@ from typing import Literal
 from towermigrate.choice import ChoiceError, Chosen, has_function
 from towermigrate.collector import without_collector
 from towermigrate.comments import without_suppressed
-from towermigrate.findings import Finding
+from towermigrate.findings import Finding, with_places
 from towermigrate.outcome import FileReport, TreeReport
 from towermigrate.passes import Job, Passed, Progress, Refused, Style, run_passes
-from towermigrate.python2 import Ported
+from towermigrate.python2 import Ported, Together, ported_together
 from towermigrate.reading import Readings
-from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack
+from towermigrate.symbols.brought import brought
+from towermigrate.tree import TF1_COPY, deepest_files, exhausted_stack, import_graph
 
 Python2 = Literal["auto", "never"]
 
@@ -48,8 +49,9 @@ def rewrite_tree(
             ChoiceError where the file has no such function.
         py2: whether files that only Python 2 parses are brought to Python 3 first; `never` leaves them alone.
         style: the style of rewritten programs: `loop`, `session`, or the better of those that fit.
-        links: texts of the tree's other files, by path; none where not all of the tree is given. They do not
-            change. What they import counts, and one that runs a module as TensorFlow 2 cannot is reported.
+        links: texts of the tree's other files, by path; none where not all of the tree is given. What they import
+            counts. One that gets TensorFlow's names from another file is rewritten as all TensorFlow files are, and
+            one that runs a module which needs a graph gets the switch for that.
         meanwhile: called once, when a second process reads a large tree: what it does costs less time then.
         progress: called with one line of text before each longer part.
 
@@ -65,21 +67,28 @@ def rewrite_tree(
     wish = _Wish(
         refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
     )
-    with Readings(links) as readings:
-        progress("reading the files")
+    progress("reading the files")
+    given = brought({**links, **sources})
+    sources = {**{path: links[path] for path in given if path in links}, **sources}
+    links = {path: text for path, text in links.items() if path not in given}
+    with Readings(links, given) as readings:
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
         readings.read_ahead(sources, python2)
         meanwhile()
         problems = {path: readings.of(path, text).problem for path, text in sources.items()}
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
+        together = _together(sources, problems, ported, wish, readings)
+        ported.update(together.ported)
+        sources = {**sources, **readings.taken_links(together.ported)}
+        problems.update(dict.fromkeys(together.ported))
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
             try:
                 report = _rewrite_good(good, problems, ported, wish, readings)
                 if isinstance(report, TreeReport):
-                    return report
-                sources = {**sources, **readings.take_links(report)}
+                    return _with_findings(report, together.findings, texts)
+                sources = {**sources, **readings.taken_links(report)}
                 problems.update(dict.fromkeys(report, None))
             except Exception as error:
                 if not (good and exhausted_stack(error)):
@@ -124,22 +133,78 @@ def _port(
     """
     ported: dict[str, Ported] = {}
     for path, problem in list(problems.items()):
-        if problem is None or path in wish.fixed:
+        if problem is None or path in wish.fixed or problem.rule == "TM100":
             continue
         if path not in python2:
             del problems[path]
             continue
         result = readings.ported(path, sources[path])
         if isinstance(result, Ported):
-            problems[path] = None
+            problems[path] = readings.of(path, result.text).problem
+            if problems[path] is not None:
+                continue
             findings = without_suppressed(result.findings, sources[path])
             ported[path] = replace(result, findings=findings)
+        elif result.fault is not None:
+            problems[path] = result.fault
         elif "tensorflow" in sources[path] or result.python2 or path in (wish.only or ()):
             message = f"{problem.message}; {result.reason}"
             problems[path] = replace(problem, message=message)
         else:
             del problems[path]
     return ported
+
+
+def _together(
+    sources: Mapping[str, str],
+    problems: Mapping[str, Finding | None],
+    ported: Mapping[str, Ported],
+    wish: _Wish,
+    readings: Readings,
+) -> Together:
+    """The files that Python 3 parses and that ran with Python 2 ones, where all of the tree was asked for."""
+    if not ported or wish.only is not None:
+        return Together({}, {})
+    good = {p: text for p, text in sources.items() if p in problems and problems[p] is None}
+    texts = {
+        path: ported[path].text if path in ported else text
+        for path, text in {**readings.links, **good}.items()
+        if path not in wish.fixed
+    }
+    modules = {path: readings.of(path, texts[path]).modules for path in texts.keys() & good.keys()}
+    graph = import_graph(texts.keys(), {**readings.link_modules, **modules})
+    together = ported_together(texts, ported, {path: graph.get(path, set()) for path in texts})
+    return Together(
+        {
+            path: one
+            for path, one in together.ported.items()
+            if readings.of(path, one.text).problem is None
+        },
+        together.findings,
+    )
+
+
+def _with_findings(
+    report: TreeReport, findings: Mapping[str, Sequence[Finding]], texts: Mapping[str, str]
+) -> TreeReport:
+    """The report with more findings of some files, which are those of other files where they are not in it yet."""
+    files = [
+        replace(
+            file,
+            findings=(
+                *file.findings,
+                *without_suppressed(findings.get(file.path, ()), texts.get(file.path, "")),
+            ),
+        )
+        for file in report.files
+    ]
+    there = {file.path for file in files}
+    files += [
+        FileReport(path, "unchanged", (), tuple(said), link=True)
+        for path, said in findings.items()
+        if path not in there
+    ]
+    return replace(report, files=tuple(sorted(files, key=lambda file: file.path)))
 
 
 def _rewrite_good(
@@ -203,15 +268,14 @@ def _stable(job: Job) -> Passed | None:
             held.update(passed.spoiled)
             continue
         job.progress("checking that a second rewrite changes nothing")
-        unstable = _unstable(job, passed) - held.keys()
-        if not unstable:
+        unstable = _unstable(job, passed)
+        if unstable.keys() <= held.keys():
             return passed
-        for path in unstable:
-            held[path] = Finding("TM104", path, 1, 0, "the result would be rewritten again")
+        held.update(unstable)
 
 
-def _unstable(job: Job, passed: Passed) -> set[str]:
-    """Files of a finished rewrite that another rewrite would change.
+def _unstable(job: Job, passed: Passed) -> dict[str, Finding]:
+    """Files of a finished rewrite that another rewrite would change, or at which it fails.
 
     Towers are looked for only where some were: names change nothing about that.
     """
@@ -227,8 +291,13 @@ def _unstable(job: Job, passed: Passed) -> set[str]:
             progress=lambda _: None,
         )
     )
-    changed = {path for path in passed.texts if again.texts.get(path, after[path]) != after[path]}
-    return changed | again.spoiled.keys()
+    message = "the result would be rewritten again"
+    changed = {
+        path: Finding("TM104", path, 1, 0, message)
+        for path in passed.texts
+        if again.texts.get(path, after[path]) != after[path]
+    }
+    return {**changed, **again.spoiled}
 
 
 def _launchers(
@@ -246,7 +315,9 @@ def _as_of_python2(file: FileReport, ported: Mapping[str, Ported], written: bool
     def original(finding: Finding) -> Finding:
         if finding.path not in ported:
             return finding
-        return replace(finding, line=ported[finding.path].line(finding.line))
+        path, line = finding.path, ported[finding.path].line
+        message = with_places(finding.message, path, lambda number: f"{path}:{line(number)}")
+        return replace(finding, line=line(finding.line), message=message)
 
     own = ported.get(file.path)
     return replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.recognize.programs import GRADS, LOSS, program, reasons
+from tests.recognize.programs import LOSS, program, reasons
 
 START = "    tower_grads = []\n"
 AVERAGED = "    grads = average_gradients(tower_grads)\n"
@@ -67,7 +67,7 @@ OUTER = [
     pytest.param(
         [(MODEL_DEF, "def note(into, **named):\n    into.update(named)\n\n\n" + MODEL_DEF),
          (START, START + "    seen = {}\n"), (LOSS, LOSS + "            note(seen, loss=loss)\n")],
-        "TM222", id="a dict handed to a function that fills it by keywords",
+        "TM206", id="a dict handed to a function that fills it by keywords",
     ),
     pytest.param(
         [(MODEL_DEF, "def note(into, value):\n    into[len(into)] = value\n\n\n" + MODEL_DEF),

@@ -51,7 +51,6 @@ def told(rule: str, sources: dict[str, str], skipped: tuple[str, ...] = ()) -> P
     links = {path: text for path, text in sources.items() if "tensorflow" not in text}
     sources = {path: text for path, text in sources.items() if path not in links}
     report = rewrite_tree(sources, fixed=fixed, links=links)
-    assert report.texts.keys() <= sources.keys()
     return [
         (finding.path, finding.line, finding.column)
         for file in report.files
@@ -137,38 +136,60 @@ train = opt.apply_gradients(unknown(towers))
 )
 
 LAUNCHED = [
-    pytest.param({"run.py": GUARDED}, [("run.py", 2, 0)], id="a __main__ test"),
-    pytest.param({"run.py": "import model\nmodel.main()\n"}, [("run.py", 1, 0)], id="a call of the module's function"),
-    pytest.param({"run.py": "from model import main as go\nx = go()\n"}, [("run.py", 1, 0)], id="a call of the function, its result kept"),
-    pytest.param({"run.py": "def main():\n  import model\n\nmain()\n"}, [("run.py", 2, 2)], id="a call of main()"),
-    pytest.param({"run.py": "import model\nmodel.main()\n", "b.py": "import run"}, [AT_MODULE], id="a call in a file that is imported"),
-    pytest.param({"run.py": "import model\nprint(model.main)\n"}, [AT_MODULE], id="a call of something else"),
-    pytest.param({"run.py": GUARDED, "b.py": GUARDED}, [("b.py", 2, 0), ("run.py", 2, 0)], id="each of two"),
-    pytest.param({"run.py": GUARDED, "b.py": SCRIPT}, [("run.py", 2, 0)], id="another script is switched"),
-    pytest.param({"run.py": "import p\nif __name__ == '__main__': p.go()", "p/__init__.py": "from .q import (\n  a,  # A\n  go,\n)", "p/q.py": "from model import main as go"}, [("run.py", 1, 0)], id="through files without the word"),
-    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": "x = 1"}, [AT_MODULE], id="it does not reach the module"),
-    pytest.param({"run.py": "'''\nimport model\n'''\nif __name__ == '__main__': 1"}, [AT_MODULE], id="the import stands in a string"),
-    pytest.param({"run.py": "import on\n" + GUARDED, "on.py": TF + "tf.compat.v1.disable_v2_behavior()"}, [], id="what it imports has the switch"),
-    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": SCRIPT}, [], id="what it imports gets the switch"),
-    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": TF + EAGER}, [AT_MODULE], id="a part of it runs eagerly: the advice would be wrong"),
-    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": REFUSED}, [AT_MODULE], id="a part of it was refused: it stays on TensorFlow 1"),
-    pytest.param({"run.py": GUARDED.replace("import model", "import model  # towermigrate: ignore[TM120]")}, [], id="a comment hides it"),
-    pytest.param({"run.py": "print 1\n" + GUARDED}, [AT_MODULE], id="Python 3 cannot parse it"),
+    pytest.param({"run.py": GUARDED}, ["run.py"], [], id="a __main__ test"),
+    pytest.param({"run.py": "import model\nmodel.main()\n"}, ["run.py"], [], id="a call of the module's function"),
+    pytest.param({"run.py": "from model import main as go\nx = go()\n"}, ["run.py"], [], id="a call of the function, its result kept"),
+    pytest.param({"run.py": "def main():\n  import model\n\nmain()\n"}, ["run.py"], [], id="a call of main()"),
+    pytest.param({"run.py": "import model\nmodel.main()\n", "b.py": "import run"}, [], [AT_MODULE], id="a call in a file that is imported"),
+    pytest.param({"run.py": "import model\nprint(model.main)\n"}, [], [AT_MODULE], id="a call of something else"),
+    pytest.param({"run.py": GUARDED, "b.py": GUARDED}, ["b.py", "run.py"], [], id="each of two"),
+    pytest.param({"run.py": GUARDED, "b.py": SCRIPT}, ["run.py"], [], id="another script is switched"),
+    pytest.param({"run.py": "import p\nif __name__ == '__main__': p.go()", "p/__init__.py": "from .q import (\n  a,  # A\n  go,\n)", "p/q.py": "from model import main as go"}, ["run.py"], [], id="through files without the word"),
+    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": "x = 1"}, [], [AT_MODULE], id="it does not reach the module"),
+    pytest.param({"run.py": "'''\nimport model\n'''\nif __name__ == '__main__': 1"}, [], [AT_MODULE], id="the import stands in a string"),
+    pytest.param({"run.py": "import on\n" + GUARDED, "on.py": TF + "tf.compat.v1.disable_v2_behavior()"}, [], [], id="what it imports has the switch"),
+    pytest.param({"run.py": GUARDED.replace("model", "b"), "b.py": SCRIPT}, [], [], id="what it imports gets the switch"),
+    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": TF + EAGER}, [], [AT_MODULE], id="a part of it runs eagerly: the advice would be wrong"),
+    pytest.param({"run.py": "import b\n" + GUARDED, "b.py": REFUSED}, [], [AT_MODULE], id="a part of it was refused: it stays on TensorFlow 1"),
+    pytest.param({"run.py": GUARDED.replace("import model", "import model  # towermigrate: ignore[TM119]")}, ["run.py"], [], id="a comment hides it"),
+    pytest.param({"run.py": "print 1\n" + GUARDED}, [], [AT_MODULE], id="Python 3 cannot parse it"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("sources", "places"), LAUNCHED)
+@pytest.mark.parametrize(("sources", "scripts", "places"), LAUNCHED)
 def test_a_script_without_the_word_that_runs_a_module(
-    sources: dict[str, str], places: Places
+    sources: dict[str, str], scripts: list[str], places: Places
 ) -> None:
-    assert told("TM120", {"model.py": MODULE, **sources}) == places
+    tree = {"model.py": MODULE, **sources}
+    assert told("TM120", tree) == places
+    links = {path: text for path, text in tree.items() if "tensorflow" not in text}
+    report = rewrite_tree({p: t for p, t in tree.items() if p not in links}, links=links)
+    assert sorted(report.texts.keys() & links.keys()) == scripts
+    for path in scripts:
+        switch = "import tensorflow as tf\n\ntf.compat.v1.disable_v2_behavior()\n"
+        assert report.texts[path].replace(switch, "") == tree[path]
+    after = {**tree, **report.texts}
+    links = {path: text for path, text in after.items() if "tensorflow" not in text}
+    again = rewrite_tree({p: t for p, t in after.items() if p not in links}, links=links)
+    assert not again.texts
 
 
 def test_the_finding_names_the_module_that_is_imported_itself() -> None:
     sources = {"model.py": "import a\n" + MODULE, "a.py": MODULE}
     (found,) = rewrite_tree(sources, links={"run.py": GUARDED}).files[-1].findings
-    advice = "call `tf.compat.v1.disable_v2_behavior()` at its start"
-    assert found.message == f"runs model.py, which needs a graph: {advice}"
+    advice = "that calls for `tf.compat.v1.disable_v2_behavior()` at its start"
+    assert (found.rule, found.message) == (
+        "TM119",
+        f"runs model.py, which needs a graph: {advice}",
+    )
+
+
+def test_the_switch_comes_before_a_module_that_builds_as_it_is_imported() -> None:
+    sources = {"model.py": MODULE + "\nseed = tf.set_random_seed(3)\n"}
+    launch = "'''A script.'''\nimport os\nimport model\nmodel.main()\n"
+    texts = rewrite_tree(sources, links={"run.py": launch}).texts
+    switch = "import tensorflow as tf\n\ntf.compat.v1.disable_v2_behavior()\n"
+    assert texts["run.py"] == launch.replace("import os", f"{switch}import os")
 
 
 def test_a_script_that_is_left_alone_says_nothing_and_the_module_does() -> None:
@@ -212,19 +233,21 @@ def command(*arguments: str | Path) -> str:
     return CliRunner().invoke(main, given, catch_exceptions=False).output
 
 
-def test_a_tree_on_disk_reports_the_scripts_and_does_not_write_them(
-    tree: Path, tmp_path: Path
-) -> None:
+def test_a_tree_on_disk_has_its_scripts_switched(tree: Path, tmp_path: Path) -> None:
     said = tmp_path / "report"
     output = command("rewrite", tree, "--exclude", "off.py", "--json", said)
     files = {file["path"]: file for file in json.loads(said.read_text())["files"]}
     rules = {path: {each["rule"] for each in file["findings"]} for path, file in files.items()}
-    assert rules == {"model.py": set(), "run.py": {"TM120"}, "old.py": {"TM120", "TM121"}}
-    assert files["run.py"]["status"] == "unchanged"
+    assert rules == {"model.py": set(), "run.py": {"TM119"}, "old.py": {"TM119", "TM121"}}
+    assert files["run.py"]["status"] == "rewritten"
     assert files["old.py"]["status"] == "rewritten"  # it was Python 2
-    assert "2 TensorFlow files, 2 rewritten" in output
-    for name in ("run.py", "off.py", "skip.py", "notes.py"):
+    assert "2 TensorFlow files, 3 rewritten" in output
+    for name in ("run.py", "old.py"):
+        assert "\n\ntf.compat.v1.disable_v2_behavior()\n" in (tree / name).read_text()
+    for name in ("off.py", "skip.py", "notes.py"):
         assert (tree / name).read_text() == TREE[name]
+    command("undo", tree)
+    assert {name: (tree / name).read_text() for name in TREE} == TREE
 
 
 @pytest.mark.parametrize("kind", ["--sarif", "--html"])
@@ -234,12 +257,12 @@ def test_every_report_has_the_script(tree: Path, tmp_path: Path, kind: str) -> N
     assert "run.py" in said and "skip.py" not in said
 
 
-def test_a_script_whose_finding_is_not_wanted_is_not_in_the_report(
+def test_a_script_whose_finding_is_not_wanted_is_switched_all_the_same(
     tree: Path, tmp_path: Path
 ) -> None:
-    command("scan", tree, "--ignore", "TM120", "--json", tmp_path / "report")
+    command("scan", tree, "--ignore", "TM119", "--json", tmp_path / "report")
     files = json.loads((tmp_path / "report").read_text())["files"]
-    assert [file["path"] for file in files] == ["model.py", "old.py"]
+    assert {file["path"]: len(file["findings"]) for file in files}["run.py"] == 0
 
 
 def test_only_reported_scripts_are_among_the_files_of_a_migration(tree: Path) -> None:
@@ -299,25 +322,23 @@ def test_one_file_that_was_asked_for_reads_no_scripts(tree: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_module_fails_as_said_and_runs_as_advised(tmp_path: Path) -> None:
-    (tmp_path / "model.py").write_text(MODULE)
-    run = tmp_path / "run.py"
-    launch = "import model\n\nmodel.main()\n"
-    run.write_text(launch)
-    plan(tmp_path).apply()
+@pytest.mark.parametrize(
+    "extra", ["", "seed = tf.get_variable('seed', [])\n"], ids=["late", "early"]
+)
+def test_a_switched_script_runs(tmp_path: Path, extra: str) -> None:
+    (tmp_path / "model.py").write_text(MODULE + extra)
+    (tmp_path / "run.py").write_text("import model\n\nmodel.main()\n")
 
-    def rules() -> list[str]:
-        return [each.rule for file in plan(tmp_path).report.files for each in file.findings]
-
-    def output(text: str) -> str:
-        run.write_text(text)
-        done = subprocess.run([sys.executable, run], capture_output=True, text=True, timeout=120)
+    def output() -> str:
+        done = subprocess.run(
+            [sys.executable, tmp_path / "run.py"], capture_output=True, text=True, timeout=120
+        )
         return done.stdout + done.stderr
 
-    assert "not compatible with eager execution" in output(launch)
-    assert rules() == ["TM120"]
-    assert "(1, 1)" in output(f"{TF}\ntf.compat.v1.disable_v2_behavior()\n{launch}")
-    assert rules() == []
+    migration = plan(tmp_path)
+    migration.apply()
+    assert "(1, 1)" in output()
+    assert not plan(tmp_path).report.texts
 
 
 @pytest.mark.parametrize("module", [neighbours, imports], ids=["neighbours", "tree"])

@@ -54,12 +54,28 @@ CHANGED = [
     pytest.param(TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.log(i) for i in y]\n", TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.compat.v1.log(i) for i in y]\n", id="shadowed in lambda and comprehension"),
 ]  # fmt: skip
 
+FORMS = [
+    pytest.param("import tensorflow.contrib as c\n" + TF + "c.layers.conv2d(x)\nc.rnn.GRUCell(3)\n", HELPERS + "import tf_slim\n" + TF + "tf_slim.layers.conv2d(x)\ntf.compat.v1.nn.rnn_cell.GRUCell(3)\n", id="tf.contrib under a name"),
+    pytest.param("import tensorflow.contrib as c\nc.rnn.GRUCell(3)\n", TF + HELPERS + "tf.compat.v1.nn.rnn_cell.GRUCell(3)\n", id="TensorFlow has to be imported"),
+    pytest.param("import tensorflow.contrib as c\ntf = c.rnn.GRUCell(3)\n", "import tensorflow\n" + HELPERS + "tf = tensorflow.compat.v1.nn.rnn_cell.GRUCell(3)\n", id="the name tf is taken"),
+    pytest.param("import tensorflow.contrib\n" + TF + "tf.contrib.layers.conv2d(x)\n", HELPERS + "import tf_slim\nimport tensorflow\n" + TF + "tf_slim.layers.conv2d(x)\n", id="tf.contrib alone"),
+    pytest.param("from tensorflow import contrib, nn\ncontrib.slim.conv2d(nn.relu(x))\n", HELPERS + "import tf_slim\nfrom tensorflow import nn\ntf_slim.conv2d(nn.relu(x))\n", id="tf.contrib among others"),
+    pytest.param("from tensorflow.contrib import seq2seq, slim\nseq2seq.f(slim.conv2d)\n", HELPERS + "import tf_slim as slim\ntry:\n    from tensorflow.contrib import seq2seq\nexcept ImportError:\n    seq2seq = None\nseq2seq.f(slim.conv2d)\n", id="what is gone fails only where it is used"),
+    pytest.param("import tensorflow.contrib.seq2seq as s\ns.f(x)\n", "try:\n    import tensorflow.contrib.seq2seq as s\nexcept ImportError:\n    s = None\ns.f(x)\n", id="so does a module under a name"),
+    pytest.param("from tensorflow.contrib.layers import *\nconv2d(x)\n", HELPERS + "from tf_slim.layers import *\nconv2d(x)\n", id="a star of a module that moves"),
+    pytest.param("from tensorflow import *\nx = placeholder(float32)\n", "from tensorflow.compat.v1 import *\nx = placeholder(float32)\n", id="a star of TensorFlow"),
+    pytest.param("try:\n    from tensorflow.contrib import slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", "try:\n    " + HELPERS + "    import tf_slim as slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", id="tf_slim or tf.contrib.slim"),
+    pytest.param("try:\n    " + TF + "except ImportError:\n    tf = None\ntf.log(1)\n", "try:\n    " + TF + "except ImportError:\n    tf = None\ntf.compat.v1.log(1)\n", id="TensorFlow or nothing"),
+]  # fmt: skip
+
 UNCHANGED = [
     pytest.param(TF + "tf.reshape(tf.stack(x), tf.float32)\n", id="names that did not change"),
     pytest.param(TF + "@tf.function\ndef f():\n    return tf.Variable(1), tf.TensorSpec([])\n", id="code for TensorFlow 2"),
     pytest.param("import tensorflow.compat.v1 as tf\ntf.placeholder(1)\n", id="compat.v1 under the name tf"),
     pytest.param(TF + "x = 'tf.placeholder'  # tf.placeholder\n", id="strings and comments"),
     pytest.param("try:\n    import tensorflow.compat.v1 as tf\nexcept ImportError:\n    import tensorflow as tf\ntf.placeholder(1)\n", id="a fallback import"),
+    pytest.param("from tensorflow import *\nfor i in range(3): abs(i)\n", id="a star of TensorFlow of which nothing has moved"),
+    pytest.param("from tensorflow import *\nclass M(keras.Model):\n    pass\nx = GradientTape()\n", id="a star of TensorFlow 2"),
     pytest.param("x = 'tensorflow'\ntf.placeholder(1)\n", id="a tf that is not TensorFlow"),
 ]  # fmt: skip
 
@@ -69,8 +85,9 @@ FOUND = [
     pytest.param(HELPERS + "import tf_slim as slim\n" + TF + "slim.metrics.mean(x), slim.conv2d(x), slim.nets.x\n", ["TM111"], id="the same once it was rewritten"),
     pytest.param("from tensorflow.contrib import crf\ncrf.decode(x)\n", ["TM111"], id="once where a module of it is imported"),
     pytest.param(TF + "tf.estimator.Estimator(f)\n", ["TM112"], id="gone"),
-    pytest.param("from tensorflow import *\n", ["TM113"], id="star"),
+    pytest.param("from tensorflow.nn import *\n", ["TM113"], id="star"),
     pytest.param("from tensorflow.python.ops import array_ops\n", ["TM114"], id="private"),
+    pytest.param("if a:\n    from tensorflow.python.x import ops\nelse:\n    from tensorflow.python.y import ops\ndef f(ops):\n    pass\nops.z()\n", ["TM114", "TM114"], id="two modules of TensorFlow under one name are both TensorFlow"),
     pytest.param(TF + "if tf.__version__ < '1':\n    pass\n", ["TM115"], id="version"),
     pytest.param(TF + "tf = 3\ntf.log\n", ["TM116"], id="two meanings"),
     pytest.param(TF + "x = (tf.contrib  # why\n .slim.conv2d(x))\n", ["TM117"], id="a comment inside a name"),
@@ -82,7 +99,7 @@ FOUND = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("before", "after"), CHANGED)
+@pytest.mark.parametrize(("before", "after"), [*CHANGED, *FORMS])
 def test_names_change(before: str, after: str | None) -> None:
     result = rewrite_symbols(before, "m.py")
     if after is not None:

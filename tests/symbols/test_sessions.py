@@ -15,7 +15,20 @@ PLACES = [
     pytest.param("import tensorflow as tf" + RUN, "import tensorflow as tf" + SWITCH + RAN, id="after the only import"),
     pytest.param("import os\nimport tensorflow as tf\nimport numpy as np\n\nx = 1" + RUN, "import os\nimport tensorflow as tf\nimport numpy as np" + SWITCH + "\n\nx = 1" + RAN, id="after the imports that follow"),
     pytest.param("import tensorflow as tf  # why\nfrom a import (\n    b,\n)" + RUN, "import tensorflow as tf  # why\nfrom a import (\n    b,\n)" + SWITCH + RAN, id="after an import over lines"),
-    pytest.param("try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = None\nimport os" + RUN, None, id="TensorFlow or nothing: a finding"),
+    pytest.param("try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = None\nimport os" + RUN, "try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = None\nimport os" + SWITCH + RAN, id="TensorFlow or nothing"),
+    pytest.param("try:\n    import tensorflow as tf\nexcept ImportError:\n    tf = fake()\nimport os" + RUN, None, id="TensorFlow or something else: a finding"),
+    pytest.param("if True:\n    import tensorflow as tf\nelse:\n    import tensorflow as tf" + RUN, "if True:\n    import tensorflow as tf\nelse:\n    import tensorflow as tf" + SWITCH + RAN, id="after an if around the import"),
+    pytest.param("import os\n\ndef main():\n    import tensorflow as tf\n    tf.Session()\n\nmain()\n", "import os\nimport tensorflow as tf" + SWITCH + "\n\ndef main():\n    import tensorflow as tf\n    tf.compat.v1.Session()\n\nmain()\n", id="imported in a function only"),
+    pytest.param("'''Doc.'''\nfrom __future__ import division\ndef main():\n    import tensorflow as tf\n    tf.Session()\n\nmain()\n", "'''Doc.'''\nfrom __future__ import division\nimport tensorflow as tf" + SWITCH + "\ndef main():\n    import tensorflow as tf\n    tf.compat.v1.Session()\n\nmain()\n", id="imported in a function, no other import"),
+    pytest.param("from net import build\nnet = build()\nimport tensorflow as tf" + RUN, "from net import build\nimport tensorflow as tf" + SWITCH + "\nnet = build()\nimport tensorflow as tf" + RAN, id="something is built before the import"),
+    pytest.param("import os\nos.environ['A'] = str(1)\nimport tensorflow as tf\nfrom net import x" + RUN, "import os\nos.environ['A'] = str(1)\nimport tensorflow as tf\nfrom net import x" + SWITCH + RAN, id="something harmless before the import"),
+    pytest.param("def helper():\n    pass\n\nimport tensorflow as tf" + RUN, "def helper():\n    pass\n\nimport tensorflow as tf" + SWITCH + RAN, id="a function before the import"),
+    pytest.param("import tensorflow.contrib\nsess = tensorflow.Session()\n", "import tensorflow\n\ntensorflow.compat.v1.disable_v2_behavior()\nsess = tensorflow.compat.v1.Session()\n", id="import tensorflow.contrib alone"),
+    pytest.param("from tensorflow.contrib import slim\nslim.learning.train(a, b)\nif __name__ == '__main__': pass\n", "import towermigrate.helpers\nimport tf_slim as slim\nimport tensorflow as tf" + SWITCH + "\nslim.learning.train(a, b)\nif __name__ == '__main__': pass\n", id="nothing but slim is imported"),
+    pytest.param("import tensorflow.compat.v1 as tf" + RUN, "import tensorflow.compat.v1 as tf\n\ntf.disable_v2_behavior()" + RUN, id="compat.v1 without the switch"),
+    pytest.param("try:\n    import tensorflow.compat.v1 as tf\n    tf.disable_v2_behavior()\nexcept ImportError:\n    import tensorflow as tf" + RUN, "", id="compat.v1 where it is there: nothing to do"),
+    pytest.param("import tensorflow as tf\nif tf.__version__[0] == '2':\n    tf = tf.compat.v1\n    tf.disable_v2_behavior()" + RUN, "", id="compat.v1 where the version asks for it: nothing to do"),
+    pytest.param("from tensorflow.compat.v1 import Session, disable_v2_behavior\ndisable_v2_behavior()\nSession()\n", "", id="ported by hand, names by themselves: nothing to do"),
     pytest.param("import tensorflow as tf\ntf.layers.dense(x, 1)" + RUN, "import tensorflow as tf\nimport towermigrate.helpers" + SWITCH + "\ntf.compat.v1.layers.dense(x, 1)" + RAN, id="after the import that is added"),
     pytest.param("import tensorflow as tf\nfrom tensorflow.contrib import rnn" + RUN, "import tensorflow as tf" + SWITCH + RAN, id="before an import that is taken away"),
     pytest.param("import tensorflow as tf\nsess = tf.Session()\n", "import tensorflow as tf" + SWITCH + "\nsess = tf.compat.v1.Session()\n", id="a session at the outermost level"),
@@ -34,6 +47,9 @@ def test_the_switch_comes_after_the_imports(before: str, after: str | None) -> N
     if after is None:
         assert "TM119" in rules or "TM116" in rules
         assert "disable_v2_behavior" not in report.texts.get("run.py", "")
+        return
+    if not after:
+        assert not report.texts and "TM116" not in rules
         return
     assert report.texts["run.py"] == after
     assert "TM119" not in rules
@@ -83,3 +99,58 @@ def test_what_runs_eagerly_counts_behind_a_file_without_the_word() -> None:
     found = {file.path: file.findings for file in report.files}["run.py"]
     assert [finding.rule for finding in found] == ["TM119"]
     assert "disable_v2_behavior" not in report.texts["run.py"]
+
+
+TOWERS = "import towermigrate.helpers as tm\n\n\ndef build():\n    for i in tm.towers(range(2)):\n        pass\n"
+
+
+@pytest.mark.parametrize(
+    "towers",
+    [
+        pytest.param(TOWERS, id="towers"),
+        pytest.param(TOWERS.replace("for i in tm.towers(range(2)):\n        pass", "tm.mirror_variables(2)"), id="mirror_variables"),
+        pytest.param(TOWERS.replace("import towermigrate.helpers as tm", "from towermigrate.helpers import towers").replace("tm.", ""), id="imported by name"),
+        pytest.param(TOWERS.replace("towermigrate.helpers", "towermigrate_helpers"), id="the copy in a tree"),
+    ],
+)  # fmt: skip
+def test_towers_in_a_session_are_a_graph(towers: str) -> None:
+    sources = {
+        "model.py": f"import tensorflow as tf\n{towers}",
+        "run.py": "import tensorflow as tf\nimport model\nif __name__ == '__main__':\n    model.build()\n",
+        "both.py": "import tensorflow as tf\nimport model\nimport eager\nif __name__ == '__main__':\n    model.build()\n",
+        "eager.py": EAGER,
+    }
+    report = rewrite_tree(sources)
+    assert SWITCH in report.texts["run.py"] and "both.py" not in report.texts
+    found = {file.path: file.findings for file in report.files}
+    assert [(each.rule, "eager.py" in each.message) for each in found["both.py"]] == [
+        ("TM119", True)
+    ]
+    assert not found["run.py"]
+
+
+@pytest.mark.parametrize(
+    ("imported", "place"),
+    [
+        pytest.param("seed = tf.set_random_seed(1)\n", "early", id="it sets the graph's seed"),
+        pytest.param("step = tf.Variable(0)\n", "early", id="it makes a variable"),
+        pytest.param("init = tf.truncated_normal_initializer(0.1)\nf = tf.app.flags.FLAGS\ntf.app.flags.DEFINE_integer('a', 1, '')\n", "late", id="it defines flags and initializers"),
+        pytest.param("if __name__ == '__main__':\n    tf.Variable(0)\n", "late", id="it makes a variable only where it is run"),
+        pytest.param("def f():\n    return tf.Variable(0)\n", "late", id="it makes a variable in a function"),
+    ],
+)  # fmt: skip
+def test_the_switch_comes_before_what_builds_as_it_is_imported(imported: str, place: str) -> None:
+    script = "import os\nimport tensorflow as tf\nimport model" + RUN
+    sources = {"model.py": f"import tensorflow as tf\n{imported}", "run.py": script}
+    after = rewrite_tree(sources).texts["run.py"]
+    line = "import tensorflow as tf" if place == "early" else "import model"
+    assert after == script.replace(line, line + SWITCH, 1).replace(
+        "tf.Session", "tf.compat.v1.Session"
+    )
+
+
+def test_a_switch_under_the_main_test_of_an_imported_file_does_not_count() -> None:
+    other = "import tensorflow as tf\nx = 1\nif __name__ == '__main__':\n    tf.compat.v1.disable_v2_behavior()\n    tf.compat.v1.Session()\n"
+    script = "import tensorflow as tf\nimport other" + RUN
+    texts = rewrite_tree({"other.py": other, "run.py": script}).texts
+    assert SWITCH in texts["run.py"] and "other.py" not in texts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
+from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
@@ -23,6 +25,7 @@ from towermigrate.recognize.refusal import Refused
 from towermigrate.recognize.syntax import reads
 from towermigrate.recognize.unfit import unfit
 
+_OPENED = re.compile(r"\w\.mirror_variables\(")
 Style = Literal["loop", "session"]
 Wanted = Literal["auto", "loop", "session"]
 
@@ -76,6 +79,7 @@ def emit_tree(
         work.loop_style()
     else:
         work.keep_from_loop("another style was asked for: `--style session`")
+    work.keep_apart(together)
     if style != "loop":
         work.session_style(together)
     return work.outcome()
@@ -147,10 +151,22 @@ class _Emission:
                 self.not_loop[key] += [*each.findings, refusal.finding]
                 continue
             except Exception as error:  # one program's fault is no other's
-                self.not_loop[key].append(self._said(key, "TM290", internal(error)))
+                self.not_loop[key].append(self._said(key, "TM290", what_failed(error)))
                 continue
             changed.update(texts)
             self.in_loop[key] = texts, more
+
+    def keep_apart(self, together: Callable[[str, str], bool]) -> None:
+        """Take back what shares a process with a program that an earlier rewrite put into session style."""
+        graphs = [path for path, text in self.sources.items() if _OPENED.search(text)]
+        for key in list(self.in_loop):
+            path = self.recognitions[key].path
+            for other in graphs:
+                if together(path, other):
+                    del self.in_loop[key]
+                    message = f"a process that runs it may run {other}, which is in session style"
+                    self.not_loop[key].append(self._said(key, "TM221", message))
+                    break
 
     # ---- session style ---------------------------------------------------------------------------
 
@@ -200,7 +216,9 @@ class _Emission:
     def _fits(self, key: int) -> bool:
         """Whether session style can do it; all that it cannot is put on record."""
         each = self.recognitions[key]
-        assert isinstance(each.place, Place)
+        if not isinstance(each.place, Place):  # it could not even be read
+            self.not_session[key] = list(each.findings)
+            return False
         if each.path in self.held or each.path in self.fixed:
             return False
         candidate = each.place.candidate
@@ -208,7 +226,7 @@ class _Emission:
             around = above(each.place.tree, candidate.file, candidate.function)
             found = unfit(each.place.tree, each.place.traits, candidate, around)
         except Exception as error:  # one program's fault is no other's
-            found = [self._said(key, "TM290", internal(error))]
+            found = [self._said(key, "TM290", what_failed(error))]
         self.not_session[key] = found
         return not found
 
@@ -247,7 +265,7 @@ class _Emission:
         except ValueError as error:  # edits that overlap
             raise _Unwritten("TM213", str(error)) from error
         except Exception as error:
-            raise _Unwritten("TM290", internal(error)) from error
+            raise _Unwritten("TM290", what_failed(error)) from error
         for text in texts.values():
             problem = parses(text)
             if problem is not None:
@@ -281,16 +299,6 @@ class _Emission:
         elif each.path in self.fixed:
             found.append(self._said(key, "TM107", f"{each.path} would have to change"))
         return tuple(dict.fromkeys(found or self.not_loop[key]))
-
-
-def internal(error: Exception) -> str:
-    """What is said of a fault of our own."""
-    import traceback
-
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
-    text = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__}: {text}{place}"
 
 
 def _emit_program(

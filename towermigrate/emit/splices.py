@@ -119,7 +119,7 @@ class Splices:
             if place >= 0 and start < starts[place][1]:
                 continue  # it went
             own = new = self.indentation(line)
-            for each in self._dedents:  # outer blocks first
+            for each in sorted(self._dedents, key=lambda d: -len(d.inner)):  # inner blocks first
                 if each.first <= line <= each.last:
                     new = each.of(new, comment=self.text.line(line).lstrip().startswith("#"))
             if new != own and not self.inside_string(line) and self.text.line(line).strip():

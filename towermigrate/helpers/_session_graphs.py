@@ -20,7 +20,7 @@ class TowerGraph:
     """What session style knows of one graph.
 
     `gpu_pieces` are the memory limits, in megabytes, of the logical devices of each physical GPU, empty where
-    none is split. `strategy` is None where nothing is mirrored: towers then only get their devices. `variables` are the
+    none is split. `strategy` is None where nothing is mirrored: towers then only get their devices. `creator` makes its variables, and `variables` are the
     mirrored ones by the name of each copy's handle, with the copy's index. `checked` is the graph's version
     when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
     """
@@ -29,6 +29,7 @@ class TowerGraph:
     devices: tuple[str, ...]
     gpu_pieces: tuple[tuple[int, ...], ...] = ()
     strategy: Any = None
+    creator: Any = None
     threads: Any = field(default_factory=threading.local)
     variables: dict[str, tuple[Any, int]] = field(default_factory=dict)
     plans: dict[Any, Any] = field(default_factory=dict)
@@ -74,16 +75,48 @@ def mirrored(graph: Any = None) -> TowerGraph | None:
     return found if found is not None and found.strategy is not None else None
 
 
+def enter(towers: TowerGraph) -> None:
+    """What this thread builds in the graph from now on is mirrored; outside of towers it is replica 0's."""
+    if towers.strategy is None or getattr(towers.threads, "entered", False):
+        return
+    towers.threads.entered = True
+    private.add_variable_creator(towers.graph, towers.creator)
+    private.enter_replica(towers.graph, TowerContext(towers.strategy, 0))
+
+
 def remember(towers: TowerGraph) -> None:
     """Keep it with its graph, for as long as that lives."""
     setattr(towers.graph, _ATTRIBUTE, towers)
 
 
 @contextlib.contextmanager
+def without_strategy() -> Iterator[None]:
+    """As if there were no strategy, for what would take the towers for replicas of one step."""
+    graph = tf.compat.v1.get_default_graph()
+    mode = private.enter_no_replica(graph)
+    try:
+        yield
+    finally:
+        private.leave_no_replica(graph, mode)
+
+
+class TowerContext(tf.distribute.ReplicaContext):  # type: ignore[misc]
+    """The replica that a tower is. What TensorFlow would do in all replicas at once, it does as TF1 did.
+
+    Metrics, moving averages and `init_from_checkpoint` meet the other replicas in `merge_call`. A tower
+    program has met them by hand: a variable is one to it, and each assignment reaches every copy.
+    """
+
+    def merge_call(self, merge_fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with without_strategy():
+            return tf.distribute.get_replica_context().merge_call(merge_fn, args, kwargs)
+
+
+@contextlib.contextmanager
 def replica(towers: TowerGraph, index: int) -> Iterator[None]:
     """What is built inside belongs to one replica: it reads that copy of each variable."""
     before = here.replica
-    context = tf.distribute.ReplicaContext(towers.strategy, index)
+    context = TowerContext(towers.strategy, index)
     graph = tf.compat.v1.get_default_graph()
     private.enter_replica(graph, context)
     here.replica = index

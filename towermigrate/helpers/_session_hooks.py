@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,10 +10,11 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_gradients import applied_to_copies, refused, summed_over_copies
-from towermigrate.helpers._session_graphs import mirrored
+from towermigrate.helpers._session_graphs import enter, find, mirrored, without_strategy
 from towermigrate.helpers._session_runs import (
     callables_that_run,
     element_by_name,
+    variables_fed_by_name,
     with_devices,
     with_variables,
 )
@@ -21,6 +23,7 @@ from towermigrate.helpers._session_variables import TowerVariable
 
 _v1 = tf.compat.v1
 _installed = False
+_hooked: list[Any] = []
 
 # Where in TensorFlow, and what makes the function that stands there from the one that stood there.
 _Hook = tuple[Any, str, Callable[[Callable[..., Any]], Callable[..., Any]]]
@@ -33,11 +36,26 @@ def install() -> None:
         return
     _installed = True
     _v1.Variable.register(TowerVariable)
-    for owner, name, made_from in _hooks():
-        before = getattr(owner, name)
-        hook = made_from(before)
-        hook.__doc__ = before.__doc__
-        setattr(owner, name, hook)
+    for hook in _hooks():
+        _put(*hook)
+    install_where_loaded()
+
+
+def install_where_loaded() -> None:
+    """The hooks in Keras, once a program has loaded it, which takes a second."""
+    losses = sys.modules.get("tf_keras.src.losses")
+    if losses is not None and losses not in _hooked:
+        _hooked.append(losses)
+        _put(losses.Loss, "__call__", _without_strategy)
+
+
+def _put(
+    owner: Any, name: str, made_from: Callable[[Callable[..., Any]], Callable[..., Any]]
+) -> None:
+    before = getattr(owner, name)
+    hook = made_from(before)
+    hook.__doc__ = before.__doc__
+    setattr(owner, name, hook)
 
 
 def _hooks() -> Iterator[_Hook]:
@@ -48,6 +66,8 @@ def _hooks() -> Iterator[_Hook]:
     yield (*private.SESSIONS, with_devices)
     yield (*private.RUNS, with_variables)
     yield private.SESSIONS[0], "make_callable", callables_that_run
+    yield private.SESSIONS[0], "run", variables_fed_by_name
+    yield tf.Graph, "as_default", _mirrored_in_every_thread
     yield tf.Graph, "get_tensor_by_name", element_by_name
     yield _v1.train.Optimizer, "apply_gradients", applied_to_copies
     yield _v1.train.SyncReplicasOptimizer, "apply_gradients", _only_unmirrored
@@ -55,6 +75,30 @@ def _hooks() -> Iterator[_Hook]:
 
 def _summaries_of_all_towers(skip: Callable[[], Any]) -> Callable[[], Any]:
     return lambda: False if mirrored() is not None else skip()
+
+
+def _mirrored_in_every_thread(as_default: Callable[..., Any]) -> Callable[..., Any]:
+    """A thread that builds in a graph begins with `with graph.as_default():`."""
+
+    def in_this_thread(self: Any) -> Any:
+        towers = find(self)
+        if towers is not None:
+            enter(towers)
+        return as_default(self)
+
+    return in_this_thread
+
+
+def _without_strategy(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Keras's losses refuse to take a mean in a replica; a tower's mean is the tower's."""
+
+    def in_a_tower(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if mirrored() is None:
+            return call(self, *args, **kwargs)
+        with without_strategy():
+            return call(self, *args, **kwargs)
+
+    return in_a_tower
 
 
 def _after_what_they_read(safe: Callable[..., Any]) -> Callable[..., Any]:

@@ -99,6 +99,20 @@ def _shaped_like(value: Any, first: Any) -> Any:
     return np.reshape(value, np.shape(first)) if np.shape(value) != np.shape(first) else value
 
 
+def variables_fed_by_name(run: Callable[..., Any]) -> Callable[..., Any]:
+    """What stands in for `Session.run`: `feed_dict={"w:0": …}` feeds the variable, not a handle."""
+
+    def run_fed(self: Any, fetches: Any, feed_dict: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if feed_dict and isinstance(feed_dict, dict) and mirrored(self.graph) is not None:
+            feed_dict = {
+                self.graph.get_tensor_by_name(key) if isinstance(key, str) else key: value
+                for key, value in feed_dict.items()
+            }
+        return run(self, fetches, feed_dict, *args, **kwargs)
+
+    return run_fed
+
+
 def callables_that_run(make_callable: Callable[..., Any]) -> Callable[..., Any]:
     """What stands in for `Session.make_callable`: its callable goes through `run`."""
 

@@ -7,7 +7,8 @@ that are replaced are put in place by `_session_hooks.install`; `REPLACED` lists
 from typing import Any
 
 from tensorflow.python.client import session as _session
-from tensorflow.python.distribute import summary_op_util, values
+from tensorflow.python.distribute import distribute_lib, summary_op_util, values
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import gradients_util, variables
 from tensorflow.python.training import optimizer
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
@@ -25,6 +26,10 @@ PartitionedVariable = variables.PartitionedVariable
 
 # What an optimizer does to one variable, dense or sparse, and its constraint; called for each copy.
 processor_of = optimizer._get_processor
+
+# Beside which variable an operation is placed. The public one says on every program's screen that it is
+# deprecated.
+colocate_with = ops.colocate_with
 
 # Functions that are replaced, because every way to ask for the same thing goes through them:
 # tf.gradients, compute_gradients, tf.hessians, tf_slim's, and imports made before.
@@ -53,6 +58,27 @@ def enter_replica(graph: Any, context: Any) -> None:
 def leave_replica(graph: Any, context: Any) -> None:
     """Undo `enter_replica`."""
     graph._distribution_strategy_stack.remove(context._thread_context)
+
+
+def enter_no_replica(graph: Any) -> Any:
+    """As if no strategy were there, in this graph and thread; returns what `leave_no_replica` takes.
+
+    There is no public way to step out of a replica and not into its strategy's cross-replica context.
+    """
+    mode = distribute_lib._get_default_replica_mode()
+    graph._distribution_strategy_stack.append(mode)
+    return mode
+
+
+def leave_no_replica(graph: Any, mode: Any) -> None:
+    """Undo `enter_no_replica`."""
+    stack = graph._distribution_strategy_stack
+    del stack[len(stack) - 1 - stack[::-1].index(mode)]
+
+
+def run_before(operation: Any, others: list[Any]) -> None:
+    """Make operations run before one that is there already; public TensorFlow says so only at its creation."""
+    operation._add_control_inputs(others)
 
 
 def add_variable_creator(graph: Any, creator: Any) -> None:

@@ -63,7 +63,7 @@ def mirror_variables(num_towers: int | None = None) -> None:
     graph = _session_tensorflow.outermost(_v1.get_default_graph())
     found = graphs.find(graph)
     if found is not None:
-        _enter(found)
+        graphs.enter(found)
         return
     devices, pieces = replica_devices(num_towers)
     towers = TowerGraph(graph, tuple(devices), gpu_pieces=pieces)
@@ -75,34 +75,13 @@ def mirror_variables(num_towers: int | None = None) -> None:
     elif len(devices) > 1:
         if towers.devices not in _strategies:
             _strategies[towers.devices] = tf.distribute.MirroredStrategy(
-                devices, cross_device_ops=_HandOn()
+                devices, cross_device_ops=tf.distribute.ReductionToOneDevice()
             )
         towers.strategy = _strategies[towers.devices]
+        towers.creator = _session_variables.create
     _session_hooks.install()
     graphs.remember(towers)
-    _enter(towers)
-
-
-class _HandOn(tf.distribute.ReductionToOneDevice):  # type: ignore[misc]
-    """A tower program averages its gradients by hand; what optimizers would reduce is handed on."""
-
-    def batch_reduce(
-        self, reduce_op: Any, value_destination_pairs: Any, options: Any = None
-    ) -> Any:
-        if any(isinstance(v, tf.distribute.DistributedValues) for v, _ in value_destination_pairs):
-            return super().batch_reduce(reduce_op, value_destination_pairs, options)
-        return [value for value, _ in value_destination_pairs]
-
-
-def _enter(towers: TowerGraph) -> None:
-    """What this thread builds in the graph from now on is mirrored; outside of towers it is replica 0's."""
-    if towers.strategy is None or getattr(towers.threads, "entered", False):
-        return
-    towers.threads.entered = True
-    _session_tensorflow.add_variable_creator(towers.graph, _session_variables.create)
-    _session_tensorflow.enter_replica(
-        towers.graph, tf.distribute.ReplicaContext(towers.strategy, 0)
-    )
+    graphs.enter(towers)
 
 
 def towers(iterable: Iterable[_T]) -> Iterator[_T]:
@@ -146,7 +125,8 @@ def _tower(index: int) -> Iterator[None]:
     if found is None:  # eager, or the default graph is another one by now
         yield
         return
-    _enter(found)
+    graphs.enter(found)
+    _session_hooks.install_where_loaded()
     index %= found.replicas
     before = here.in_tower
     with contextlib.ExitStack() as stack:

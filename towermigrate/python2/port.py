@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.python2.division import divide
 from towermigrate.python2.lists import key_from_cmp, make_lists
@@ -51,10 +52,14 @@ class Ported:
 
 @dataclass(frozen=True)
 class Unported:
-    """Why a file was not brought to Python 3. `python2` says whether it is Python 2 at all."""
+    """Why a file was not brought to Python 3. `python2` says whether it is Python 2 at all.
+
+    `fault` is there where an exception of ours is the reason.
+    """
 
     reason: str
     python2: bool
+    fault: Finding | None = None
 
 
 def looks_like_python2(raw: bytes) -> bool:
@@ -81,6 +86,16 @@ def port(text: str, path: str) -> Ported | Unported:
         ['TM121', 'TM122']
     """
     try:
+        return _port(text, path)
+    except RecursionError:
+        return Unported("it is nested too deeply to be brought from Python 2", python2=True)
+    except Exception as error:
+        found = fault(path, error)
+        return Unported(found.message, python2=True, fault=found)
+
+
+def _port(text: str, path: str) -> Ported | Unported:
+    try:
         changed, features = to_python3_syntax(text)
     except NotPorted as error:
         return Unported(str(error), python2=not str(error).startswith("Python 2 cannot"))
@@ -104,7 +119,7 @@ def port(text: str, path: str) -> Ported | Unported:
         after = Source.of(result)
         lines = _original_lines(text, result)
         meaning, about_text = about_meaning(after), about_bytes(after)
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None)
         where = f" (line {line})" if line else ""
         return Unported(f"what became of it does not parse{where}: {error}", python2=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.program import (
     Extra,
@@ -29,7 +30,7 @@ from towermigrate.recognize.kinds import OPS, Kind, Kinds, Traits, collection_ke
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.reach import tower_functions
-from towermigrate.recognize.refusal import Refused, by_importance, internal, note
+from towermigrate.recognize.refusal import Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
 from towermigrate.recognize.runs import RunReader
 from towermigrate.recognize.scope import (
@@ -295,6 +296,8 @@ def analyse(
         analysis = assembler.analyse()
     except Refused as refusal:
         found.append(refusal.finding)
+    except RecursionError:
+        raise  # whoever asked looks for the file that nests too deeply
     except Exception as error:  # one program's fault is no other's
-        found.append(note("TM290", candidate.file, candidate.loop, internal(error)))
+        found.append(note("TM290", candidate.file, candidate.loop, what_failed(error)))
     return analysis, by_importance(found, candidate.file.path)

@@ -43,6 +43,7 @@ class InputReader:
             if all(p is not None for p in pieces):
                 for name, piece in zip(names, pieces, strict=True):
                     assert piece is not None
+                    self._once(node, piece)
                     self.body.inputs.append(
                         Input((name,), piece[0], piece[1], node, piece[2], lead)
                     )
@@ -51,6 +52,7 @@ class InputReader:
         if len(names) == 1:
             piece = self._piece(value)
             if piece is not None:
+                self._once(node, piece)
                 self.body.inputs.append(
                     Input((names[0],), piece[0], piece[1], node, piece[2], lead)
                 )
@@ -74,7 +76,22 @@ class InputReader:
                 name = piece[1]  # BodyChecks sees that nothing else reads the source by it
                 self.body.inline[inner] = name
                 if name not in self.body.parameters:
+                    self._once(inner, piece)
                     self.body.inputs.append(Input((name,), piece[0], piece[1], None, piece[2]))
+                elif not any(
+                    i.names == (name,) and (i.kind, i.size) == (piece[0], piece[2])
+                    for i in self.body.inputs
+                ):
+                    self._twice(inner, name)
+
+    def _once(self, node: cst.CSTNode, piece: tuple[InputKind, str, str | None]) -> None:
+        """Refuse a second part of one source: a step is given each source once."""
+        source = self.splits.get(piece[1], piece[1])
+        if any(self.splits.get(i.source, i.source) == source for i in self.body.inputs):
+            self._twice(node, source)
+
+    def _twice(self, node: cst.CSTNode, source: str) -> None:
+        raise refuse("TM208", self.file, node, f"the towers take two different parts of `{source}`")
 
     def same(self) -> None:
         """Placeholders and pipeline tensors that the body reads whole: every tower gets the same."""

@@ -75,6 +75,21 @@ class LoopFinder:
         found.sort(key=lambda c: file.line(c.loop))
         return found
 
+    def spreads(self, file: SourceFile) -> list[Candidate]:
+        """Comprehensions, and calls of `map`, that build a tower for each value, as the loops they stand for."""
+        found: list[Candidate] = []
+        if not any(word in file.text for word in ("for ", "map(")):
+            return found
+        scopes: list[tuple[str | None, cst.FunctionDef | None, cst.CSTNode]]
+        scopes = [(None, None, file.module)]
+        scopes += [(name, each.node, each.node.body) for name, each in file.functions.items()]
+        for qualified, function, block in scopes:
+            for node in walk(block, into_functions=False):
+                loop = _as_loop(file, node)
+                if loop is not None and self._picks_device(file, loop):
+                    found.append(Candidate(file, loop, function, qualified, ()))
+        return found
+
     def _tower_loops(self, file: SourceFile, block: Iterable[cst.CSTNode]) -> Iterator[cst.For]:
         """Tower loops of one scope; a loop over epochs is looked into, a tower loop is not."""
         for node in block:
@@ -82,7 +97,9 @@ class LoopFinder:
                 if _is_rewritten(file, node):
                     continue
                 inner = list(self._tower_loops(file, children(node.body)))
-                if self._picks_device(file, node) or not inner and self._collects(file, node):
+                if _has_rewritten(file, node):
+                    yield from inner
+                elif self._picks_device(file, node) or not inner and self._collects(file, node):
                     yield node
                 else:
                     yield from inner
@@ -203,6 +220,39 @@ def _is_rewritten(file: SourceFile, loop: cst.For) -> bool:
     root, _, rest = name.partition(".")
     helpers = ("towermigrate.helpers", HELPERS_COPY)
     return rest == "towers" and (file.imports.get(root) in helpers or root == HELPERS_COPY)
+
+
+def _has_rewritten(file: SourceFile, loop: cst.For) -> bool:
+    """Whether the towers of a loop over epochs or attempts are written in session style already."""
+    return "towers(" in file.text and any(
+        isinstance(node, cst.For) and _is_rewritten(file, node) for node in walk(loop.body)
+    )
+
+
+def _as_loop(file: SourceFile, node: cst.CSTNode) -> cst.For | None:
+    """The loop that a comprehension or a call of `map` stands for; its parts are the author's own nodes."""
+    if isinstance(node, cst.ListComp | cst.SetComp | cst.GeneratorExp):
+        part, body = node.for_in, node.elt
+        if part.inner_for_in is not None or part.asynchronous is not None:
+            return None
+        target, over = part.target, part.iter
+    elif isinstance(node, cst.Call) and dotted(node.func) == "map" and len(node.args) > 1:
+        if any(arg.star or arg.keyword for arg in node.args):
+            return None
+        given = node.args[0].value
+        target, over = cst.Name("_tower"), node.args[1].value
+        body = cst.Call(given, [cst.Arg(cst.Name("_tower"))])
+        if isinstance(given, cst.Lambda):
+            if len(given.params.params) != 1:
+                return None
+            target, body = given.params.params[0].name, given.body
+    else:
+        return None
+    if not any(isinstance(each, cst.Call) for each in walk(body)):
+        return None
+    line = cst.SimpleStatementLine([cst.Expr(body)])
+    loop = cst.For(target, over, cst.IndentedBlock([line]))
+    return None if _is_rewritten(file, loop) else loop
 
 
 def is_device(file: SourceFile, call: cst.Call) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -75,10 +74,3 @@ def by_importance(findings: list[Finding], own: str) -> list[Finding]:
         return place, one.path != own, one.path, one.line, one.column
 
     return sorted(kept.values(), key=rank)
-
-
-def internal(error: Exception) -> str:
-    """What is said of a fault of our own."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}{place}; please report this text"

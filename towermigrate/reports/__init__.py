@@ -27,7 +27,7 @@ def reported(report: TreeReport, select: Sequence[str], ignore: Sequence[str]) -
         )
         for file in report.files
     ]
-    told = [file for file in files if file.findings or not file.link]
+    told = [file for file in files if file.findings or not file.link or file.status == "rewritten"]
     return replace(report, files=tuple(told))
 
 

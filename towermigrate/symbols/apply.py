@@ -10,17 +10,18 @@ from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.edits import Edit, Text, splice
 from towermigrate.symbols.placement import added_imports
-from towermigrate.symbols.scopes import FileNames, Use, file_names
+from towermigrate.symbols.scopes import FileNames, Scope, Use, file_names
 from towermigrate.symbols.sessions import (
     Mode,
     Script,
+    at_import,
     in_order,
     mode,
     needs_graph,
     script_of,
     settled,
-    switch_edit,
 )
+from towermigrate.symbols.switch import Alias, free_alias
 from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
 from towermigrate.tree import parse_python
 
@@ -35,7 +36,8 @@ class SymbolResult:
     """The new text of one file (the old one when nothing changed) and what could not be changed.
 
     `mode` is how the file runs, and `script` is there where the file is run; `sessions.settled` uses both.
-    `needs_graph` is there where it is a module whose importers must see to a graph.
+    `needs_graph` is there where it is a module whose importers must see to a graph. As it is imported, a file
+    `builds` a part of one, or `switches` the behaviour of TensorFlow 2 off.
     """
 
     text: str
@@ -43,6 +45,8 @@ class SymbolResult:
     mode: Mode = Mode()
     script: Script | None = None
     needs_graph: Finding | None = None
+    builds: bool = False
+    switches: bool = False
 
 
 @dataclass
@@ -57,10 +61,14 @@ class Pass:
     findings: list[Finding] = field(default_factory=list)
     kept: set[str] = field(default_factory=set)
     """Local names of `tf.contrib` modules that some use still needs."""
+    told: set[str] = field(default_factory=set)
+    """Those of them of whose uses something was said: nothing need be said of their imports."""
     to_v1: set[str] = field(default_factory=set)
     """Local names whose import or assignment must move to `tensorflow.compat.v1`."""
     uses_slim: bool = False
     adds_slim: bool = False
+    adds_tensorflow: str | None = None
+    """The name under which TensorFlow has to be imported for what was written."""
     legacy_keras: bool = False
     is_tf0: bool = False
     """Whether something in the file is certainly of TensorFlow 0.x."""
@@ -93,17 +101,31 @@ class Pass:
         self.edits.append(Edit(start, end, new))
         return True
 
-    def tensorflow_alias(self, use: Use | None = None) -> str | None:
-        """A name that means `tensorflow` itself, seen from a use or from module level."""
-        scope = use.scope if use else self.names.module
-        while scope is not None:
-            for name in scope.bound:
-                if scope.lookup(name) == {"tensorflow"}:
-                    return name
-            if scope.parent is None:
-                break
-            scope = scope.parent
+    def alias(self, use: Use | None = None) -> Alias | None:
+        """A name that means TensorFlow or its `compat.v1`, seen from a use or from module level; the former first."""
+        for v1, wanted in ((False, "tensorflow"), (True, "tensorflow.compat.v1")):
+            scope: Scope | None = use.scope if use else self.names.module
+            while scope is not None:
+                for name in scope.bound:
+                    if scope.meaning(name) == wanted:
+                        return Alias(name, v1)
+                scope = scope.parent
         return None
+
+    def spelled(self, target: str, use: Use | None = None) -> str | None:
+        """`tf.<…>` as the file can write it at a use: with its own name of TensorFlow, or one that is imported for it.
+
+        None where every name that TensorFlow could have is taken.
+        """
+        alias = self.alias(use)
+        if alias is None:
+            name = self.adds_tensorflow or free_alias(self.names)
+            if name is None:
+                return None
+            self.adds_tensorflow = name
+            alias = Alias(name)
+        rest = target.removeprefix("tf.")
+        return f"{alias.name}.{rest.removeprefix('compat.v1.') if alias.v1 else rest}"
 
 
 @cache
@@ -150,18 +172,18 @@ def file_symbols(
     from towermigrate.symbols.imports import rewrite_alias, rewrite_imports, rewrite_module_aliases
     from towermigrate.symbols.members import rewrite_dimensions
 
-    if "tensorflow" not in source:
+    if "tensorflow" not in source and not names.brought:
         return SymbolResult(source, ())
     runs = mode(names.dotted)
-    if not (is_tf1(names) if tf1 is None else tf1):
-        return SymbolResult(source, (), runs)
     work = Pass(path, Text(source), tree, names)
+    builds, switches = at_import(work)
+    if not (is_tf1(names) if tf1 is None else tf1):
+        return SymbolResult(source, (), runs, builds=builds, switches=switches)
     handled = {id(root) for root in rewrite_alias(work)}
     for use in names.uses:
         if id(use.root) not in handled and not is_inert(use.dotted):
             _rewrite_use(work, use)
-    for root in names.ambiguous:
-        meanings = _meanings(work, root)
+    for root, meanings in names.ambiguous:
         if not all(meaning.startswith("tensorflow") for meaning in meanings):
             work.find("TM116", root, f"`{root.id}` is TensorFlow and something else in this scope")
     for call, message in work.doubtful if work.is_tf0 else ():
@@ -170,14 +192,13 @@ def file_symbols(
     rewrite_imports(work)
     rewrite_dimensions(work)
     _report_versions(work)
-    switch = switch_edit(work)
-    work.edits += added_imports(
-        work.text, tree, names, work.adds_slim, work.legacy_keras, work.uses_slim
-    )
+    work.edits += added_imports(work)
     findings = in_order(work.findings)
     try:
         text = splice(source, work.edits)
-        return SymbolResult(text, findings, runs, script_of(work, switch), needs_graph(work, runs))
+        script = script_of(work, work.edits)
+        graph = needs_graph(work, runs)
+        return SymbolResult(text, findings, runs, script, graph, builds, switches)
     except ValueError as error:
         stuck = Finding("TM104", path, 1, 0, f"its names were not changed: {error}")
         return SymbolResult(source, (*findings, stuck), runs)
@@ -195,10 +216,6 @@ def is_tf1(names: FileNames) -> bool:
             return True
         modern = modern or prefix_in(found[0], _TF2_ONLY) is not None
     return not modern
-
-
-def _meanings(work: Pass, root: ast.Name) -> set[str]:
-    return set().union(*(scope.bound.get(root.id, set()) for scope in work.names.scopes.values()))
 
 
 @dataclass(frozen=True)
@@ -224,8 +241,8 @@ def _fate(name: str) -> _Fate:
 def is_inert(dotted: str) -> bool:
     """Whether there is nothing to do about a name whatever stands around it: most are of this kind."""
     found = normal(dotted)
-    if found is None or dotted.startswith("tf_slim"):
-        return False
+    if found is None:
+        return dotted.startswith("towermigrate")
     name, compat = found
     if prefix_in(name, tf0.NAMES) or name.split(".")[0] == "contrib" or name in tf0.ORDERED:
         return False
@@ -263,8 +280,24 @@ def _rewrite_use(work: Pass, use: Use) -> None:
         if use.meaning == "tensorflow":
             end = work.text.span(use.root)[1]
             work.edits.append(Edit(end, end, ".compat.v1"))
+        elif use.root.id in work.names.brought:
+            _spell_out(work, use)
         else:
             work.to_v1.add(use.root.id)
+
+
+def _spell_out(work: Pass, use: Use) -> None:
+    """`nn.rnn_cell` -> `tf.compat.v1.nn.rnn_cell` where another file gives `nn`, whose import must not move for it."""
+    name = (normal(use.meaning) or ("", False))[0]
+    if prefix_in(name, load_names().renamed):
+        return  # it is of TensorFlow 1 itself: that file's import moves for its own sake
+    new = work.spelled(f"tf.compat.v1.{name}", use)
+    if new is None:
+        work.find(
+            "TM117", use.chain, f"needs `import tensorflow as tf` to become `tf.compat.v1.{name}`"
+        )
+        return
+    work.replace(*work.text.span(use.root), new, use.chain)
 
 
 def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
@@ -272,9 +305,16 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
     target = contrib.successor(name)
     meaning = normal(use.meaning)
     module = meaning[0].removeprefix("contrib").removeprefix(".") if meaning else ""
-    imported = meaning is not None and meaning[0].startswith("contrib") and is_module(module)
+    of_contrib = meaning is not None and meaning[0].split(".")[0] == "contrib"
+    # What has attributes, or stands right below `tf.contrib`, is a module.
+    imported = of_contrib and (
+        is_module(module) or "." not in module or (bool(use.links) and module.islower())
+    )
     if imported and not use.links:
         work.kept.add(use.root.id)
+        if not module:
+            work.told.add(use.root.id)
+            work.find("TM111", use.chain, "`tf.contrib` itself has no successor")
         return
     if imported:
         moved = contrib.successor(module)
@@ -282,26 +322,29 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
             work.uses_slim = work.legacy_keras = True
             if contrib.in_tf_slim(moved + name[len(module) :]):
                 return
-    elif meaning is not None and meaning[0].startswith("contrib."):
+    elif of_contrib:
         # A single function imported by name: its import line is what changes.
         return
     if target is None:
         if imported:
             work.kept.add(use.root.id)
+            work.told.add(use.root.id)
         work.find("TM111", use.chain, contrib.no_successor(name))
         return
     new = target
     if target.startswith("tf."):
-        here = use.meaning in ("tensorflow", "tensorflow.compat.v1")
-        alias = use.root.id if here else work.tensorflow_alias(use)
-        if alias is None:
+        rest = target[len("tf.") :]
+        if use.meaning == "tensorflow":
+            spelled: str | None = f"{use.root.id}.{rest}"
+        elif use.meaning == "tensorflow.compat.v1":
+            spelled = f"{use.root.id}.{rest.removeprefix('compat.v1.')}"
+        else:
+            spelled = work.spelled(target, use)
+        if spelled is None:
             work.kept.add(use.root.id)
             work.find("TM117", use.chain, f"needs `import tensorflow as tf` to become `{target}`")
             return
-        rest = target[len("tf.") :]
-        new = (
-            alias + "." + (rest.removeprefix("compat.v1.") if use.meaning.endswith(".v1") else rest)
-        )
+        new = spelled
         if prefix_in(rest.removeprefix("compat.v1."), LEGACY_KERAS):
             work.legacy_keras = True
     start, end = work.text.span(use.chain)

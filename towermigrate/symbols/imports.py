@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.apply import Pass, is_module
@@ -78,7 +78,9 @@ def rewrite_module_aliases(work: Pass) -> None:
 def rewrite_imports(work: Pass) -> None:
     """Every import of TensorFlow in the file; call it after the uses were looked at."""
     for _, node in work.names.imports:
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+        if isinstance(node, ast.ImportFrom) and (node.level, node.module or "") in work.names.given:
+            _import_of_tree(work, node)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             if node.module.split(".")[0] == "tensorflow":
                 _from_import(work, node)
             elif node.module.split(".")[0] == "tf_slim":
@@ -89,6 +91,23 @@ def rewrite_imports(work: Pass) -> None:
                     _plain_import(work, node, alias)
                 elif alias.name.split(".")[0] == "tf_slim":
                     work.uses_slim = work.legacy_keras = True
+
+
+def _import_of_tree(work: Pass, node: ast.ImportFrom) -> None:
+    """`from ops import tf_contrib, conv`: modules of `tf.contrib` that have no successor are no longer there."""
+    there = work.names.given[node.level, node.module or ""].names
+    gone = [
+        alias
+        for alias in node.names
+        if (found := normal(there.get(alias.name, ""))) is not None
+        and found[0].split(".")[0] == "contrib"
+        and contrib.successor(found[0].partition(".")[2]) is None
+        and (found[0] == "contrib" or is_module(found[0].partition(".")[2]))
+    ]
+    if gone:
+        kept = [work.text.of(alias) for alias in node.names if alias not in gone]
+        start = f"from {'.' * node.level}{node.module or ''} import "
+        _replace_statement(work, node, [start + ", ".join(kept)] if kept else [])
 
 
 # Where the public names of a private module are; the longest key that fits decides.
@@ -150,8 +169,8 @@ def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
         _private(work, node, alias.name)
     elif alias.name == MNIST + ".input_data" and local:
         work.edits.append(Edit(start, end, MNIST_HELPER))
-    elif name.startswith("contrib."):
-        moved = contrib.successor(name[len("contrib.") :])
+    elif name == "contrib" or name.startswith("contrib."):
+        moved = contrib.successor(name[len("contrib.") :]) if "." in name else None
         if local is None:
             work.edits.append(Edit(start, end, "tensorflow"))
         elif moved is not None and moved.startswith("tf_slim"):
@@ -160,7 +179,10 @@ def _plain_import(work: Pass, node: ast.Import, alias: ast.alias) -> None:
         elif local not in work.kept and len(node.names) == 1:
             _remove(work, node)
         else:
-            work.find("TM111", node, f"`{alias.name}` does not exist in TensorFlow 2")
+            if local not in work.told:
+                work.find("TM111", node, f"`{alias.name}` does not exist in TensorFlow 2")
+            if len(node.names) == 1 and _may_be_guarded(work, node):
+                _replace_statement(work, node, _guarded(work.text.of(node), [local]))
     elif local and local in work.to_v1 and not compat:
         work.edits.append(Edit(start, end, f"tensorflow.compat.v1.{name}"))
     elif load_names().unknown(name):
@@ -180,7 +202,7 @@ def _from_import(work: Pass, node: ast.ImportFrom) -> None:
     if name.split(".")[0] in ("python", "core"):
         _private(work, node, module)
     elif imported == ["*"]:
-        work.find("TM113", node, f"`from {module} import *`: bare names are not changed")
+        _star_import(work, node, module, compat)
     elif module.startswith("tensorflow.examples"):
         _mnist(work, node, module, imported)
     elif dotted[0].split(".")[0] == "contrib" or any(d.startswith("contrib") for d in dotted):
@@ -199,6 +221,29 @@ def _from_import(work: Pass, node: ast.ImportFrom) -> None:
             work.edits.append(Edit(start, start + len("tensorflow"), "tensorflow.compat.v1"))
         if any(prefix_in(each, LEGACY_KERAS) for each in dotted):
             work.legacy_keras = True
+
+
+def _star_import(work: Pass, node: ast.ImportFrom, module: str, compat: bool) -> None:
+    """`from tensorflow import *`: the whole import moves where a bare name needs it."""
+    start = _module_offset(work, node, module)
+    if module == "tensorflow":
+        bare = {
+            name
+            for name, meanings in work.names.module.bound.items()
+            if meanings == {f"tensorflow.{name}"}
+        }
+        if bare & work.to_v1:
+            work.edits.append(Edit(start, start + len(module), "tensorflow.compat.v1"))
+    elif module.startswith("tensorflow.contrib."):
+        name = module.removeprefix("tensorflow.contrib.")
+        moved = contrib.successor(name) if is_module(name) else None
+        if moved is None:
+            work.find("TM111", node, contrib.no_successor(name))
+            return
+        work.edits.append(Edit(start, start + len(module), moved))
+        work.uses_slim = work.legacy_keras = True
+    elif not compat:
+        work.find("TM113", node, f"`from {module} import *`: bare names are not changed")
 
 
 def _module_offset(work: Pass, node: ast.ImportFrom, module: str) -> int:
@@ -224,19 +269,23 @@ def _contrib_import(work: Pass, node: ast.ImportFrom, dotted: list[str]) -> None
     """`from tensorflow.contrib… import …`: each name goes where its successor is."""
     lines: list[str] = []
     kept: list[str] = []
+    missing: list[str] = []
+    gone: list[str] = []
     for alias, each in zip(node.names, dotted, strict=True):
         local = alias.asname or alias.name
         suffix = f" as {local}"
         name = each.removeprefix("contrib").removeprefix(".")
         target = contrib.successor(name) if name else None
-        if not each.startswith("contrib") or (not name and local in work.kept):
+        if each.split(".")[0] != "contrib":
             kept.append(alias.name + (suffix if alias.asname else ""))
             continue
         if target is None and (not name or is_module(name)) and local not in work.kept:
             continue  # every use was written out in full, nobody needs the module's own name
         if target is None:
-            work.find("TM111", alias, contrib.no_successor(name))
-            kept.append(alias.name + (suffix if alias.asname else ""))
+            if local not in work.told:
+                work.find("TM111", alias, contrib.no_successor(name))
+            missing.append(alias.name + (suffix if alias.asname else ""))
+            gone.append(local)
             continue
         if target.startswith("tf_slim"):
             work.uses_slim = work.legacy_keras = True
@@ -248,14 +297,31 @@ def _contrib_import(work: Pass, node: ast.ImportFrom, dotted: list[str]) -> None
             lines.append(f"import {full}" + (suffix if local != full else ""))
         else:
             lines.append(f"from {parent} import {last}" + (suffix if local != last else ""))
-    if kept and not lines and len(kept) == len(node.names):
+    start = f"from {node.module} import "
+    lines = _merged([*lines, *([start + ", ".join(kept)] if kept else ())])
+    if missing and _may_be_guarded(work, node):
+        lines += _guarded(start + ", ".join(missing), gone)
+    elif missing and len(missing) + len(kept) == len(node.names):
         return
-    if kept:
-        lines.append(f"from {node.module} import " + ", ".join(kept))
-    _replace_statement(work, node, _merged(lines))
+    elif missing:
+        lines.append(start + ", ".join(missing))
+    _replace_statement(work, node, lines)
 
 
-def _merged(lines: list[str]) -> list[str]:
+def _may_be_guarded(work: Pass, node: ast.stmt) -> bool:
+    """Whether an import stands by itself at the outermost level: there its error would end the whole program."""
+    start, end = work.text.span(node)
+    rest = work.text.text[end : work.text.line_end(end)]
+    return node in work.tree.body and work.text.indentation(start) == "" and not rest.strip()
+
+
+def _guarded(statement: str, names: list[str]) -> list[str]:
+    """An import of what TensorFlow 2 has not, so that only what uses it fails."""
+    nothing = [f"    {name} = None" for name in names]
+    return ["try:", f"    {statement}", "except ImportError:", *nothing]
+
+
+def _merged(lines: Sequence[str]) -> list[str]:
     """Imports from one module in one statement, in the order of their first names."""
     groups: dict[str, list[str]] = {}
     for line in lines:
@@ -267,7 +333,7 @@ def _merged(lines: list[str]) -> list[str]:
     ]
 
 
-def _replace_statement(work: Pass, node: ast.ImportFrom, lines: list[str]) -> None:
+def _replace_statement(work: Pass, node: ast.Import | ast.ImportFrom, lines: list[str]) -> None:
     start, end = work.text.span(node)
     indentation = work.text.indentation(start)
     if not lines:

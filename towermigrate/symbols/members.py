@@ -33,13 +33,8 @@ def rewrite_dimensions(work: Pass) -> None:
             continue
         if not isinstance(node.ctx, ast.Load) or known.kind(node.value, scope) != "dimension":
             continue
-        alias = work.tensorflow_alias()
-        if alias is None:
-            compat = [
-                n for n, m in work.names.module.bound.items() if m == {"tensorflow.compat.v1"}
-            ]
-            alias = compat[0] if compat else None
-        if alias is None:
+        function = work.spelled("tf.compat.dimension_value")
+        if function is None:
             work.find(
                 "TM117", node, "needs `import tensorflow as tf`: use tf.compat.dimension_value here"
             )
@@ -47,7 +42,7 @@ def rewrite_dimensions(work: Pass) -> None:
         (start, middle), (_, end) = work.text.span(node.value), work.text.span(node)
         if work.replace(middle, end, ")", node):
             # Outside of what else begins here: the name of an argument comes before it.
-            work.edits.append(Edit(start, start, f"{alias}.compat.dimension_value(", depth=1))
+            work.edits.append(Edit(start, start, f"{function}(", depth=1))
 
 
 class _Kinds:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
+from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.symbols import tf0
 from towermigrate.symbols.apply import SymbolResult
 from towermigrate.symbols.scopes import chain_of, file_names
+from towermigrate.symbols.switch import with_switch
 from towermigrate.symbols.tables import load_names, normal, prefix_in
 from towermigrate.tree import import_closure, is_script, module_file, modules_in, parse_python
 
@@ -74,16 +77,24 @@ def _import_of(sources: Mapping[str, str], path: str, other: str) -> tuple[int, 
     return 1, 0
 
 
+@dataclass(frozen=True)
+class Unswitched:
+    """What needs a graph where nothing turns eager execution off.
+
+    `findings` by path, and `texts` of scripts that do not mention TensorFlow, with the switch put in.
+    """
+
+    findings: Mapping[str, Finding] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
 def unswitched(
     graph: Mapping[str, set[str]],
     symbols: Mapping[str, SymbolResult],
     launchers: Mapping[str, str],
     kept: Collection[str],
-) -> dict[str, Finding]:
-    """What needs a graph where nothing turns eager execution off, each file with its finding.
-
-    These are scripts that do not mention TensorFlow and run a module that needs a graph, and such modules that
-    no script is seen to run.
+) -> Unswitched:
+    """Scripts that do not mention TensorFlow and run a module that needs a graph, and modules that no script runs.
 
     Args:
         graph: the files of the tree that each file imports.
@@ -93,28 +104,38 @@ def unswitched(
     """
     waiting = {path: each.needs_graph for path, each in symbols.items() if each.needs_graph}
     if not waiting:
-        return {}
+        return Unswitched()
     starts = [path for path, each in symbols.items() if each.script or each.mode.switched]
     imported = set().union(*graph.values())
     found: dict[str, Finding] = {}
+    texts: dict[str, str] = {}
     for path, text in launchers.items():
         if not ("__main__" in text or (path not in imported and _OUTERMOST_CALL.search(text))):
             continue
         closure = import_closure({}, [path], graph)
-        modes = [symbols[each].mode for each in closure & symbols.keys()]
+        results = [symbols[each] for each in closure & symbols.keys()]
         if (
             closure.isdisjoint(waiting)
             or not closure.isdisjoint(kept)
-            or any(m.eager for m in modes)
+            or any(each.mode.eager for each in results)
         ):
             continue
-        finding = _launch(path, text, graph, waiting.keys())
-        if finding is not None:
+        try:
+            finding = _launch(path, text, graph, waiting.keys())
+            if finding is None:
+                continue
             starts.append(path)
-            if not any(mode.switched for mode in modes):
-                found[path] = finding
+            # What is switched already, or is a script that gets the switch, is so when it is imported.
+            if not any(each.switches for each in results):
+                new = with_switch(text, early=any(each.builds for each in results))
+                found[path] = finding if new is not None else replace(finding, rule="TM120")
+                if new is not None:
+                    texts[path] = new
+        except Exception as error:
+            found[path] = fault(path, error)
     reached = import_closure({}, starts, graph)
-    return found | {path: finding for path, finding in waiting.items() if path not in reached}
+    missed = {path: finding for path, finding in waiting.items() if path not in reached}
+    return Unswitched({**found, **missed}, texts)
 
 
 def _launch(
@@ -142,8 +163,8 @@ def _launch(
     if not places or not (is_script(text) or _calls_one_of(tree, names)):
         return None
     line, column, module = min(places)
-    advice = "call `tf.compat.v1.disable_v2_behavior()` at its start"
-    return Finding("TM120", path, line, column, f"runs {module}, which needs a graph: {advice}")
+    advice = "that calls for `tf.compat.v1.disable_v2_behavior()` at its start"
+    return Finding("TM119", path, line, column, f"runs {module}, which needs a graph: {advice}")
 
 
 def _calls_one_of(tree: ast.Module, names: Collection[str]) -> bool:

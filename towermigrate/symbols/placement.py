@@ -3,34 +3,35 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
 
 from towermigrate.symbols.edits import Edit, Text
 from towermigrate.symbols.scopes import FileNames
+from towermigrate.symbols.switch import import_of
 from towermigrate.symbols.tables import LEGACY_KERAS, prefix_in
 from towermigrate.tree import HELPERS_COPY
+
+if TYPE_CHECKING:
+    from towermigrate.symbols.apply import Pass
 
 HELPERS = "import towermigrate.helpers"
 
 
-def added_imports(
-    text: Text,
-    tree: ast.Module,
-    names: FileNames,
-    adds_slim: bool,
-    legacy_keras: bool,
-    uses_slim: bool,
-) -> list[Edit]:
-    """The edit that adds `import towermigrate.helpers` and `import tf_slim` where they are missing.
+def added_imports(work: Pass) -> list[Edit]:
+    """The edit that adds `import towermigrate.helpers`, `import tf_slim` and TensorFlow's own where they are missing.
 
     They go right after the import of TensorFlow. The helpers choose legacy Keras, so they come before anything
     that touches it: where an import of `tf_slim` or `tf.contrib` stands earlier, they go before that.
     """
+    text, tree, names, adds_slim = work.text, work.tree, work.names, work.adds_slim
     touching = [node for _, node in names.imports if _touches_keras(node)]
     helpers = [node for _, node in names.imports if _imports_helpers(node)]
     first_touch = min((node.lineno for node in touching), default=None)
     late = first_touch is not None and all(node.lineno > first_touch for node in helpers)
     lines: list[str] = []
-    if (legacy_keras or uses_slim or adds_slim) and (not helpers or late):
+    if work.adds_tensorflow is not None:
+        lines.append(import_of(work.adds_tensorflow))
+    if (work.legacy_keras or work.uses_slim or adds_slim) and (not helpers or late):
         lines.append(HELPERS)
     if adds_slim and names.module.bound.get("tf_slim") != {"tf_slim"}:
         lines.append("import tf_slim")

@@ -166,6 +166,8 @@ def _imports(head: str) -> _Imports | None:
     nodes = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
     for node in nodes:
         for name, meaning in import_bindings(node):
+            if name == "*" and meaning != OTHER:
+                return None  # any name may be one of TensorFlow
             if name != "*" and meaning != OTHER and meanings.setdefault(name, meaning) != meaning:
                 return None
     return _Imports(meanings, modules_in(nodes))

@@ -6,6 +6,14 @@ from towermigrate.findings import Rule
 
 SYMBOL_RULES: tuple[Rule, ...] = (
     Rule(
+        "TM100", "towermigrate itself failed at this file", "error",
+        "An exception of towermigrate's own. The file stays byte for byte as it was, and so does the program that was "
+        "worked on; all other files and programs are done as if it were not there.",
+        "Please report the text of the finding, with the lines of your program that it speaks of. Exclude the file to "
+        "be rid of the finding.",
+        "KeyError: 'loss' (emit/steps.py:120, _fetched); please report this text",
+    ),
+    Rule(
         "TM101", "The file is neither Python 3 nor Python 2", "error",
         "A file that cannot be parsed cannot be read safely, so it is never written.",
         "Mend the line that is named, or exclude the file. With `--py2 never`, Python 2 files are not ported.",
@@ -82,9 +90,10 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM113", "A star import hides which names are TensorFlow's", "warning",
-        "After `from tensorflow import *` a bare name may or may not be TensorFlow's; such names are not changed.",
+        "After `from tensorflow.nn import *` a bare name may or may not be TensorFlow's; such names are not changed. (Of "
+        "`from tensorflow import *` and of modules of tf.contrib that went to tf_slim the whole import moves.)",
         "Import TensorFlow as `tf` and write `tf.` before its names.",
-        "from tensorflow import *",
+        "from tensorflow.nn import *",
     ),
     Rule(
         "TM114", "A private module of TensorFlow", "info",
@@ -185,5 +194,14 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "raises an error there, and TensorFlow 2 runs on Python 3 only.",
         "Write what Python 3 calls it, or import it from `six.moves` to keep both.",
         "for i in xrange(num_gpus):\n    grads[i] = {k: v for k, v in sums.iteritems()}",
+    ),
+    Rule(
+        "TM128", "An import that only Python 2 finds", "warning",
+        "Inside a package Python 2 looks for a module beside the file first, Python 3 does not. Where all that runs the "
+        "file imports it as a part of its package, the dot is written. Here a script in its own folder runs it too, or "
+        "`sys.path` is changed, so that either may be right.",
+        "Write `from . import ops` where the file runs as a part of a package, and leave it where its own folder is on "
+        "`sys.path`.",
+        "# nets/model.py, imported as nets.model\nimport ops  # nets/ops.py",
     ),
 )  # fmt: skip

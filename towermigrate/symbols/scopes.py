@@ -9,12 +9,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from towermigrate.symbols.tables import load_names
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Import = ast.Import | ast.ImportFrom
 Node = TypeVar("Node", bound=ast.AST)
 Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 OTHER = "?"
 """What a name is bound to when it is not a TensorFlow name."""
+_ROOTS = ("tensorflow", "tf_slim", "towermigrate", "towermigrate_helpers")
+
+
+@dataclass(frozen=True)
+class Brought:
+    """The names of TensorFlow that a module of the tree has, with their meanings: those a star takes, and all."""
+
+    star: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+Given = Mapping[tuple[int, str], Brought]
+"""What modules of the tree give to a file, by the dots and the name with which it imports them."""
+NOTHING: Given = {}
 
 
 @dataclass
@@ -42,6 +58,14 @@ class Scope:
             scope, first = scope.parent, False
         return set()
 
+    def meaning(self, name: str) -> str | None:
+        """The one thing of TensorFlow that a name means here, None where it means something else as well."""
+        meanings = self.lookup(name)
+        if len(meanings) == 1:
+            found = next(iter(meanings))
+            return None if found == OTHER else found
+        return _one_meaning(meanings) if meanings else None
+
 
 @dataclass(frozen=True)
 class Use:
@@ -63,7 +87,8 @@ class Use:
 
 
 def is_tensorflow(dotted: str) -> bool:
-    return dotted.split(".")[0] in ("tensorflow", "tf_slim")
+    """Whether a dotted name is one that the symbol pass follows: TensorFlow's, tf_slim's or our helpers'."""
+    return dotted.split(".")[0] in _ROOTS
 
 
 def import_bindings(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -93,7 +118,8 @@ class _Walk:
     afterwards.
     """
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, given: Given) -> None:
+        self.given = given
         self.module = Scope(tree, None)
         self.scopes: dict[ast.AST, Scope] = {tree: self.module}
         self.nodes: defaultdict[type[ast.AST], list[Any]] = defaultdict(list)
@@ -147,9 +173,25 @@ class _Walk:
 
     def _import(self, scope: Scope, stack: list[ast.AST], node: Import) -> bool:
         self.imports.append((scope, node))
+        given = dict(self.bindings_given(node))
         for name, meaning in import_bindings(node):
+            scope.bind(name, given.pop(name, meaning))
+        for name, meaning in given.items():
             scope.bind(name, meaning)
         return True
+
+    def bindings_given(self, node: Import) -> Iterator[tuple[str, str]]:
+        """What an import binds to TensorFlow's names that a module of the tree has."""
+        if not self.given or not isinstance(node, ast.ImportFrom):
+            return
+        there = self.given.get((node.level, node.module or ""))
+        if there is None:
+            return
+        for alias in node.names:
+            if alias.name == "*":
+                yield from there.star.items()
+            elif alias.name in there.names:
+                yield alias.asname or alias.name, there.names[alias.name]
 
     def _assign(self, scope: Scope, stack: list[ast.AST], node: ast.Assign) -> bool:
         target = node.targets[0]
@@ -299,18 +341,21 @@ def _place(node: Any) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class FileNames:
-    """All TensorFlow names of one file, in source order. `ambiguous` are roots that mean two things at once.
+    """All TensorFlow names of one file, in source order. `ambiguous` are roots that mean several things at once, with these.
 
     `nodes` holds the nodes of the file by class (names, constants and operators aside), `imports` its imports
-    with the scope that each binds names in: who asks something of them need not walk the tree again.
+    with the scope that each binds names in: who asks something of them need not walk the tree again. `brought` are
+    its names that other files of the tree give it, as `given` says.
     """
 
     module: Scope
     scopes: dict[ast.AST, Scope]
     uses: tuple[Use, ...]
-    ambiguous: tuple[ast.Name, ...]
+    ambiguous: tuple[tuple[ast.Name, frozenset[str]], ...]
     nodes: Mapping[type[ast.AST], Sequence[Any]]
     imports: tuple[tuple[Scope, Import], ...]
+    brought: frozenset[str] = frozenset()
+    given: Given = field(default_factory=dict)
 
     @cached_property
     def dotted(self) -> frozenset[str]:
@@ -322,13 +367,16 @@ class FileNames:
         return self.nodes.get(kind, ())
 
 
-def file_names(tree: ast.Module) -> FileNames:
-    """Resolve every name chain of `tree` that starts at TensorFlow, through imports and plain aliases."""
-    walk = _Walk(tree)
+def file_names(tree: ast.Module, given: Given = NOTHING) -> FileNames:
+    """Resolve every name chain of `tree` that starts at TensorFlow, through imports and plain aliases.
+
+    `given` is what other files of the tree give to this one.
+    """
+    walk = _Walk(tree, given)
     imported = {
         (id(scope), name)
         for scope, node in walk.imports
-        for name, meaning in import_bindings(node)
+        for name, meaning in [*import_bindings(node), *walk.bindings_given(node)]
         if meaning != OTHER
     }
     names = {name for _, name in imported}
@@ -336,29 +384,76 @@ def file_names(tree: ast.Module) -> FileNames:
         _bind_aliases(walk, imported)
         names = {n for s in walk.scopes.values() for n, m in s.bound.items() if m != {OTHER}}
     else:
-        for scope, name, _ in walk.aliases:
-            (walk.module if name in scope.outer else scope).bind(name, OTHER)
+        for scope, name, value in walk.aliases:
+            target = walk.module if name in scope.outer else scope
+            if not (_is_none(value) and (id(target), name) in imported):
+                target.bind(name, OTHER)
+    names |= _bind_stars(walk)
     uses: list[Use] = []
-    ambiguous: list[ast.Name] = []
+    ambiguous: list[tuple[ast.Name, frozenset[str]]] = []
     for name in names:
         for node, scope in walk.roots.get(name, ()):
-            meanings = scope.lookup(name)
+            meaning = scope.meaning(name)
             chain = chain_of(node)
             assert chain is not None
-            if len(meanings) > 1:
-                ambiguous.append(chain[0])
-            elif meanings and meanings != {OTHER}:
-                meaning = next(iter(meanings))
+            if meaning is None:
+                if len(meanings := scope.lookup(name)) > 1:
+                    ambiguous.append((chain[0], frozenset(meanings)))
+            else:
                 dotted = ".".join([meaning, *(link.attr for link in chain[1])])
                 uses.append(Use(*chain, meaning, dotted, scope))
     return FileNames(
         walk.module,
         walk.scopes,
         tuple(sorted(uses, key=lambda use: _place(use.root))),
-        tuple(sorted(ambiguous, key=_place)),
+        tuple(sorted(ambiguous, key=lambda found: _place(found[0]))),
         walk.nodes,
         tuple(sorted(walk.imports, key=lambda found: _place(found[1]))),
+        frozenset(name for _, node in walk.imports for name, _ in walk.bindings_given(node))
+        if given
+        else frozenset(),
+        given,
     )
+
+
+_SAME = (
+    ("tensorflow.compat.v1", "tensorflow"),
+    ("tf_slim", "tensorflow.contrib.slim"),
+    ("tf_slim.layers", "tensorflow.contrib.layers"),
+)
+
+
+def _one_meaning(meanings: set[str]) -> str | None:
+    """What a name means that is bound to a module and, elsewhere, to what takes its place in TensorFlow 2.
+
+    `try: import tensorflow.compat.v1 as tf` with `except: import tensorflow as tf` is the first under TensorFlow 2.
+    """
+    for new, old in _SAME:
+        plain = {
+            each.replace(old, new, 1) if not each.startswith(new) else each for each in meanings
+        }
+        if len(plain) == 1 and all(each.startswith((new, old)) for each in meanings):
+            return plain.pop()
+    return None
+
+
+def _bind_stars(walk: _Walk) -> set[str]:
+    """Bind what `from tensorflow import *` brings and the file reads, unless it binds the name itself; gives the names."""
+    found: set[str] = set()
+    for scope, node in walk.imports:
+        module = node.module if isinstance(node, ast.ImportFrom) and node.level == 0 else None
+        if module in ("tensorflow", "tensorflow.compat.v1") and node.names[0].name == "*":
+            table = load_names()
+            for name in walk.roots:
+                if not scope.bound.get(name) and (name == "contrib" or table.has(name)):
+                    scope.bind(name, f"{module}.{name}")
+                    found.add(name)
+    return found
+
+
+def _is_none(value: ast.expr) -> bool:
+    """Whether a value says only that there is none: `except ImportError: tf = None`."""
+    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _bind_aliases(walk: _Walk, imported: set[tuple[int, str]]) -> None:
@@ -374,6 +469,8 @@ def _bind_aliases(walk: _Walk, imported: set[tuple[int, str]]) -> None:
             if whole.rpartition(".")[2].islower():
                 meaning = whole
         target = walk.module if name in scope.outer else scope
+        if _is_none(value) and (id(target), name) in imported:
+            continue
         target.bind(name, meaning)
         aliased.add((id(target), name))
     for scope in walk.scopes.values():

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from towermigrate.findings import Finding
 from towermigrate.symbols.edits import Edit, splice
+from towermigrate.symbols.switch import import_of, switch_edit
 from towermigrate.symbols.tables import normal, prefix_in
 
 if TYPE_CHECKING:
@@ -31,6 +32,22 @@ _RUNS_EAGERLY = frozenset(
     "function GradientTape enable_eager_execution enable_v2_behavior contrib.eager".split()
 )
 _SWITCHES = frozenset("disable_v2_behavior disable_eager_execution".split())
+# What is called as a module is imported, and would be the same under TensorFlow 2.
+_DECLARES = frozenset(
+    "app flags logging gfile io.gfile ConfigProto GPUOptions OptimizerOptions GraphOptions errors VERSION "
+    "contrib.training.HParams contrib.framework.arg_scope contrib.framework.add_arg_scope contrib.slim.add_arg_scope "
+    "contrib.slim.arg_scope compat.v1 load_op_library RegisterGradient NoGradient NotDifferentiable "
+    "OpError TensorShape Dimension as_dtype FixedLenFeature VarLenFeature parse_version make_template".split()
+)
+_DECLARED = (
+    "initializer",
+    "initializer_conv2d",
+    "regularizer",
+    "Optimizer",
+    "set_verbosity",
+    "Feature",
+)
+_TOWERS = ("mirror_variables", "towers")
 
 
 @dataclass(frozen=True)
@@ -44,46 +61,98 @@ class Mode:
 
 @dataclass(frozen=True)
 class Script:
-    """A file that is run. `switched` is its new text with the switch, None where there is no place for it."""
+    """A file that is run.
+
+    `switched` is its new text with the switch, None where there is no place for it; in `early` the switch comes
+    before what the file imports.
+    """
 
     first: Finding
     switched: str | None
+    early: str | None = None
 
 
 def mode(dotted: Iterable[str]) -> Mode:
     """What the names of a file, as `FileNames.dotted` gives them, say about how it runs."""
+    dotted = set(dotted)
     plain = {found[0] for name in dotted if (found := normal(_as_contrib(name)))}
     return Mode(
-        graph=any(prefix_in(name, _RUNS_GRAPH) for name in plain),
+        graph=any(prefix_in(name, _RUNS_GRAPH) for name in plain)
+        or any(map(_is_of_session_style, dotted)),
         eager=any(prefix_in(name, _RUNS_EAGERLY) for name in plain),
         switched=bool(plain & _SWITCHES),
     )
+
+
+def _is_of_session_style(dotted: str) -> bool:
+    """Whether a name is one that only programs in session style call, which are graphs whatever else they say."""
+    root, _, last = dotted.rpartition(".")
+    return last in _TOWERS and root in ("towermigrate.helpers", "towermigrate_helpers")
 
 
 def _as_contrib(dotted: str) -> str:
     return dotted.replace("tf_slim", "tensorflow.contrib.slim", 1)
 
 
-def switch_edit(work: Pass) -> Edit | None:
-    """The edit that puts the switch into a file, None where there is no place for it."""
-    place = _place(work)
-    alias = work.tensorflow_alias()
-    if place is None or alias is None:
-        return None
-    # After the imports that are put behind the same line.
-    call = f"{alias}.compat.v1.disable_v2_behavior()"
-    return Edit(place, place, f"{work.text.newline * 2}{call}", depth=2)
-
-
-def script_of(work: Pass, switch: Edit | None) -> Script | None:
-    """What a file that is run needs to be switched later; None for a module. Call it after the other edits."""
+def script_of(work: Pass, others: Sequence[Edit]) -> Script | None:
+    """What a file that is run needs to be switched later; None for a module. `others` are the edits of its names."""
     if not is_script(work):
         return None
     first = next((u.chain for u in work.names.uses if _runs_graph(u.dotted)), None)
     node: ast.expr | ast.stmt = first or work.tree.body[0]
     finding = work.finding("TM119", node, "this script runs a graph in a session")
-    text = None if switch is None else splice(work.text.text, [*work.edits, switch])
-    return Script(finding, text)
+    late, early = (_switched(work, others, early=early) for early in (False, True))
+    return Script(finding, late, early)
+
+
+def _switched(work: Pass, others: Sequence[Edit], *, early: bool) -> str | None:
+    """The new text of a script with the switch in it."""
+    alias = work.alias()
+    switch = switch_edit(work.text, work.tree, work.names, alias, early=early)
+    if switch is None:
+        return None
+    around = next((edit for edit in others if edit.start < switch.start < edit.end), None)
+    if around is not None:  # the line goes, so the switch stands behind the one before
+        before = work.text.text[: around.start]
+        line_end = next((end for end in ("\r\n", "\n", "\r") if before.endswith(end)), "")
+        at = around.start - len(line_end)
+        new = switch.new if line_end else switch.new.lstrip() + work.text.newline
+        switch = replace(switch, start=at, end=at, new=new)
+    if work.adds_tensorflow is not None:
+        line = import_of(work.adds_tensorflow)
+        if any(line in edit.new and edit.start <= switch.start for edit in others):
+            switch = replace(switch, new=switch.new.replace(f"{line}{work.text.newline}", "", 1))
+    return splice(work.text.text, [*others, switch])
+
+
+def at_import(work: Pass) -> tuple[bool, bool]:
+    """What a file does when it is imported: whether it builds a part of a graph, and whether it has the switch."""
+    guards = [
+        (node.lineno, node.end_lineno or node.lineno)
+        for node in work.tree.body
+        if isinstance(node, ast.If) and _is_main_guard(node)
+    ]
+    module = work.names.module
+    builds = switches = False
+    for use in work.names.uses:
+        outermost = use.scope is module or (
+            isinstance(use.scope.node, ast.ClassDef) and use.scope.parent is module
+        )
+        line = use.root.lineno
+        if not outermost or any(first <= line <= last for first, last in guards):
+            continue
+        found = normal(_as_contrib(use.dotted))
+        if found is None or id(use.chain) not in work.calls:
+            continue
+        switches = switches or found[0] in _SWITCHES
+        builds = builds or not (found[0] in _SWITCHES or _is_declaration(found[0]))
+    return builds, switches
+
+
+def _is_declaration(name: str) -> bool:
+    """Whether a call of `tf.<name>` leaves the graph as it is: flags, initializers, optimizers and their like."""
+    last = name.rpartition(".")[2]
+    return prefix_in(name, _DECLARES) is not None or last.endswith(_DECLARED)
 
 
 def needs_graph(work: Pass, runs: Mode) -> Finding | None:
@@ -102,29 +171,34 @@ def needs_graph(work: Pass, runs: Mode) -> Finding | None:
     return None
 
 
-def settled(result: SymbolResult, imported: Sequence[tuple[str, Mode]] | None) -> SymbolResult:
+def settled(
+    result: SymbolResult, imported: Sequence[tuple[str, SymbolResult]] | None
+) -> SymbolResult:
     """The result with the switch put into a script that runs a graph; a finding where that cannot be done.
 
     Args:
         result: the result for one file.
-        imported: path and mode of every file of the tree that it imports, directly or through others, to tell
+        imported: path and result of every file of the tree that it imports, directly or through others, to tell
             whether it may turn off the behaviour of TensorFlow 2; None never turns it off.
     """
     own, script = result.mode, result.script
     if script is None or own.switched or (own.eager and imported is None):
         return result
     others = imported or ()
-    if any(other.switched for _, other in others):
+    if any(other.switches for _, other in others):
         return result
-    if not own.graph and not any(other.graph for _, other in others):
+    if not own.graph and not any(other.mode.graph for _, other in others):
         return result
-    eager = [path for path, other in others if other.eager]
+    eager = [path for path, other in others if other.mode.eager]
     finding = script.first
     if own.eager or eager:
         where = f"{eager[0]}, which it imports, runs" if eager else "another part of it runs"
         finding = replace(finding, message=f"{finding.message}, and {where} eagerly")
-    elif imported is not None and script.switched is not None:
-        return replace(result, text=script.switched, mode=replace(own, switched=True))
+    elif imported is not None:
+        builds = any(other.builds for _, other in others)
+        text = script.early if builds and script.early is not None else script.switched
+        if text is not None:
+            return replace(result, text=text, mode=replace(own, switched=True), switches=True)
     return replace(result, findings=in_order([*result.findings, finding]))
 
 
@@ -163,35 +237,3 @@ def _is_main_guard(node: ast.If) -> bool:
 def _calls_main(node: ast.stmt) -> bool:
     call = node.value if isinstance(node, ast.Expr) else None
     return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "main"
-
-
-def _place(work: Pass) -> int | None:
-    """The end of the last import that follows the import of TensorFlow without a statement between them."""
-    place: int | None = None
-    for node in work.tree.body:
-        first = place is None
-        if not (_imports_tensorflow(node) if first else _imports(node)):
-            if first:
-                continue
-            break
-        end = work.text.span(node)[1]
-        at = work.text.line_end(end)
-        alone = not work.text.text[end:at].partition("#")[0].strip()
-        if alone and not any(edit.start < at < edit.end for edit in work.edits):
-            place = at
-    return place
-
-
-def _imports(node: ast.stmt) -> bool:
-    """An import, or a `try` around imports."""
-    return isinstance(node, ast.Import | ast.ImportFrom) or (
-        isinstance(node, ast.Try) and all(_imports(inner) for inner in node.body)
-    )
-
-
-def _imports_tensorflow(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Try):
-        return any(_imports_tensorflow(inner) for inner in node.body)
-    return isinstance(node, ast.Import) and any(
-        alias.name in ("tensorflow", "tensorflow.compat.v1") for alias in node.names
-    )

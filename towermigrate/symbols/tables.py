@@ -39,6 +39,10 @@ class Names:
     def tf_slim_modules(self) -> frozenset[str]:
         return frozenset(name.rpartition(".")[0] for name in self.tf_slim)
 
+    def has(self, name: str) -> bool:
+        """Whether a name stands in `tf` or `tf.compat.v1` itself, or did in TensorFlow 1."""
+        return name in self.renamed or name in self.known or name in self._modules
+
     def unknown(self, dotted: str) -> str | None:
         """The part of `dotted` that neither `tf` nor `tf.compat.v1` has: `gfile.OpenFast`; None if it is there.
 

@@ -7,10 +7,13 @@ what runs fetch must draw what the step draws (`session`), and names must be wha
 
 from __future__ import annotations
 
+import ast
+import posixpath
 from collections.abc import Sequence
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
+from towermigrate.recognize.proof.averages import is_mean
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.randomness import check_random
@@ -21,6 +24,7 @@ from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_o
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.tower import Body
+from towermigrate.tree import TF1_COPY
 
 
 def prove(
@@ -53,14 +57,36 @@ def prove(
         proof.run_tower()
         session = SessionCheck(proof, runs)
         proof.after(after, session.graph, session.stays)
+        session.scope(proof.function[0] if proof.function else code.tree)
         check_lists(proof)
         check_random(proof)
         check_reads(proof)
         check_spelling(proof)
+        _check_averages(proof, stages)
     except OutOfSteps:
+        if scope.reasons.findings or proof.findings:
+            return list(proof.findings.values())
         message = "the program is too large to be followed"
         return [*proof.findings.values(), note("TM222", file, scope.candidate.loop, message)]
     return list(proof.findings.values())
+
+
+def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
+    """Report averaging functions that do not give the mean when they are run."""
+    tree, file = proof.facts.tree, proof.facts.file
+    for stage in stages:
+        function = tree.resolve(file, stage.average.func)
+        if function is None or posixpath.basename(function.file.path) == TF1_COPY:
+            continue
+        code = proof.codes.code(function.file.path)
+        line = function.file.line(function.node)
+        for node in ast.walk(code.tree) if code is not None else ():
+            if isinstance(node, ast.FunctionDef) and node.name == function.node.name.value:
+                if code is not None and node.lineno == line and not is_mean(code, node):
+                    proof.always(
+                        "TM203", code, node,
+                        f"run on a few towers, `{node.name}` does not give the mean of every variable's gradients",
+                    )  # fmt: skip
 
 
 __all__ = ["Codes", "prove"]

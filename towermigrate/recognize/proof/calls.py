@@ -12,6 +12,7 @@ from towermigrate.recognize.proof.machine import DEPTH, is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
+    Collected,
     Differs,
     Either,
     Foreign,
@@ -296,6 +297,9 @@ class Calls(Expressions):
     def builtin(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         """A builtin of the list."""
         values = args.given
+        for value in args.all():
+            if isinstance(value, Collected):
+                return self._part_of(value, node, frame)
         fresh = not self.strict
         if name in ("range", "xrange"):
             for value in values:
@@ -407,6 +411,7 @@ class Calls(Expressions):
             if name == "apply_gradients":
                 return Object("update", args.needs())
             loss = args.get(0, "loss")
+            self.all_towers(needs_of(loss) if loss is not None else NOTHING)
             gradient = Tensor(needs_of(loss) if loss is not None else NOTHING, gradient=True)
             pair = Items(
                 [(gradient, True), (Tensor(variable=True), True)], True, not self.strict, False

@@ -10,6 +10,7 @@ from towermigrate.recognize.proof.machine import Machine, is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
+    Collected,
     Differs,
     Either,
     Foreign,
@@ -57,7 +58,12 @@ class Expressions(Machine):
         return Python(node.value)
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
-        return self.lookup(node.id, frame, node, frame.code)
+        value = self.lookup(node.id, frame, node, frame.code)
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207", frame.code, node, f"batch normalisation in the towers: `{node.id}`"
+            )
+        return value
 
     def _joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
         parts = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
@@ -154,7 +160,12 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Foreign):
                 return side
-        return Value()
+            if isinstance(side, Collected):
+                self.all_towers(needs_of(side))
+                return Value()
+        return self.report(
+            "TM222", frame.code, node, f"what `{frame.code.said(node)}` gives is not understood"
+        )
 
     def _differs(self, value: Value, node: ast.AST, frame: Frame) -> None:
         if isinstance(value, Index | Differs):
@@ -195,7 +206,7 @@ class Expressions(Machine):
         """Whether a value is true where Python asks; None where the program decides when it runs."""
         if isinstance(value, Python) and value.known:
             return bool(value.constant)
-        if holds_static(value):
+        if holds_static(value) and not isinstance(value, Items):
             self.report(
                 "TM228", frame.code, node,
                 f"`{frame.code.said(node)}` asks whether a static shape is known; a step knows shapes that "
@@ -210,6 +221,8 @@ class Expressions(Machine):
             )
         elif isinstance(value, Text):
             self._asked_text(value, node, frame)
+        elif isinstance(value, Collected):
+            self._part_of(value, node, frame)
         elif isinstance(value, Either) and any(holds_tensor(v) for v in value.values):
             self.report(
                 "TM226",
@@ -255,6 +268,9 @@ class Expressions(Machine):
         self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
     ) -> Value:
         code = frame.code
+        for side in (left, right):
+            if isinstance(side, Collected):
+                return self._part_of(side, node, frame)
         if isinstance(op, ast.Is | ast.IsNot):
             return self._identity(node, op, left, right, frame)
         tensors = holds_tensor(left) or holds_tensor(right)
@@ -336,17 +352,23 @@ class Expressions(Machine):
             value = self.lookup(root.id, frame, root, frame.code, tuple(reversed(chain)))
         else:
             value = self.value(root, frame)
-        current: ast.AST = root
         for name in reversed(chain):
             value = self.attribute(value, name, node, frame)
-            current = node
-        del current
+        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            self.report(
+                "TM207",
+                frame.code,
+                node,
+                f"batch normalisation in the towers: `{frame.code.said(node)}`",
+            )
         return value
 
     def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         """`value.name`."""
         code = frame.code
         if isinstance(value, Library):
+            if value.name.endswith("flags.FLAGS"):
+                return Setting()
             return Library(f"{value.name}.{name}")
         if isinstance(value, Module):
             return self.lookup(name, self.module(value.code), node, code)
@@ -379,7 +401,7 @@ class Expressions(Machine):
             return self.report(
                 "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
             )
-        return Value()
+        return self._part_of(value, node, frame)
 
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):
@@ -428,7 +450,9 @@ class Expressions(Machine):
                 if -len(value.values) <= key.constant < len(value.values):
                     return value.values[key.constant][0]
             return value.element()
-        if isinstance(value, Python | Setting | Text):
+        if isinstance(value, Text):
+            return Text("index" if value.of == "scope" else value.of)
+        if isinstance(value, Python | Setting):
             self._differs(key, node, frame)
             return Python() if isinstance(value, Python) else value
         if isinstance(value, Either):
@@ -437,7 +461,24 @@ class Expressions(Machine):
             for one in made[1:]:
                 result = join(result, one)
             return result
-        return value if isinstance(value, Foreign) else Value()
+        return self._part_of(value, node, frame)
+
+    def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """A part of a value that has none that are known."""
+        if isinstance(value, Foreign) or type(value) is Value:
+            return value
+        if isinstance(value, Collected):
+            if self.strict:
+                self.all_towers(needs_of(value))
+            return Value()
+        if isinstance(value, Object | Library) and not self.strict:
+            return Foreign()
+        return self.report(
+            "TM222",
+            frame.code,
+            node,
+            f"what is a part of `{frame.code.said(node)}` is not understood",
+        )
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         parts = [self.value(p, frame) for p in (node.lower, node.upper, node.step) if p is not None]
@@ -456,7 +497,15 @@ class Expressions(Machine):
             return Static()
         if isinstance(value, Python):
             return Python()
-        return value if isinstance(value, Setting | Foreign) else Value()
+        if isinstance(value, Setting):
+            return value
+        if isinstance(value, Either):
+            made = [self.element(v, node, frame) for v in value.values]
+            result = made[0]
+            for one in made[1:]:
+                result = join(result, one)
+            return result
+        return self._part_of(value, node, frame)
 
     # -- comprehensions
 

@@ -121,11 +121,11 @@ DENIED_KEYWORDS = {
 """Arguments that make a call of the list more than pure, each with the rule that says why."""
 
 POSITIONAL = {
-    "tf.get_variable": 4,
-    "tf.layers.dense": 6,
-    "tf.layers.conv2d": 11,
-    "tf.variable_scope": 3,
-}
+    "tf.get_variable": 4, "tf.layers.dense": 6, "tf.layers.conv2d": 11, "tf.variable_scope": 3,
+    "tf.random_normal": 4, "tf.random_uniform": 4, "tf.truncated_normal": 4, "tf.random.normal": 4,
+    "tf.random.uniform": 4, "tf.random.truncated_normal": 4, "tf.nn.dropout": 3, "tf.layers.dropout": 3,
+    "tf.random_crop": 2, "tf.random_shuffle": 1,
+}  # fmt: skip
 """How many arguments may be given by position, where a denied one would come next."""
 DEFAULT_POSITIONAL = 6
 

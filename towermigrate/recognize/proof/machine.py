@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, star_imports
+from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.values import (
     Class,
@@ -58,6 +58,7 @@ class Machine:
         self.made_variables = 0
         self.lists_read: list[tuple[Code, ast.AST, int]] = []
         self.random: list[tuple[Code, ast.AST, str]] = []
+        self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self._modules: dict[str, Frame] = {}
@@ -208,7 +209,7 @@ class Machine:
         origin = frame
         while origin.parent is not None:
             origin = origin.parent
-        for star in star_imports(origin.code):
+        for star in origin.code.star_imports:
             base = "." * star.level + (star.module or "")
             target = self.codes.imported(origin.code.path, base)
             if target is not None:
@@ -223,6 +224,15 @@ class Machine:
         if name in BUILTINS:
             return Library("builtins." + name)
         return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")
+
+    def all_towers(self, needs: frozenset[str]) -> None:
+        """Report the collections of all towers that something depends on which is trained or fetched."""
+        for need in sorted(needs & self.unscoped.keys()):
+            code, node = self.unscoped[need]
+            self.always(
+                "TM219", code, node,
+                f"`{code.said(node)}` without the name scope of its tower also sees what the towers before put there",
+            )  # fmt: skip
 
     # -- parts
 

@@ -14,6 +14,7 @@ from towermigrate.recognize.scope import Item
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
 _WRITES = {"add_summary", "flush", "close"}
+_SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _OBJECTS = {Kind.OPTIMIZER, Kind.EMA, Kind.SCHEDULE, Kind.VARIABLE}
 
 
@@ -91,6 +92,7 @@ class SessionCheck:
         for node in nodes:
             if isinstance(node, ast.Name):
                 needs |= needs_of(self.proof.top.names.get(node.id, Value()))
+        self.proof.all_towers(needs)
         missing = self.required - needs
         if missing:
             self._say("TM225", call, self._missing(call, missing))
@@ -186,7 +188,9 @@ class SessionCheck:
             if isinstance(call, ast.Call):
                 self._service(item, call, allowed)
         top = self.proof.top
+        asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
         for node in ast.walk(statement):
+            self._asked(node, asked)
             if (
                 not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
                 or id(node) in allowed
@@ -211,6 +215,30 @@ class SessionCheck:
                     node,
                     f"`{node.id}` ({kind.value}) is used among the statements of the session",
                 )
+
+    def _asked(self, node: ast.AST, allowed: set[int]) -> None:
+        """What is read of savers and writers without a call."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            kind = self.kinds.of_name(node.value.id)
+            if kind in (Kind.SAVER, Kind.WRITER) and id(node) not in allowed:
+                said = self.code.said(node)
+                self._say(
+                    "TM231", node, f"`{said}` asks for more than the helpers' {kind.value} has"
+                )
+
+    def scope(self, node: ast.AST) -> None:
+        """Sessions that run the graph somewhere else."""
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call):
+                continue
+            with self.proof.mode(False):
+                value = self.proof.value(call.func, self.proof.top)
+            if isinstance(value, Library) and value.name in _SESSIONS:
+                keywords = {k.arg for k in call.keywords}
+                if call.args or not keywords <= {"config", "graph"}:
+                    self._say(
+                        "TM231", call, f"`{self.code.said(call)}` runs the graph somewhere else"
+                    )
 
     def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
         func = call.func
@@ -274,6 +302,7 @@ class SessionCheck:
             if (
                 not keywords <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours"}
                 or len(call.args) > 1
+                or not self._whole(_argument(call, 0, "var_list"))
             ):
                 self._say(
                     "TM231",
@@ -282,9 +311,7 @@ class SessionCheck:
                 )
         elif last in ("start_queue_runners", "Coordinator"):
             allowed |= {id(n) for n in ast.walk(call)}
-        elif name in ("tf.Session", "tf.InteractiveSession"):
-            if call.args or not keywords <= {"config", "graph"}:
-                self._say("TM231", call, f"`{self.code.said(call)}` runs the graph somewhere else")
+        elif name in _SESSIONS:
             allowed |= {id(n) for n in ast.walk(call)}
         elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
             if not self._in_saver(call):
@@ -313,6 +340,16 @@ class SessionCheck:
                 call,
                 f"`{self.code.said(call)}` adds to the graph among the statements of the session",
             )
+
+    def _whole(self, node: ast.expr | None) -> bool:
+        """Whether a saver holds all variables, or all that are trained."""
+        if node is None or isinstance(node, ast.Constant) and node.value is None:
+            return True
+        if not isinstance(node, ast.Call) or node.args or node.keywords:
+            return False
+        with self.proof.mode(False):
+            value = self.proof.value(node.func, self.proof.top)
+        return isinstance(value, Library) and value.name in library.LISTS
 
     def _in_saver(self, call: ast.Call) -> bool:
         for node in ast.walk(self.code.tree):

@@ -10,6 +10,8 @@ from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
+    SHARED,
+    Collected,
     Differs,
     Foreign,
     Function,
@@ -184,12 +186,10 @@ class TensorFlow(Calls):
             self.lists_read.append((code, node, self.made_variables))
             return Items([(Tensor(variable=True), True)], False)
         if not isinstance(scope, Text):
-            return self.report(
-                "TM219",
-                code,
-                node,
-                f"`{code.said(node)}` is not scoped by the name scope of the tower",
-            )
+            line, column = code.place(node)
+            need = f"{SHARED}{code.path}:{line}:{column}"
+            self.unscoped[need] = code, node
+            return Collected(need)
         if key == "tf.GraphKeys.SUMMARIES":
             key = "summaries"
         there = self.collections.get(key, [])
@@ -203,7 +203,7 @@ class TensorFlow(Calls):
                 "TM202", frame.code, node,
                 f"`{frame.code.said(node)}` takes gradients for more than tensors of the tower",
             )  # fmt: skip
-        made = [(Tensor(args.needs()), s) for _, s in wanted]
+        made: list[tuple[Value, bool]] = [(Tensor(args.needs()), s) for _, s in wanted]
         return Items(made, not isinstance(given, Items) or given.exact)
 
     def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = object()
 NOTHING: Final[frozenset[str]] = frozenset()
+SHARED: Final = "collection of all towers "
 
 
 @dataclass(eq=False)
@@ -145,6 +146,13 @@ class Object(Value):
 
 
 @dataclass(eq=False)
+class Collected(Value):
+    """What a collection holds of all towers built so far; `need` stands for it in the needs of tensors."""
+
+    need: str
+
+
+@dataclass(eq=False)
 class Either(Value):
     """One of several values; which one, Python decides."""
 
@@ -155,15 +163,25 @@ def needs_of(value: Value) -> frozenset[str]:
     """The draws that computing a value is sure to make."""
     if isinstance(value, Tensor | Object):
         return value.needs
+    if isinstance(value, Collected):
+        return frozenset({value.need})
     if isinstance(value, Items):
         found: frozenset[str] = NOTHING
         for one, sure in value.values:
-            if sure:
-                found |= needs_of(one)
+            found |= needs_of(one) if sure else shared(needs_of(one))
         return found
     if isinstance(value, Either):
-        return frozenset.intersection(*(needs_of(v) for v in value.values))
+        return _of_both([needs_of(v) for v in value.values])
     return NOTHING
+
+
+def shared(needs: frozenset[str]) -> frozenset[str]:
+    """The needs that stand for collections of all towers, which one branch alone brings in."""
+    return frozenset(need for need in needs if need.startswith(SHARED))
+
+
+def _of_both(parts: list[frozenset[str]]) -> frozenset[str]:
+    return frozenset.intersection(*parts) | shared(frozenset.union(*parts))
 
 
 def holds_tensor(value: Value) -> bool:
@@ -176,7 +194,9 @@ def holds_tensor(value: Value) -> bool:
 
 
 def holds_static(value: Value) -> bool:
-    """Whether a value is a static shape or size, or may be."""
+    """Whether a value is a static shape or size, may be one, or has one in it."""
+    if isinstance(value, Items):
+        return any(holds_static(v) for v, _ in value.values)
     if isinstance(value, Either):
         return any(holds_static(v) for v in value.values)
     return isinstance(value, Static)
@@ -204,7 +224,8 @@ def join(a: Value, b: Value) -> Value:
             return Either((a, b))
         return Python()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
-        return Tensor(a.needs & b.needs, a.variable or b.variable, a.gradient or b.gradient)
+        needs = _of_both([a.needs, b.needs])
+        return Tensor(needs, a.variable or b.variable, a.gradient or b.gradient)
     if isinstance(a, Setting) and isinstance(b, Setting):
         return a if b.plain else b
     if type(a) is type(b) and isinstance(a, Index | Differs | Static):
@@ -214,7 +235,7 @@ def join(a: Value, b: Value) -> Value:
     if isinstance(a, Library) and isinstance(b, Library) and a.name == b.name:
         return a
     if isinstance(a, Object) and isinstance(b, Object) and a.kind == b.kind:
-        return Object(a.kind, a.needs & b.needs)
+        return Object(a.kind, _of_both([a.needs, b.needs]))
     if isinstance(a, Items) and isinstance(b, Items):
         if a.exact and b.exact and len(a.values) == len(b.values):
             pairs = zip(a.values, b.values, strict=True)

@@ -1,0 +1,197 @@
+"""The choices of which a generated program is made, and how they are drawn.
+
+A program is a set of choices: one option of each feature, and some idioms (`idioms.py`). The first option of a
+feature is the plain one: a program of plain options only is the classic tower program.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+FEATURES: dict[str, tuple[str, ...]] = {
+    "towers": ("2", "3"),
+    "imports": ("tf", "compat", "future"),
+    "count": ("constant", "flags", "len_devices", "settings", "argument"),
+    "loop": (
+        "range",
+        "xrange",
+        "enumerate",
+        "devices",
+        "zip",
+        "enumerate_zip",
+        "comprehension",
+        "generator",
+        "two_loops",
+        "helper",
+        "while",
+        "map",
+    ),
+    "nest": ("none", "if", "with", "try", "for"),
+    "place": (
+        "function",
+        "module",
+        "main",
+        "class",
+        "other_file",
+        "guard",
+        "closure",
+        "star_import",
+    ),
+    "returns": ("tuple", "dict", "object"),
+    "graph": ("default", "graph", "cpu", "graph_cpu"),
+    "device": ("percent", "format", "spec", "variable", "function", "none", "own", "plus"),
+    "name_scope": ("as_scope", "plain", "none", "format"),
+    "sharing": ("outer", "reuse_i", "auto", "flag", "prebuilt", "template", "root", "reuse_none"),
+    "tower_fn": ("inline", "function", "method"),
+    "input": (
+        "slice",
+        "split",
+        "placeholders",
+        "same",
+        "dataset_once",
+        "dataset_each",
+        "queue_once",
+        "queue_each",
+        "batches",
+        "uneven",
+        "constant",
+    ),
+    "model": (
+        "linear",
+        "two_layer",
+        "layers",
+        "cpu_variables",
+        "batch_norm",
+        "embedding",
+        "rnn",
+        "dropout",
+        "loop_layers",
+        "lstm",
+        "slim",
+        "own_scope",
+    ),
+    "loss": (
+        "mean_square",
+        "losses_module",
+        "l2_trainable",
+        "collection",
+        "collection_text",
+        "regularizer",
+        "reuse_guard",
+        "total_loss",
+        "penalty",
+        "sum_over_batch",
+    ),
+    "gradients": (
+        "compute",
+        "var_list",
+        "tf_gradients",
+        "minimize_mean",
+        "compute_mean",
+        "tower_clip",
+        "var_list_name",
+        "own_lists",
+    ),
+    "averaging": (
+        "classic",
+        "stack",
+        "add_n",
+        "reduce_list",
+        "none_dropped",
+        "none_passed",
+        "none_zeros",
+        "sum",
+        "weighted",
+        "last_only",
+        "inline",
+        "not_reset",
+        "average_of_two",
+    ),
+    "after": (
+        "nothing",
+        "clip_global",
+        "clip_each",
+        "histograms",
+        "multipliers",
+        "loss_scale",
+        "finite",
+    ),
+    "train_op": ("plain", "group", "ema", "update_ops", "accumulate", "noop_group"),
+    "stages": ("one", "two", "gan"),
+    "optimizer": (
+        "sgd",
+        "momentum",
+        "adam",
+        "decay",
+        "fed_rate",
+        "rmsprop",
+        "in_loop",
+        "adagrad",
+        "own",
+    ),
+    "step": ("get_or_create", "none", "variable", "get_variable"),
+    "updates": ("all", "first", "last"),
+    "report": ("last", "mean", "list", "first"),
+    "session": ("with", "plain", "interactive", "monitored", "supervisor", "hooks"),
+    "run_place": ("same", "function", "other_file"),
+    "fetch": ("list", "tuple", "dict", "nested", "named", "separate", "op_run", "with_step"),
+    "feed": ("inline", "named", "helper"),
+    "saver": ("end", "none", "plain", "list", "keywords", "dict", "restore", "latest"),
+    "summaries": ("none", "merge_all", "tower", "after_run"),
+    "looking": ("none", "loss", "eval", "two_runs", "output"),
+    "evaluation": ("none", "same_graph"),
+    "repeat": ("once", "twice"),
+    "loop_over": ("range", "while", "epochs", "break"),
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One option of each feature, and the idioms. `str` shows what is not plain."""
+
+    options: Mapping[str, str]
+    idioms: tuple[str, ...] = ()
+
+    def __getitem__(self, feature: str) -> str:
+        return self.options[feature]
+
+    def with_option(self, feature: str, option: str) -> Choices:
+        return replace(self, options={**self.options, feature: option})
+
+    @property
+    def odd(self) -> dict[str, str]:
+        """The features whose option is not the plain one."""
+        return {name: one for name, one in self.options.items() if one != FEATURES[name][0]}
+
+    def __str__(self) -> str:
+        shown = [f"{name}={one}" for name, one in self.odd.items()]
+        return " ".join([*shown, *(f"+{idiom}" for idiom in self.idioms)]) or "plain"
+
+    @classmethod
+    def parse(cls, text: str) -> Choices:
+        """What `str` wrote."""
+        options = {name: some[0] for name, some in FEATURES.items()}
+        idioms = []
+        for word in text.split():
+            if word.startswith("+"):
+                idioms.append(word[1:])
+            elif word != "plain":
+                name, _, option = word.partition("=")
+                if option not in FEATURES[name]:
+                    raise ValueError(f"{word}: no such option")
+                options[name] = option
+        return cls(options, tuple(idioms))
+
+
+def draw(seed: int, idioms: Mapping[str, object]) -> Choices:
+    """The choices of a seed. Some programs are nearly plain, some strange in all respects."""
+    chance = random.Random(f"towers {seed}")
+    strangeness = chance.choice((0.01, 0.03, 0.05, 0.08, 0.15, 0.3, 0.6))
+    options = {}
+    for name, some in FEATURES.items():
+        options[name] = chance.choice(some[1:]) if chance.random() < strangeness else some[0]
+    names = sorted(idioms)
+    wanted = tuple(sorted(name for name in names if chance.random() < strangeness / 6))
+    return Choices(options, wanted)

@@ -1,0 +1,180 @@
+"""Run a program in a forked child of a process that has imported TensorFlow already, and keep what it did.
+
+Importing TensorFlow takes seconds, a fork milliseconds. The parent must not have made a session, a device or a
+tensor: their threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import runpy
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "TF_USE_LEGACY_KERAS": "1",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    "CUDA_VISIBLE_DEVICES": "",
+    "OPENBLAS_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
+
+
+def prepare() -> None:
+    """Import what the programs import; once in each process that runs them."""
+    os.environ.update(SETTINGS)
+    sys.dont_write_bytecode = True
+    import tensorflow.compat.v1 as tf
+    import tf_keras  # noqa: F401
+    import tf_slim  # noqa: F401
+
+    import towermigrate.helpers
+    import towermigrate.migrate
+    import towermigrate.symbols  # noqa: F401
+
+    tf.layers.dense  # noqa: B018  (lazily loaded)
+    tf.train.summary_iterator  # noqa: B018
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a program did: its exit status (None where it was stopped), its output, what it left on the disk."""
+
+    status: int | None
+    printed: list[str]
+    errors: str
+    checkpoints: dict[str, dict[str, Any]] = field(default_factory=dict)
+    events: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def last_words(self) -> str:
+        """The end of the exception that ended it, or of what it wrote to standard error."""
+        text = self.errors[self.errors.rfind("Traceback (most recent call last)") :].strip()
+        lines = [line for line in text.split("\n") if "/site-packages/" not in line]
+        kept = [line for line in lines if not line.startswith(("WARNING:", "Instructions for"))]
+        return f"exit status {self.status}\n" + "\n".join(kept[-12:])
+
+
+def run_program(
+    tree: Path, entry: str, environment: dict[str, str], *, graph_mode: bool, timeout_s: float = 60
+) -> Ran:
+    """Run a script of a tree as `__main__`, in the tree.
+
+    Args:
+        graph_mode: turn the behaviour of TensorFlow 2 off first.
+    """
+    record, started = tree.parent / (tree.name + ".pickle"), time.monotonic()
+    out, err = tree.parent / (tree.name + ".out"), tree.parent / (tree.name + ".err")
+    child = os.fork()
+    if child == 0:
+        try:
+            _child(tree, entry, environment, graph_mode, record, out, err)
+        finally:
+            os._exit(120)
+    status = _awaited(child, started + timeout_s)
+    left = pickle.loads(record.read_bytes()) if record.exists() else {}
+    return Ran(
+        status,
+        out.read_text(encoding="utf-8", errors="replace").splitlines(),
+        err.read_text(encoding="utf-8", errors="replace"),
+        left.get("checkpoints", {}),
+        left.get("events", {}),
+        time.monotonic() - started,
+    )
+
+
+def _awaited(child: int, until: float) -> int | None:
+    pause = 0.002
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            return None
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.05)
+
+
+def _child(
+    tree: Path,
+    entry: str,
+    environment: dict[str, str],
+    graph_mode: bool,
+    record: Path,
+    out: Path,
+    err: Path,
+) -> None:
+    for path, to in ((out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), to)
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)
+    os.environ.update(environment)
+    os.chdir(tree)
+    sys.argv = [entry]
+    sys.path.insert(0, str(tree))
+    import tensorflow.compat.v1 as tf
+
+    if graph_mode:
+        tf.disable_v2_behavior()
+    status = 0
+    try:
+        runpy.run_path(entry, run_name="__main__")
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        status = 1
+    sys.stdout.flush()
+    try:
+        left = {"checkpoints": _checkpoints(tree), "events": _events(tree)}
+        record.write_bytes(pickle.dumps(left))
+    except BaseException:
+        traceback.print_exc()
+        status = 119
+    sys.stderr.flush()
+    os._exit(status)
+
+
+def _checkpoints(tree: Path) -> dict[str, dict[str, Any]]:
+    """Every checkpoint's arrays by name."""
+    import tensorflow.compat.v1 as tf
+
+    found = {}
+    for path in sorted(tree.rglob("*.index")):
+        reader = tf.train.load_checkpoint(str(path.with_suffix("")))
+        names = reader.get_variable_to_shape_map()
+        found[str(path.relative_to(tree))] = {name: reader.get_tensor(name) for name in names}
+    return found
+
+
+def _events(tree: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every folder's events: tag, step and value."""
+    import tensorflow.compat.v1 as tf
+
+    found: dict[str, list[tuple[Any, ...]]] = {}
+    for path in sorted(tree.rglob("*tfevents*")):
+        rows = found.setdefault(str(path.parent.relative_to(tree)), [])
+        for event in tf.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                kind = value.WhichOneof("value")
+                number: tuple[float, ...] = ()
+                if kind == "simple_value":
+                    number = (value.simple_value,)
+                elif kind == "histo":
+                    one = value.histo
+                    number = (one.min, one.max, one.num, one.sum, one.sum_squares)
+                elif kind == "tensor":
+                    number = tuple(float(x) for x in tf.make_ndarray(value.tensor).ravel())
+                if value.tag != "global_step/sec":
+                    rows.append((value.tag, event.step, *number))
+        rows.sort()
+    return found

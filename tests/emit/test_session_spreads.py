@@ -1,0 +1,67 @@
+"""Towers that no `for` of their own builds: comprehensions, `map`, and a loop of attempts around the towers."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from towermigrate.rewrite import rewrite_tree
+
+PROGRAM = """\
+import tensorflow as tf
+
+
+def train(xs, n):
+    opt = tf.train.GradientDescentOptimizer(0.1)
+
+    def tower(i):
+        with tf.device('/gpu:%d' % i), tf.variable_scope('m', reuse=tf.AUTO_REUSE):
+            w = tf.get_variable('w', [3, 1])
+            return tf.reduce_mean(tf.matmul(xs[i], w))
+
+    {towers}
+    return opt.minimize(tf.add_n(losses) / n)
+"""
+
+FORMS = [
+    pytest.param("losses = [tower(i) for i in range(n)]", "losses = [tower(i) for i in tm.towers(range(n))]", id="a list"),
+    pytest.param("losses = list(tower(i) for i in range(n))", "losses = list(tower(i) for i in tm.towers(range(n)))", id="a generator"),
+    pytest.param("losses = list(map(tower, range(n)))", "losses = list(map(tower, tm.towers(range(n))))", id="map"),
+    pytest.param(
+        "losses = list(map(lambda k: tower(k), range(n)))",
+        "losses = list(map(lambda k: tower(k), tm.towers(range(n))))",
+        id="map of a lambda",
+    ),
+    pytest.param("losses = [tower(i) * 2 for i in (0, 1)]", "losses = [tower(i) * 2 for i in tm.towers((0, 1))]", id="a tuple"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), FORMS)
+def test_towers_spread_over_an_expression(before: str, after: str) -> None:
+    report = rewrite_tree({"m.py": PROGRAM.format(towers=before)})
+    assert [program.style for program in report.programs] == ["session"]
+    assert after in report.texts["m.py"]
+    assert "tm.device('/gpu:%d' % i)" in report.texts["m.py"]
+    again = rewrite_tree(report.texts)
+    assert again.texts == {} and again.programs == []
+
+
+def test_what_only_picks_variables_is_no_tower() -> None:
+    text = PROGRAM.format(towers="losses = [tf.nn.l2_loss(v) for v in tf.trainable_variables()]")
+    assert rewrite_tree({"m.py": text}).programs == []
+
+
+def test_a_loop_of_attempts_around_the_towers_is_none_itself() -> None:
+    towers = """\
+    for attempt in range(1):
+        losses = []
+        for i in range(n):
+            with tf.device('/gpu:%d' % i):
+                losses.append(opt.compute_gradients(tower(i)))
+"""
+    text = PROGRAM.format(towers=textwrap.dedent(towers).replace("\n", "\n    "))
+    report = rewrite_tree({"m.py": text})
+    assert [(p.status, p.style) for p in report.programs] == [("converted", "session")]
+    assert "for attempt in range(1):" in report.texts["m.py"]
+    assert "for i in tm.towers(range(n)):" in report.texts["m.py"]
