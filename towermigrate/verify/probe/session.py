@@ -46,7 +46,13 @@ class SessionProbe:
         self.watcher = Watcher(tf, config.get("together", {}), config.get("averages", {}))
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update(
-            style="session", stages=[], extra_runs=0, averages={}, writes=[], shared_inputs=[]
+            style="session",
+            stages=[],
+            extra_runs=0,
+            averages={},
+            writes=[],
+            reads=[],
+            shared_inputs=[],
         )
         self.replay: Optional[str] = config.get("replay")
         self.replay_at: Dict[int, Dict[str, Any]] = {}
@@ -182,8 +188,10 @@ class SessionProbe:
         seen = self.watcher.graphs.get(graph)
         if seen is not None and not seen.in_order:
             seen.in_order = True
-            if self.config.get("writes"):
-                Writes(graph).put_in_order(self.config["writes"])
+            if self.config.get("writes") or self.config.get("reads"):
+                writes = Writes(graph)
+                writes.reads_first(self.config.get("reads", []))
+                writes.put_in_order(self.config.get("writes", []))
 
     def _is_run_of(self, plan: Plan, session: Any, fetches: Any, feed_dict: Any) -> bool:
         """Whether this is the run that was planned, and none that something around it makes beside it."""
@@ -454,6 +462,15 @@ class SessionProbe:
                     for plan in seen.plans.values()
                 )
             )
+            beside = {pair for plan in plans for pair in plan.beside_writes}
+            self.trace.meta["reads"] += [
+                seen.writes.named((name, use, place))  # type: ignore[union-attr]
+                for name, use, place in sorted(beside)
+                if all(
+                    (name, place) not in plan.writes or seen.writes.uses[name][use] in plan.uses  # type: ignore[union-attr]
+                    for plan in seen.plans.values()
+                )
+            ]
             if seen.updates:
                 for op in graph.get_operations():
                     found = _DEVICE.search(op.device)
