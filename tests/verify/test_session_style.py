@@ -19,6 +19,7 @@ from towermigrate.verify.session_programs import SessionPrograms
 
 HERE = Path(__file__).parent / "fixtures" / "session"
 NAMES = sorted(path.stem for path in (HERE / "before").glob("*.py"))
+BY_THE_TOOL = sorted(path.stem for path in (HERE / "rewritten_by_the_tool").glob("*.py"))
 FAST = ("gan", "trainer")
 
 
@@ -54,6 +55,21 @@ def test_a_program_in_session_style_trains_as_its_original_did(name: str, tmp_pa
     assert all(
         run["max_abs"][each] is not None for each in ("loss", "gradient", "variable", "slot")
     )
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", BY_THE_TOOL)
+def test_what_rewrite_makes_of_a_program_trains_as_it_did(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.py").write_text(
+        (HERE / "rewritten_by_the_tool" / f"{name}.py").read_text(encoding="utf-8"),
+        encoding="utf-8",
+    )
+    report = run_verify(VerifyOptions(tmp_path, steps=8))
+
+    assert (report.error, report.exit_code) == (None, 0), report.to_json()
+    assert report.reference.mode == "compat.v1"
+    assert report.runs[0].steps > 2
+    assert (report.runs[0].smallest_tolerance or 0) < 1e-6
 
 
 @pytest.mark.full
