@@ -134,7 +134,10 @@ def with_towers(
             else:
                 originals, rewritten = set_count(originals, rewritten, path, count, towers)
         except CountNotSet as problem:
-            return originals, rewritten, str(problem)
+            found = _set_argument(originals, rewritten, count, towers)
+            if found is None:
+                return originals, rewritten, str(problem)
+            originals, rewritten = found
     return originals, rewritten, None if counts else "the tower count is not plain in the source"
 
 
@@ -185,3 +188,47 @@ def _set_literal(
         {**originals, path: splice(text, [Splice(*place, str(towers))])},
         {**rewritten, path: splice(again, edits)},
     )
+
+
+def _set_argument(
+    originals: dict[str, str], rewritten: dict[str, str], count: Count, towers: int
+) -> tuple[dict[str, str], dict[str, str]] | None:
+    """`train(2)` as `train(4)` in both: the same argument of the same call; None where that is not clear."""
+    if count.literal is None:
+        return None
+    path = count.literal.path
+    texts = originals[path], rewritten.get(path, "")
+    first, second = (_arguments(text, count.value) for text in texts)
+    begins = offsets(texts[0])
+    place = begins[count.literal.line - 1] + count.literal.column
+    called = next((key for key, places in first.items() if place in places), None)
+    if called is None or len(first[called]) != len(second.get(called, [])):
+        return None
+    places = place, second[called][first[called].index(place)]
+    length = len(str(count.value))
+    changed = [
+        splice(text, [Splice(start, start + length, str(towers))])
+        for text, start in zip(texts, places, strict=True)
+    ]
+    return {**originals, path: changed[0]}, {**rewritten, path: changed[1]}
+
+
+def _arguments(text: str, value: int | None) -> dict[tuple[str, str], list[int]]:
+    """Where each integer `value` stands as an argument, by the function's last name and the argument's place."""
+    found: dict[tuple[str, str], list[int]] = {}
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    begins, rows = offsets(text), text.splitlines(keepends=True)
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = ast.unparse(call.func).rpartition(".")[2]
+        given = [(str(number), node) for number, node in enumerate(call.args)]
+        given += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
+        for where, node in given:
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value == value:
+                column = len(rows[node.lineno - 1].encode()[: node.col_offset].decode())
+                found.setdefault((name, where), []).append(begins[node.lineno - 1] + column)
+    return {key: sorted(places) for key, places in found.items()}

@@ -50,9 +50,11 @@ class Taken:
         if self.replay is None:
             if self.synthetic:
                 arrays.update(self._draw(session, plan, own_feeds, feeds))
-                for number, key in enumerate(sorted(arrays)):
+                # A single number is a rate or a switch, and no data.
+                for number, key in enumerate(sorted(k for k in arrays if arrays[k].ndim)):
                     arrays[key] = random_like(arrays[key], index * 1009 + number)
-                    feeds[tensors[key]] = unpacked(arrays[key])
+                for key, array in arrays.items():
+                    feeds[tensors[key]] = unpacked(array)
             return arrays
         recorded = read_arrays(self.replay, "run_%05d" % index)
         given = {k: v for k, v in recorded.items() if k.startswith("input/")}
