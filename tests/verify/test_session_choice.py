@@ -93,6 +93,7 @@ train({given})
     [
         pytest.param("range(2)", "0", "range(2)", "range(4)", id="a literal"),
         pytest.param("range(NUM)", "0", "NUM = 2", "NUM = 4", id="a constant of the module"),
+        pytest.param("enumerate(parts)", "0", "NUM = 2", "NUM = 4", id="what is mirrored over"),
         pytest.param("range(num)", "2", "train(2)", "train(4)", id="an argument"),
     ],
 )
@@ -101,7 +102,9 @@ def test_the_tower_count_is_set_in_both_programs(
 ) -> None:
     original = LOOP.format(header=header, given=given)
     session = original.replace(f"in {header}", f"in tm.towers({header})")
-    session = session.replace("    opt =", "    tm.mirror_variables(2)\n    opt =")
+    session = session.replace(
+        "    opt =", f"    tm.mirror_variables({'NUM' if 'parts' in header else 2})\n    opt ="
+    )
     session = session.replace("NUM =", "import towermigrate.helpers as tm\nNUM =", 1)
     program = SessionProgram("a.py", ("a.py",))
     first, second, unset = with_towers({"a.py": original}, {"a.py": session}, program, 4)

@@ -73,7 +73,7 @@ def test_what_rewrite_makes_of_a_program_trains_as_it_did(name: str, tmp_path: P
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["mean_loss", "trainer"])
+@pytest.mark.parametrize("name", ["gan", "mean_loss", "together", "trainer"])
 def test_both_get_as_many_towers_as_there_are_devices(name: str, tmp_path: Path) -> None:
     before, after = _trees(tmp_path, name)
     report = run_verify(VerifyOptions(before, rewritten=after, devices=("cpu:4",), steps=2))
@@ -84,6 +84,10 @@ def test_both_get_as_many_towers_as_there_are_devices(name: str, tmp_path: Path)
 
 def test_a_count_that_nothing_sets_is_said_with_what_to_do(tmp_path: Path) -> None:
     before, after = _trees(tmp_path, "gan")
+    for tree in (before, after):
+        script = tree / "gan.py"
+        text = script.read_text(encoding="utf-8")
+        script.write_text(text.replace("NUM_GPUS = 2", "NUM_GPUS = len('ab')"), encoding="utf-8")
     report = run_verify(VerifyOptions(before, rewritten=after, devices=("cpu:4",), steps=1))
 
     assert report.exit_code == 3

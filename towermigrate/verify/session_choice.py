@@ -123,11 +123,12 @@ def with_towers(
         if count.value == towers:
             continue
         if count.value is None and count.literal is None and count.kind != "flag":
-            return (
-                originals,
-                rewritten,
-                f"{path}: the tower count is {count.expression} ({count.kind})",
-            )
+            found = _set_mirrored(originals, rewritten, path, towers)
+            if found is None:
+                said = f"{path}: the tower count is {count.expression} ({count.kind})"
+                return originals, rewritten, said
+            originals, rewritten = found
+            continue
         try:
             if count.name is None:
                 originals, rewritten = _set_literal(originals, rewritten, path, count, towers)
@@ -188,6 +189,30 @@ def _set_literal(
         {**originals, path: splice(text, [Splice(*place, str(towers))])},
         {**rewritten, path: splice(again, edits)},
     )
+
+
+def _set_mirrored(
+    originals: dict[str, str], rewritten: dict[str, str], path: str, towers: int
+) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Set what the rewritten program mirrors its variables over, where a name says it and one integer sets that."""
+    names = {
+        ast.unparse(call.args[0])
+        for call in _tower_calls(rewritten.get(path, ""))
+        if ast.unparse(call.func).endswith("mirror_variables")
+        and call.args
+        and isinstance(call.args[0], (ast.Name, ast.Attribute))
+    }
+    if len(names) != 1:
+        return None
+    expression = names.pop()
+    count = Count(expression, "constant", expression.rpartition(".")[2])
+    done = []
+    for where in sorted(originals):
+        try:
+            done.append(set_count(originals, rewritten, where, count, towers))
+        except CountNotSet:
+            continue
+    return done[0] if len(done) == 1 else None
 
 
 def _set_argument(
