@@ -65,6 +65,7 @@ class Tensor(Value):
     variable: bool = False
     gradient: bool = False
     placeholder: bool = False
+    summary: bool = False
 
 
 @dataclass(eq=False)
@@ -139,10 +140,14 @@ class Module(Value):
 
 @dataclass(eq=False)
 class Object(Value):
-    """An object of TensorFlow that is no tensor: an optimizer, an initializer, a variable scope."""
+    """An object of TensorFlow that is no tensor: an optimizer, an initializer, a variable scope.
+
+    `seed` is that of an initializer, True where it is one that is not known.
+    """
 
     kind: str
     needs: frozenset[str] = NOTHING
+    seed: object = None
 
 
 @dataclass(eq=False)
