@@ -95,11 +95,11 @@ _rule(
     "def build():\n    ...\n    return train_op\n\nsess.run(build())",
 )  # fmt: skip
 _rule(
-    "TM206", "A tower leaves values outside itself", "error",
-    "A tower function is traced several times for one program. What it appends or stores outside itself would "
-    "be there several times over.",
-    "Return the value from the tower; collect it after the loop.",
-    "for i in range(num_gpus):\n    self.loss = tower_loss(x)",
+    "TM206", "A tower or step changes what was made outside of it", "error",
+    "What stands in the towers, and what builds the graph behind them, is traced several times for one program. A list, "
+    "dict, counter or attribute from outside would be filled or changed several times over.",
+    "Return the value from the tower and collect it after the loop; make lists in the statement that fills them.",
+    "capped = []\nfor grad, var in grads:\n    capped.append((tf.clip_by_norm(grad, 1.0), var))",
 )  # fmt: skip
 _rule(
     "TM207", "Batch-norm updates are run by hand", "error",

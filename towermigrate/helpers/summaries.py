@@ -64,7 +64,13 @@ def op_name(value: Any) -> str:
       >>> op_name(tf.Variable(1.0, name="w"))
       'w'
     """
-    return _REPLICA.sub("", str(value.name).split(":")[0])
+    name = _REPLICA.sub("", str(value.name).split(":")[0])
+    if not isinstance(value, tf.Tensor) and not tf.executing_eagerly():
+        # TF1's graph has an operation of that name, so that a summary called so got `_1` behind its tag.
+        graph = tf.compat.v1.get_default_graph()
+        if _REPLICA.sub("", graph.unique_name(name, mark_as_used=False)) == name:
+            graph.unique_name(name)
+    return name
 
 
 def value(rate: Any) -> Any:

@@ -300,6 +300,8 @@ class Calls(Expressions):
         for value in args.all():
             if isinstance(value, Collected):
                 return self._part_of(value, node, frame)
+            if isinstance(value, Text) and name not in ("str", "repr", "unicode", "format"):
+                self._asked_text(value, node, frame)
         fresh = not self.strict
         if name in ("range", "xrange"):
             for value in values:

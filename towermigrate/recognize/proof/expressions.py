@@ -184,6 +184,12 @@ class Expressions(Machine):
                 return Text("index")
             if isinstance(part, Text):
                 return Text("index" if part.of == "scope" else part.of)
+            if holds_static(part):
+                return self.report(
+                    "TM228", frame.code, node,
+                    f"`{frame.code.said(node)}` writes a static shape into a text; a step may know one that the graph "
+                    "did not",
+                )  # fmt: skip
             if holds_tensor(part):
                 return self.report(
                     "TM223", frame.code, node,
@@ -412,12 +418,21 @@ class Expressions(Machine):
             return Object("items." + name, needs_of(value))
         return Object("text." + name) if isinstance(value, Text) else Object("python." + name)
 
+    def names_variables(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether `v.op.name` is written here as the helpers' `op_name(v)`, which any variable has."""
+        return False
+
     def _of_tensor(self, value: Tensor, name: str, node: ast.expr, frame: Frame) -> Value:
         if name == "shape":
             return Static(shape=True)
         if name in ("dtype", "base_dtype", "as_numpy_dtype"):
             return Python()
         if name == "op":
+            if value.variable and not self.names_variables(node, frame):
+                return self.report(
+                    "TM227", frame.code, node,
+                    f"`{frame.code.said(node)}` asks a variable for its operation, which replicas' variables do not have",
+                )  # fmt: skip
             return Object("operation", NOTHING)
         if name == "name":
             if value.variable:

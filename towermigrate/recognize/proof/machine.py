@@ -58,6 +58,7 @@ class Machine:
         self.made_variables = 0
         self.lists_read: list[tuple[Code, ast.AST, int]] = []
         self.random: list[tuple[Code, ast.AST, str]] = []
+        self.seeds: set[object] = set()
         self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []

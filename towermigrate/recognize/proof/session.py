@@ -86,6 +86,7 @@ class SessionCheck:
         self._place(call, statement)
         self._form(call, fetches, nodes, statement)
         self._rebinds(nodes, statement)
+        self._fetched(call, nodes, kinds)
         if all(k is Kind.VARIABLE for k in kinds) and _argument(call, 1, "feed_dict") is None:
             return
         needs = NOTHING
@@ -156,6 +157,63 @@ class SessionCheck:
                 call,
                 f"`{self.code.said(call)}` fetches a nested structure and gives one back",
             )
+
+    def _fetched(self, call: ast.Call, nodes: list[ast.expr], kinds: list[Kind]) -> None:
+        names = [n.id for n in nodes if isinstance(n, ast.Name)]
+        if len(set(names)) < len(names):
+            self._say("TM231", call, f"`{self.code.said(call)}` fetches one value twice")
+        run = self.trains.get(self.code.place(call))
+        for name, kind in zip(names, kinds, strict=False):
+            value = self.proof.top.names.get(name)
+            if isinstance(value, Tensor) and value.summary and not self._written(call, name):
+                self._say(
+                    "TM231", call,
+                    f"what `{name}` gives goes elsewhere than to `add_summary`; a step's summaries are written by the "
+                    "helpers' writer only",
+                )  # fmt: skip
+            if isinstance(value, Tensor) and value.variable and kind is not Kind.VARIABLE:
+                if run is None or run.trains:
+                    self._say(
+                        "TM209", call,
+                        f"`{name}`, a variable of the towers, is fetched beside its update, which TF1 orders as it likes",
+                    )  # fmt: skip
+
+    def _written(self, call: ast.Call, name: str) -> bool:
+        """Whether the summary that a run gives only goes to `writer.add_summary(…)`."""
+        scope = self.proof.function[0] if self.proof.function else self.code.tree
+        adds = [
+            c
+            for c in ast.walk(scope)
+            if isinstance(c, ast.Call)
+            and isinstance(c.func, ast.Attribute)
+            and c.func.attr == "add_summary"
+            and isinstance(c.func.value, ast.Name)
+            and self.kinds.of_name(c.func.value.id) is Kind.WRITER
+        ]
+        firsts = {id(_argument(c, 0, "summary")) for c in adds}
+        if id(call) in firsts:
+            return True
+        fetches = _argument(call, 0, "fetches")
+        nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Expr) and node.value is call:
+                return True
+            if not (isinstance(node, ast.Assign) and node.value is call and len(node.targets) == 1):
+                continue
+            target: ast.AST | None = node.targets[0]
+            if isinstance(fetches, ast.List | ast.Tuple):
+                parts = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+                at = [k for k, n in enumerate(nodes) if isinstance(n, ast.Name) and n.id == name]
+                target = parts[at[0]] if at and len(parts) == len(nodes) else None
+            if not isinstance(target, ast.Name):
+                return False
+            reads = [
+                n
+                for n in ast.walk(scope)
+                if isinstance(n, ast.Name) and n.id == target.id and isinstance(n.ctx, ast.Load)
+            ]
+            return all(id(n) in firsts for n in reads)
+        return False
 
     def _taken_apart(self, call: ast.Call, count: int, statement: ast.stmt) -> bool:
         for node in ast.walk(statement):

@@ -176,8 +176,8 @@ class Statements(TensorFlow):
                 return
             given = value.values if isinstance(value, Items) else [(Value(), False)]
             exact = isinstance(value, Items) and value.exact and not self.maybe
-            before.values.extend((v, s and not self.maybe) for v, s in given)
             before.exact = before.exact and exact
+            before.grow([(v, s and not self.maybe) for v, s in given])
             return
         self.bind_name(name, self.operator(node, before, value, frame), frame)
 
@@ -216,8 +216,8 @@ class Statements(TensorFlow):
                 else [(self.element(given, call, frame), False)]
             )
             exact = isinstance(given, Items) and given.exact
-            holder.values.extend((v, s and not self.maybe) for v, s in more)
             holder.exact = holder.exact and exact and not self.maybe
+            holder.grow([(v, s and not self.maybe) for v, s in more])
         elif func.attr == "insert" and len(args.given) == 2:
             holder.values.append((args.given[1], not self.maybe))
             holder.exact = False

@@ -109,9 +109,13 @@ class TensorFlow(Calls):
         if name == "tf.get_variable":
             return self._variable(args, node, frame)
         if name in library.INITIALIZERS:
-            if name in library.DRAWN_INITIALIZERS and args.get(9, "seed") is None:
+            seed = args.get(9, "seed") if name in library.DRAWN_INITIALIZERS else Python(None)
+            if isinstance(seed, Python) and seed.known:
+                return Object("initializer", seed=seed.constant)
+            if seed is None and name in library.DRAWN_INITIALIZERS:
                 self.random.append((code, node, "initializer"))
-            return Object("initializer")
+                return Object("initializer")
+            return Object("initializer", seed=True)
         if name == "tf.get_variable_scope":
             return Object("variable scope")
         if name in library.LISTS or name == "tf.get_collection":
@@ -160,9 +164,21 @@ class TensorFlow(Calls):
             )
         if initializer is None:
             self.random.append((code, node, "initializer"))
+        self._seeded(initializer, node, frame)
         if isinstance(args.get(0, "name"), Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
         return Tensor(variable=True)
+
+    def _seeded(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
+        """Two variables that start from one seed: in TF1 each draws from the start, in TF2 the second goes on."""
+        if not isinstance(initializer, Object) or initializer.seed is None:
+            return
+        if initializer.seed in self.seeds:
+            self.report(
+                "TM232", frame.code, node,
+                f"`{frame.code.said(node)}` starts from a seed that another variable starts from",
+            )  # fmt: skip
+        self.seeds.add(initializer.seed)
 
     def _collection(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         code = frame.code
@@ -182,6 +198,14 @@ class TensorFlow(Calls):
                 f"`{code.said(node)}` reads a collection by a text for its tower; a replica's scopes are called "
                 "otherwise",
             )  # fmt: skip
+        if variables and not key.lower().startswith(("trainable", "tf.graphkeys.trainable")):
+            if self.where == "a tower":
+                return self.report(
+                    "TM219",
+                    code,
+                    node,
+                    f"`{code.said(node)}` lists variables of the whole graph in a tower",
+                )
         if variables:
             self.lists_read.append((code, node, self.made_variables))
             return Items([(Tensor(variable=True), True)], False)
@@ -207,10 +231,9 @@ class TensorFlow(Calls):
         return Items(made, not isinstance(given, Items) or given.exact)
 
     def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
-        if name.endswith(("merge", "merge_summary")):
-            return Tensor(args.needs())
-        made = Tensor(args.needs())
-        self.collections.setdefault("summaries", []).append((made, not self.maybe))
+        made = Tensor(args.needs(), summary=True)
+        if not name.endswith(("merge", "merge_summary")):
+            self.collections.setdefault("summaries", []).append((made, not self.maybe))
         return made
 
     def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -222,11 +245,11 @@ class TensorFlow(Calls):
             self.random.append((code, node, "seeded" if fixed else kind))
         if name in library.WITH_VARIABLES:
             self.made_variables += 1
-            for initializer in ("kernel_initializer", "depthwise_initializer"):
-                if initializer in args.named:
-                    break
-            else:
+            starts = [v for k, v in args.named.items() if k.endswith("_initializer")]
+            if not {"kernel_initializer", "depthwise_initializer"} & args.named.keys():
                 self.random.append((code, node, "initializer"))
+            for start in starts:
+                self._seeded(start, node, frame)
             if "name" not in args.named and not any(self.scopes):
                 self.report(
                     "TM218", code, node,

@@ -60,6 +60,11 @@ class TowerProof(Statements):
         self.lists: dict[str, Items] = {}
         self.pieces, self.draws = self._inputs()
         self.made_in_tower = 0
+        self.step_lines = [
+            (where.line, where.end_line)
+            for item in (body.step_items if body is not None else [])
+            for where in [scope.file.span(item.node)]
+        ]
         self.moved_nodes: list[ast.stmt] = list(self.loop.body)
         self.tower = Frame(code, self.loop, self.top, True, bindings(_module(self.loop.body)))
 
@@ -237,6 +242,18 @@ class TowerProof(Statements):
         gradient = Tensor(args.needs(), gradient=True)
         pair = Items([(gradient, True), (Tensor(variable=True), True)], True, False, False)
         return Items([(pair, True)], False)
+
+    def names_variables(self, node: ast.expr, frame: Frame) -> bool:
+        plain = (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Attribute)
+            and isinstance(node.value.value, ast.Name)
+        )
+        if not plain or frame.code is not self.code or self.stack:
+            return False
+        return self.where == "a step" or any(
+            start <= node.lineno <= end for start, end in self.step_lines
+        )
 
     def only_reuse(self, node: ast.If) -> bool:
         inside = not self.stack and any(n is node for n in ast.walk(self.loop))

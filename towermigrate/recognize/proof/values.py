@@ -7,6 +7,7 @@ computing it is sure to make; where it cannot be said, there are none.
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 MISSING: Final = object()
 NOTHING: Final[frozenset[str]] = frozenset()
 SHARED: Final = "collection of all towers "
+
+
+_FOLLOWED = 200
+"""How many values of one list are told apart."""
 
 
 @dataclass(eq=False)
@@ -65,6 +70,7 @@ class Tensor(Value):
     variable: bool = False
     gradient: bool = False
     placeholder: bool = False
+    summary: bool = False
 
 
 @dataclass(eq=False)
@@ -105,6 +111,15 @@ class Items(Value):
         """One value that stands for all."""
         return join_all([value for value, _ in self.values])
 
+    def grow(self, more: Sequence[tuple[Value, bool]]) -> None:
+        """Add values behind the others; one stands for all where there are too many to follow."""
+        if len(self.values) + len(more) <= _FOLLOWED:
+            self.values.extend(more)
+            return
+        values = [value for value, _ in (*self.values, *more[:_FOLLOWED])]
+        self.values = [(join_all(values), any(sure for _, sure in (*self.values, *more)))]
+        self.exact = False
+
 
 @dataclass(eq=False)
 class Function(Value):
@@ -139,10 +154,14 @@ class Module(Value):
 
 @dataclass(eq=False)
 class Object(Value):
-    """An object of TensorFlow that is no tensor: an optimizer, an initializer, a variable scope."""
+    """An object of TensorFlow that is no tensor: an optimizer, an initializer, a variable scope.
+
+    `seed` is that of an initializer, True where it is one that is not known.
+    """
 
     kind: str
     needs: frozenset[str] = NOTHING
+    seed: object = None
 
 
 @dataclass(eq=False)
