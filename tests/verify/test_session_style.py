@@ -154,7 +154,7 @@ FAULTS = {
     ),
     "another momentum": Fault("trainer", "self.rate, 0.9)", "self.rate, 0.89)", "update"),
     "another beta": Fault("gan", "beta1=0.5", "beta1=0.9", "initial", "beta1_power"),
-    "another optimizer": Fault("mean_loss", "AdagradOptimizer", "GradientDescentOptimizer", "update"),
+    "another optimizer": Fault("mean_loss", "AdagradOptimizer", "GradientDescentOptimizer", "structure"),
     "a lost regulariser": Fault("trainer", "return loss + self.decay", "return loss", "forward", "loss"),
     "a regulariser in the first tower only": Fault(
         "trainer", "return loss + self.decay",
