@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_graphs import TowerGraph, mirrored, writing
-from towermigrate.helpers._session_variables import copies_of
+from towermigrate.helpers._session_variables import TowerVariable, copies_of
 
 _v1 = tf.compat.v1
 
@@ -43,6 +43,10 @@ def applied_to_copies(apply: Callable[..., Any]) -> Callable[..., Any]:
                 operation = tf.group(operation, name=scope)
         if isinstance(operation, tf.Tensor):
             operation = operation.op
+        if isinstance(global_step, TowerVariable):
+            # Hooks and loops fetch it beside the update in every step: this way in the same run.
+            with tf.control_dependencies([operation]), tf.device(global_step.copies[0].device):
+                towers.read_after.append((global_step, global_step.copies[0].value()))
         train_ops = _v1.get_collection_ref(_v1.GraphKeys.TRAIN_OP)
         if operation not in train_ops:
             train_ops.append(operation)
