@@ -97,7 +97,6 @@ def of_others(report: TreeReport) -> Mapping[str, Any]:
         pytest.param("towermigrate.passes.left_behind", SCRIPT, id="looking at what it imports"),
         pytest.param("towermigrate.passes._pass_file", SCRIPT, id="anything around one file"),
         pytest.param("towermigrate.recognize.analyse", PROGRAM, id="understanding its program"),
-        pytest.param("towermigrate.emit._emit_program", PROGRAM, id="writing its program"),
         pytest.param("towermigrate.passes._program", PROGRAM, id="reporting its program"),
     ],
 )  # fmt: skip
@@ -120,6 +119,19 @@ def test_a_fault_is_a_finding_of_its_file(
     assert any(
         finding.rule == "TM100" and type(error).__name__ in finding.message for finding in said
     )
+    assert of_others(report) == alone
+
+
+def test_a_fault_in_writing_one_style_is_a_reason_for_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone = of_others(rewrite_tree(GOOD))
+    raised = raising(monkeypatch, "towermigrate.emit._emit_program", KeyError("a"))
+    report = rewrite_tree({**GOOD, "bad.py": PROGRAM})
+    (file,) = (file for file in report.files if file.path == "bad.py")
+    (program,) = file.programs
+    assert raised and program.style != "loop"
+    assert {"TM100", "TM290"} & {each.rule for each in (*program.not_loop, *program.findings)}
     assert of_others(report) == alone
 
 

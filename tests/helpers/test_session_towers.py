@@ -264,3 +264,24 @@ def test_a_vendored_copy(tmp_path: Path) -> None:
         text=True,
     )
     assert done.stdout == "towermigrate_helpers._session_variables 2\n", done.stderr[-2000:]
+
+
+def test_slots_are_new_where_the_outermost_scope_shares_its_variables() -> None:
+    """Programs of TensorFlow 0.x: nothing stands around their towers, so `reuse_variables()` stays on."""
+    with tf.Graph().as_default():
+        optimizer = v1.train.MomentumOptimizer(0.5, 0.9)
+        average = tf.train.ExponentialMovingAverage(0.9)
+        for _ in tm.towers(range(2)):
+            w = v1.get_variable("w", [2], initializer=v1.ones_initializer())
+            pairs = optimizer.compute_gradients(tf.reduce_sum(w * w))
+            v1.get_variable_scope().reuse_variables()
+        update = optimizer.apply_gradients(pairs)
+        with tf.control_dependencies([update]):
+            averaged = average.apply([w])
+        assert v1.get_variable_scope().reuse
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(averaged)
+            assert session.run(w).tolist() == [0.0, 0.0]
+            names = sorted(v.op.name for v in v1.global_variables())
+        assert names == ["w", "w/ExponentialMovingAverage", "w/Momentum"]

@@ -10,7 +10,7 @@ from tensorflow.python.client import session as _session
 from tensorflow.python.distribute import distribute_lib, summary_op_util, values
 from tensorflow.python.framework import ops
 from tensorflow.python.ops import gradients_util, variables
-from tensorflow.python.training import optimizer
+from tensorflow.python.training import optimizer, slot_creator
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
 
 # A mirrored variable as tf.distribute has it; session style gives it TF1's methods. Strategies make them with
@@ -40,10 +40,17 @@ SAVEABLES = (saveable_object_util, "saveable_objects_for_op")
 SUMMARIES = (summary_op_util, "skip_summary")
 # An initial value that reads another variable waits for it in TF1, but not if that is a resource.
 INITIAL_VALUES = (variables, "_safe_initial_value_from_op")
+# Slots of optimizers and moving averages are made by these, whoever asks.
+SLOTS = ((slot_creator, "create_slot"), (slot_creator, "create_slot_with_initializer"))
 # One run of a session, whatever the structure of its fetches and whichever session or hook made it.
 RUNS = (_session.BaseSession, "_do_run")
 # Sessions of every class, also of those that MonitoredSession and Supervisor make.
 SESSIONS = (_session.BaseSession, "__init__")
+
+
+def set_reuse(scope: Any, reuse: bool) -> None:
+    """Let a variable scope share its variables, or not; public code can only turn it on."""
+    scope._reuse = reuse
 
 
 def enter_replica(graph: Any, context: Any) -> None:
