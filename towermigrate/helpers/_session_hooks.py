@@ -146,7 +146,7 @@ def _though_variables_are_shared(create: Callable[..., Any]) -> Callable[..., An
 
     def create_slot(*args: Any, **kwargs: Any) -> Any:
         scope = _v1.get_variable_scope()
-        if mirrored() is None or scope.reuse is not True:
+        if find() is None or scope.reuse is not True:
             return create(*args, **kwargs)
         private.set_reuse(scope, False)
         try:

@@ -403,3 +403,17 @@ def kernels_called_by_the_author(p: Program) -> Any:
             return gen_training_ops.resource_apply_gradient_descent(var.handle, 0.1, grad)
 
     return trained(p, Own())
+
+
+@idiom
+def loss_scale_optimizers(p: Program) -> Any:
+    experimental = tf.train.experimental
+    results = []
+    for scale in (8.0, "dynamic"):
+        with tf.Graph().as_default():
+            p.begin(2)
+            optimizer = experimental.MixedPrecisionLossScaleOptimizer(
+                tf.train.MomentumOptimizer(0.1, 0.9), scale
+            )
+            results.append(trained(p, optimizer))
+    return results
