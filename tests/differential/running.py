@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,6 @@ def prepare() -> None:
 
     import towermigrate.helpers
     import towermigrate.migrate
-    import towermigrate.symbols  # noqa: F401
 
     tf.layers.dense  # noqa: B018  (lazily loaded)
     tf.train.summary_iterator  # noqa: B018
@@ -63,19 +63,19 @@ class Ran:
 
 
 def run_program(
-    tree: Path, entry: str, environment: dict[str, str], *, graph_mode: bool, timeout_s: float = 60
+    tree: Path, entry: str, environment: dict[str, str], *, as_tf1: bool, timeout_s: float = 60
 ) -> Ran:
     """Run a script of a tree as `__main__`, in the tree.
 
     Args:
-        graph_mode: turn the behaviour of TensorFlow 2 off first.
+        as_tf1: let `import tensorflow` give `tensorflow.compat.v1`, without the behaviour of TensorFlow 2.
     """
     record, started = tree.parent / (tree.name + ".pickle"), time.monotonic()
     out, err = tree.parent / (tree.name + ".out"), tree.parent / (tree.name + ".err")
     child = os.fork()
     if child == 0:
         try:
-            _child(tree, entry, environment, graph_mode, record, out, err)
+            _child(tree, entry, environment, as_tf1, record, out, err)
         finally:
             os._exit(120)
     status = _awaited(child, started + timeout_s)
@@ -108,7 +108,7 @@ def _child(
     tree: Path,
     entry: str,
     environment: dict[str, str],
-    graph_mode: bool,
+    as_tf1: bool,
     record: Path,
     out: Path,
     err: Path,
@@ -123,8 +123,12 @@ def _child(
     sys.path.insert(0, str(tree))
     import tensorflow.compat.v1 as tf
 
-    if graph_mode:
+    if as_tf1:
+        import tf_slim
+
         tf.disable_v2_behavior()
+        tf.contrib = types.SimpleNamespace(slim=tf_slim)
+        sys.modules["tensorflow"] = tf
     status = 0
     try:
         runpy.run_path(entry, run_name="__main__")

@@ -150,7 +150,7 @@ def _tried(files: Files, towers: int, style: str, run_refused: bool, scratch: Pa
     if original.status != 0:
         return Verdict(BAD, styles, original.last_words)
     environment = {"TOWERMIGRATE_DEVICES": f"cpu:{towers}"}
-    result = run_program(after, ENTRY, environment, graph_mode=False)
+    result = run_program(after, ENTRY, environment, as_tf1=False)
     spent = (seconds, original.seconds, result.seconds)
     found = difference(original, result)
     if found is None:
@@ -181,17 +181,14 @@ def _rewritten(tree: Path, style: str) -> tuple[Mapping[str, str] | None, str, l
 
 
 def _run_original(files: Files, scratch: Path, *, again: bool = False) -> Ran:
-    """The tower graph itself, on TensorFlow 2's `compat.v1`.
+    """What the author's files do, where `tensorflow` is `tensorflow.compat.v1`.
 
     Args:
         again: run it even where it is known from an earlier run what it does (`CACHE`).
     """
-    from towermigrate.symbols import rewrite_symbols
-
-    texts = {path: rewrite_symbols(text, path).text for path, text in files.items()}
     folder = os.environ.get(CACHE)
     kept = (
-        Path(folder, hashlib.sha256(repr(sorted(texts.items())).encode()).hexdigest())
+        Path(folder, hashlib.sha256(repr(sorted(files.items())).encode()).hexdigest())
         if folder
         else None
     )
@@ -199,8 +196,8 @@ def _run_original(files: Files, scratch: Path, *, again: bool = False) -> Ran:
         return cast(Ran, pickle.loads(kept.read_bytes()))
     tree = scratch / "original"
     shutil.rmtree(tree, ignore_errors=True)
-    _write(tree, texts)
-    ran = run_program(tree, ENTRY, {}, graph_mode=True)
+    _write(tree, files)
+    ran = run_program(tree, ENTRY, {}, as_tf1=True)
     if kept is not None and not again:
         kept.parent.mkdir(parents=True, exist_ok=True)
         part = kept.with_suffix(f".{os.getpid()}")
