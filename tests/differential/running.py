@@ -10,6 +10,7 @@ import os
 import pickle
 import runpy
 import signal
+import subprocess
 import sys
 import time
 import traceback
@@ -36,7 +37,7 @@ def prepare() -> None:
     import tf_slim  # noqa: F401
 
     import towermigrate.helpers
-    import towermigrate.migrate
+    import towermigrate.migrate  # noqa: F401
 
     tf.layers.dense  # noqa: B018  (lazily loaded)
     tf.train.summary_iterator  # noqa: B018
@@ -79,6 +80,26 @@ def run_program(
         finally:
             os._exit(120)
     status = _awaited(child, started + timeout_s)
+    return _ran(status, record, out, err, started)
+
+
+def run_under(python: str, tree: Path, entry: str, timeout_s: float = 120) -> Ran:
+    """`run_program` in a process of its own, of another Python with another TensorFlow."""
+    record, started = tree.parent / (tree.name + ".pickle"), time.monotonic()
+    out, err = tree.parent / (tree.name + ".out"), tree.parent / (tree.name + ".err")
+    command = [python, __file__, *map(str, (tree, entry, record, out, err))]
+    environment = {**os.environ, **SETTINGS, "PYTHONPATH": "", "TF2_BEHAVIOR": "0"}
+    child = subprocess.Popen(command, env=environment)
+    try:
+        status = child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        status = None
+    return _ran(status, record, out, err, started)
+
+
+def _ran(status: int | None, record: Path, out: Path, err: Path, started: float) -> Ran:
     left = pickle.loads(record.read_bytes()) if record.exists() else {}
     return Ran(
         status,
@@ -140,7 +161,7 @@ def _child(
     sys.stdout.flush()
     try:
         left = {"checkpoints": _checkpoints(tree), "events": _events(tree)}
-        record.write_bytes(pickle.dumps(left))
+        record.write_bytes(pickle.dumps(left, protocol=4))
     except BaseException:
         traceback.print_exc()
         status = 119
@@ -182,3 +203,8 @@ def _events(tree: Path) -> dict[str, list[tuple[Any, ...]]]:
                     rows.append((value.tag, event.step, *number))
         rows.sort()
     return found
+
+
+if __name__ == "__main__":  # the child of `run_under`, which may be Python 3.7
+    _tree, _entry, _record, _out, _err = sys.argv[1:]
+    _child(Path(_tree), _entry, {}, False, Path(_record), Path(_out), Path(_err))
