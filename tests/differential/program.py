@@ -338,8 +338,8 @@ def _module_names(module: Lines) -> list[str]:
             defined.append(line[4:].split("(")[0])
         elif line[:1].isalpha() and " = " in line:
             defined.append(line.split(" = ")[0])
-        elif line.startswith("import time"):
-            defined.append("time")
+        elif line.startswith("import "):
+            defined.append(line[7:])
         elif line.startswith("class "):
             defined.append(line[6:].split("(")[0])
     return [name for name in defined if name.isidentifier()]
