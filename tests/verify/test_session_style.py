@@ -19,6 +19,7 @@ from towermigrate.verify.session_programs import SessionPrograms
 
 HERE = Path(__file__).parent / "fixtures" / "session"
 NAMES = sorted(path.stem for path in (HERE / "before").glob("*.py"))
+BY_THE_TOOL = sorted(path.stem for path in (HERE / "rewritten_by_the_tool").glob("*.py"))
 FAST = ("gan", "trainer")
 
 
@@ -57,7 +58,22 @@ def test_a_program_in_session_style_trains_as_its_original_did(name: str, tmp_pa
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["mean_loss", "trainer"])
+@pytest.mark.parametrize("name", BY_THE_TOOL)
+def test_what_rewrite_makes_of_a_program_trains_as_it_did(name: str, tmp_path: Path) -> None:
+    (tmp_path / f"{name}.py").write_text(
+        (HERE / "rewritten_by_the_tool" / f"{name}.py").read_text(encoding="utf-8"),
+        encoding="utf-8",
+    )
+    report = run_verify(VerifyOptions(tmp_path, steps=8))
+
+    assert (report.error, report.exit_code) == (None, 0), report.to_json()
+    assert report.reference.mode == "compat.v1"
+    assert report.runs[0].steps > 2
+    assert (report.runs[0].smallest_tolerance or 0) < 1e-6
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["gan", "mean_loss", "together", "trainer"])
 def test_both_get_as_many_towers_as_there_are_devices(name: str, tmp_path: Path) -> None:
     before, after = _trees(tmp_path, name)
     report = run_verify(VerifyOptions(before, rewritten=after, devices=("cpu:4",), steps=2))
@@ -68,6 +84,10 @@ def test_both_get_as_many_towers_as_there_are_devices(name: str, tmp_path: Path)
 
 def test_a_count_that_nothing_sets_is_said_with_what_to_do(tmp_path: Path) -> None:
     before, after = _trees(tmp_path, "gan")
+    for tree in (before, after):
+        script = tree / "gan.py"
+        text = script.read_text(encoding="utf-8")
+        script.write_text(text.replace("NUM_GPUS = 2", "NUM_GPUS = len('ab')"), encoding="utf-8")
     report = run_verify(VerifyOptions(before, rewritten=after, devices=("cpu:4",), steps=1))
 
     assert report.exit_code == 3

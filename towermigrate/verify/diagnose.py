@@ -42,12 +42,28 @@ def diagnose(
                 "--tolerance would show how fast it grows",
             )
         ]
+    if first.level == "initial":
+        return [
+            Diagnosis(
+                "another initial value: the initializer, its settings, or a restore that did not happen",
+                f"{first.name} before anything was loaded; the original starts with the same each time",
+            )
+        ]
     if run is None or made is None:
         return []
     wanted, found = expected.arrays(run), actual.arrays(made)
     here = [difference for difference in comparison.differences if difference.run == first.run]
     causes: list[Diagnosis] = []
     causes += _inputs(first)
+    if first.key.startswith("between/"):
+        causes.append(
+            Diagnosis(
+                "what the program runs between two training runs does something else, or is gone",
+                f"{first.name}: assigned, clipped or restored after training run {first.run - 1}",
+            )
+        )
+    if first.level == "output":
+        causes += _returned(first, wanted, found)
     if causes:
         return causes  # All else follows from it.
     causes += _scaled(wanted, found, here, stages, towers)
@@ -81,6 +97,24 @@ def _inputs(first: Difference) -> list[Diagnosis]:
             f"{first.name} of tower {first.replica}: {first.actual}",
         )
     ]
+
+
+def _returned(first: Difference, wanted: Arrays, found: Arrays) -> list[Diagnosis]:
+    actual = found.get(first.key)
+    if actual is None:
+        return []
+    theirs = [
+        key for key, value in wanted.items() if key.startswith("loss/") and _near(value, actual)
+    ]
+    evidence = f"{first.name}: training agrees up to here"
+    if theirs:
+        return [
+            Diagnosis(
+                f"the loss of tower {theirs[0].rpartition('/')[2]} is given back in place of another's",
+                evidence,
+            )
+        ]
+    return [Diagnosis("something else is fetched, or computed for the program to see", evidence)]
 
 
 def _scaled(

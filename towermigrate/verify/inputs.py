@@ -14,6 +14,7 @@ from towermigrate.verify.trace import Array, Arrays, Trace
 def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
     """Inputs that the rewritten towers would have had by themselves, where the original determines them."""
     agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    shared = recorded.second.meta.get("shared_inputs", [])
     by_index = {run.index: run for run in made.runs}
     updates: dict[int, int] = {}
     for run in recorded.first.runs:
@@ -33,7 +34,9 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
             own = found.get("own/" + key)
             if not sure or key not in wanted and own is None:
                 continue
-            if key in missing:
+            if key in shared:
+                actual = "other rows"
+            elif key in missing:
                 actual = "nothing is fed"
             elif own is None or key in wanted and same(own, wanted[key]):
                 continue
@@ -48,7 +51,9 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
                     level="forward",
                     name=f"input {name}",
                     replica=tower,
-                    expected=_expected(key, tower, wanted),
+                    expected="the original's rows, whichever tower gets them"
+                    if key in shared
+                    else _expected(key, tower, wanted),
                     actual=actual,
                     error=float("inf"),
                     key=key,
@@ -89,19 +94,30 @@ def _whose(key: str, own: Array, wanted: Arrays) -> str:
 def inputs_not_compared(recorded: Recorded) -> list[str]:
     """Inputs of which the recorded ones were given to both programs, and why: the original does not fix them."""
     agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    shared: list[str] = recorded.second.meta.get("shared_inputs", [])
+    session = recorded.second.meta.get("style") == "session"
     drawn = {
         _place(key)[1]
         for run in recorded.first.runs[:1]
         for key in recorded.first.arrays(run)
-        if key.startswith("input/") and key not in agreed
+        if key.startswith("input/") and key not in agreed and not session
     }
     other = {_place(key)[1] for key, same in agreed.items() if not same}
-    return [
-        f"input {name}: drawn from a queue or an iterator, in an order that is not fixed; the recorded "
-        "rows were given to both programs"
-        for name in sorted(drawn)
-    ] + [
-        f"input {name}: two runs of the original feed different rows; the recorded ones were given to "
-        "both programs"
-        for name in sorted(other)
-    ]
+    return (
+        [
+            f"input {name}: drawn from a queue or an iterator, in an order that is not fixed; the recorded "
+            "rows were given to both programs"
+            for name in sorted(drawn)
+        ]
+        + [
+            f"input {name}: two runs of the original feed different rows; the recorded ones were given to "
+            "both programs"
+            for name in sorted(other)
+        ]
+        + [
+            f"input {_place(key)[1]}: which tower gets which rows is chance; the recorded ones were given to both "
+            "programs"
+            for key in shared
+            if agreed[key]
+        ]
+    )

@@ -22,7 +22,11 @@ from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
 from towermigrate.verify.session_choice import session_program
-from towermigrate.verify.session_compare import session_differences, starts_not_compared
+from towermigrate.verify.session_compare import (
+    session_differences,
+    starts_not_compared,
+    without_losses,
+)
 from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
@@ -178,6 +182,8 @@ class _Verification:
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
             )
+            without = without_losses(recorded)
+            result.not_compared = [each for each in result.not_compared if each not in without]
             result.differences += around
             result.max_error = max([result.max_error, *(each.error for each in around)])
         return result

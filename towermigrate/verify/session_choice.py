@@ -123,18 +123,22 @@ def with_towers(
         if count.value == towers:
             continue
         if count.value is None and count.literal is None and count.kind != "flag":
-            return (
-                originals,
-                rewritten,
-                f"{path}: the tower count is {count.expression} ({count.kind})",
-            )
+            found = _set_mirrored(originals, rewritten, path, towers)
+            if found is None:
+                said = f"{path}: the tower count is {count.expression} ({count.kind})"
+                return originals, rewritten, said
+            originals, rewritten = found
+            continue
         try:
             if count.name is None:
                 originals, rewritten = _set_literal(originals, rewritten, path, count, towers)
             else:
                 originals, rewritten = set_count(originals, rewritten, path, count, towers)
         except CountNotSet as problem:
-            return originals, rewritten, str(problem)
+            found = _set_argument(originals, rewritten, count, towers)
+            if found is None:
+                return originals, rewritten, str(problem)
+            originals, rewritten = found
     return originals, rewritten, None if counts else "the tower count is not plain in the source"
 
 
@@ -185,3 +189,71 @@ def _set_literal(
         {**originals, path: splice(text, [Splice(*place, str(towers))])},
         {**rewritten, path: splice(again, edits)},
     )
+
+
+def _set_mirrored(
+    originals: dict[str, str], rewritten: dict[str, str], path: str, towers: int
+) -> tuple[dict[str, str], dict[str, str]] | None:
+    """Set what the rewritten program mirrors its variables over, where a name says it and one integer sets that."""
+    names = {
+        ast.unparse(call.args[0])
+        for call in _tower_calls(rewritten.get(path, ""))
+        if ast.unparse(call.func).endswith("mirror_variables")
+        and call.args
+        and isinstance(call.args[0], (ast.Name, ast.Attribute))
+    }
+    if len(names) != 1:
+        return None
+    expression = names.pop()
+    count = Count(expression, "constant", expression.rpartition(".")[2])
+    done = []
+    for where in sorted(originals):
+        try:
+            done.append(set_count(originals, rewritten, where, count, towers))
+        except CountNotSet:
+            continue
+    return done[0] if len(done) == 1 else None
+
+
+def _set_argument(
+    originals: dict[str, str], rewritten: dict[str, str], count: Count, towers: int
+) -> tuple[dict[str, str], dict[str, str]] | None:
+    """`train(2)` as `train(4)` in both: the same argument of the same call; None where that is not clear."""
+    if count.literal is None:
+        return None
+    path = count.literal.path
+    texts = originals[path], rewritten.get(path, "")
+    first, second = (_arguments(text, count.value) for text in texts)
+    begins = offsets(texts[0])
+    place = begins[count.literal.line - 1] + count.literal.column
+    called = next((key for key, places in first.items() if place in places), None)
+    if called is None or len(first[called]) != len(second.get(called, [])):
+        return None
+    places = place, second[called][first[called].index(place)]
+    length = len(str(count.value))
+    changed = [
+        splice(text, [Splice(start, start + length, str(towers))])
+        for text, start in zip(texts, places, strict=True)
+    ]
+    return {**originals, path: changed[0]}, {**rewritten, path: changed[1]}
+
+
+def _arguments(text: str, value: int | None) -> dict[tuple[str, str], list[int]]:
+    """Where each integer `value` stands as an argument, by the function's last name and the argument's place."""
+    found: dict[tuple[str, str], list[int]] = {}
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return {}
+    begins, rows = offsets(text), text.splitlines(keepends=True)
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call):
+            continue
+        name = ast.unparse(call.func).rpartition(".")[2]
+        given = [(str(number), node) for number, node in enumerate(call.args)]
+        given += [(keyword.arg or "**", keyword.value) for keyword in call.keywords]
+        for where, node in given:
+            if isinstance(node, ast.Constant) and type(node.value) is int and node.value == value:
+                column = len(rows[node.lineno - 1].encode()[: node.col_offset].decode())
+                found.setdefault((name, where), []).append(begins[node.lineno - 1] + column)
+    return {key: sorted(places) for key, places in found.items()}

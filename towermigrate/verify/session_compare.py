@@ -124,6 +124,21 @@ def _stages(
     )
 
 
+def without_losses(recorded: Recorded) -> set[str]:
+    """What need not be compared: the losses of stages that have none, where others have them.
+
+    A stage that applies gradients which earlier runs added up has no loss of its own.
+    """
+    stages = recorded.first.meta["stages"]
+    if not any(stage["losses"] for stage in stages):
+        return set()
+    return {
+        f"stage {name}: level forward was not recorded"
+        for name, stage in zip(recorded.stages, stages, strict=True)
+        if not stage["losses"]
+    }
+
+
 def _between(
     recorded: Recorded,
     run: Run,

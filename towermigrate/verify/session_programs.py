@@ -144,6 +144,7 @@ def _open_order(first: Trace) -> dict[str, object]:
         "together": together,
         "averages": first.meta["averages"],
         "writes": first.meta["writes"],
+        "reads": first.meta["reads"],
     }
     return {key: value for key, value in order.items() if value}
 

@@ -13,6 +13,7 @@ from typing import Any, Dict, List
 import numpy as np
 
 from .operations import closure, is_plain
+from .recording import same
 
 _TAKES = re.compile(
     r"Dequeue|TakeMany|Unstage|^ReaderRead|^IteratorGetNext|^RecordInput|^PyFunc|^EagerPyFunc"
@@ -21,6 +22,7 @@ _CHANCE = re.compile(
     r"^(Random|Truncated|Parameterized|Multinomial|StatefulRandom|StatefulStandard|StatefulUniform"
     r"|StatefulTruncated)|CandidateSampler$"
 )
+_POOL = re.compile(r"(Queue|Barrier|Stage|Reader)(V2)?$|Iterator(V2)?$")
 _VARIABLES = re.compile(r"^(Variable|VariableV2|VarHandleOp|ReadVariableOp)$")
 
 
@@ -41,10 +43,15 @@ def flatten(graph: Any, feed_dict: Any) -> Dict[Any, Any]:
 
 
 class Sources:
-    """The operations of one graph that bring something in, each with a name that both programs share."""
+    """The operations of one graph that bring something in, each with a name that both programs share.
+
+    `groups` has, by key, what operations of one kind have in common that take from one queue or iterator: which
+    of them gets what is chance.
+    """
 
     def __init__(self, graph: Any) -> None:
         self._names: Dict[Any, str] = {}
+        self.groups: Dict[str, str] = {}
         counts: Dict[str, int] = {}
         for op in graph.get_operations():
             if _TAKES.search(op.type) or _CHANCE.search(op.type):
@@ -61,12 +68,37 @@ class Sources:
         for op, name in self._names.items():
             if op not in reached or not is_plain(op) or bool(_CHANCE.search(op.type)) != chance:
                 continue
-            if not chance and any(_VARIABLES.match(o.type) for o in closure([op], {})[0]):
+            behind = closure([op], {})[0]
+            if not chance and any(_VARIABLES.match(o.type) for o in behind):
                 continue
+            pools = sorted(o.name for o in behind if _POOL.search(o.type))
             for number, tensor in enumerate(op.outputs):
                 if tensor.dtype.base_dtype.name not in ("resource", "variant"):
-                    found["input/%s/%d" % (name, number)] = tensor
+                    key = "input/%s/%d" % (name, number)
+                    found[key] = tensor
+                    if pools:
+                        self.groups[key] = "input/%s of %s/%d" % (op.type, "+".join(pools), number)
         return found
+
+
+def in_any_order(
+    own: Dict[str, Any], given: Dict[str, Any], groups: Dict[str, str]
+) -> Dict[str, bool]:
+    """Whether what the members of each group gave in a run is the same, whichever of them (which tower) got it."""
+    members: Dict[str, List[str]] = {}
+    for key in sorted(given):
+        if key in groups:
+            members.setdefault(groups[key], []).append(key)
+    found = {}
+    for group, keys in members.items():
+        if len(keys) > 1:
+            left = [own[key] for key in keys if key in own]
+            for key in keys:
+                at = next((n for n, value in enumerate(left) if same(value, given[key])), None)
+                if at is not None:
+                    del left[at]
+            found[group] = not left and all(key in own for key in keys)
+    return found
 
 
 def packed(value: Any) -> Any:
@@ -74,6 +106,8 @@ def packed(value: Any) -> Any:
     array = np.asarray(value)
     if array.dtype.kind not in "OSU":
         return array
+    if not isinstance(value, np.ndarray):
+        array = np.asarray(value, dtype=object)
     flat = [_bytes(item) + b"." for item in array.ravel().tolist()]
     return np.array(flat, dtype=np.bytes_).reshape(array.shape)
 

@@ -1,8 +1,10 @@
-"""Several writes to one variable in one run, with no order between them: batch norm's updates of all towers.
+"""What a run does to one variable with no order between: writes of all towers, a read beside a write.
 
-Which comes last, and what each of them has read, is chance in the original. Where every run that makes the later one
-makes the earlier one too, they can be put in the order of the source without changing what any run does. Writes are
-named by their variable and their place among its writes, which both programs share.
+Batch norm's updates of two towers, or an optimizer of the author's own that counts its steps beside what reads the
+count: which comes first is chance in the original. Where every run that makes the later one makes the earlier one
+too, they can be put in an order without changing what any run does: writes in that of the source, and reads
+before writes. Writes are named by their variable and their place among its writes, uses by the operation's name or
+else by their place.
 """
 
 # ruff: noqa: UP006, UP035
@@ -15,9 +17,10 @@ from .operations import UPDATES, closure
 from .seen import PROBE_SCOPE
 
 _COPY = re.compile(r"/replica_\d+$")
+_OWNERS = re.compile(r"Variable(V2)?$|VarHandleOp$")
 _READS = ("Identity", "ReadVariableOp")
 
-# A variable's name, and the places of two of its writes.
+# A variable's name, and the places of two of its writes, or of a use and of a write that is to wait for it.
 Pair = Tuple[str, int, int]
 
 
@@ -27,6 +30,7 @@ class Writes:
     def __init__(self, graph: Any) -> None:
         self.by_variable: Dict[str, List[Any]] = {}
         self.places: Dict[Any, Tuple[str, int]] = {}
+        self.uses: Dict[str, List[Any]] = {}
         self._made: Dict[Any, int] = {}
         for number, op in enumerate(graph.get_operations()):
             self._made[op] = number
@@ -35,6 +39,13 @@ class Writes:
                 writes = self.by_variable.setdefault(name, [])
                 self.places[op] = (name, len(writes))
                 writes.append(op)
+        self._using: Set[Any] = set()
+        for op in list(self._made):
+            for name in sorted({_variable_of(tensor) for tensor in op.inputs} - {""}):
+                own = op in self.places and self.places[op][0] == name
+                if not own and op.type not in _READS:
+                    self.uses.setdefault(_COPY.sub("", name), []).append(op)
+                    self._using.add(op)
 
     def racing(self, reached: Any) -> Set[Pair]:
         """Writes of one run that follow each other in the source, and in the run in no order."""
@@ -53,8 +64,36 @@ class Writes:
                     found.add((name, first, second))
         return found
 
+    def read_beside(self, reached: Any, updates: List[Any]) -> Set[Pair]:
+        """Uses of a variable, for what is written itself, in no order to a write to it.
+
+        Every update waits for its losses and gradients; `updates` are pairs of the writes of one and of all that
+        runs before it.
+        """
+        after = _followers(reached)
+        found = set()
+        for op in reached:
+            if op not in self.places or _COPY.search(self.places[op][0]):
+                continue
+            name, place = self.places[op]
+            settled: Set[Any] = set()
+            for writes, before in updates:
+                if op in writes:
+                    settled = before
+            for number, use in enumerate(self.uses.get(name, [])):
+                if use not in reached or use in settled or use is op:
+                    continue
+                if self._after(op, use) or self._after(use, op):
+                    continue
+                if any(each in self.places for each in _all_after(use, after)):
+                    found.add((name, number, place))
+        return found
+
     def made_by(self, reached: Any) -> Set[Tuple[str, int]]:
         return {self.places[op] for op in reached if op in self.places}
+
+    def is_use(self, op: Any) -> bool:
+        return op in self._using
 
     def settled(self, tensors: List[Any], reached: Any) -> List[Any]:
         """Those tensors of a run that read nothing it writes, or that it reads in a fixed order.
@@ -62,10 +101,7 @@ class Writes:
         A variable that is fetched is left out: all of them are recorded after the run.
         """
         written = [op for op in reached if op in self.places]
-        after: Dict[Any, List[Any]] = {}
-        for op in reached if written else ():
-            for before in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
-                after.setdefault(before, []).append(op)
+        after = _followers(reached) if written else {}
         found = []
         for tensor in tensors:
             if tensor.op.type == "ReadVariableOp" or tensor.op.name in self.by_variable:
@@ -73,9 +109,31 @@ class Writes:
             behind, _ = closure([tensor.op], {})
             names = {op.name for op in behind}
             racing = [op for op in written if self.places[op][0] in names and op not in behind]
-            if not racing or _all_in(racing, tensor.op, after):
+            if not racing or _all_after(tensor.op, after).issuperset(racing):
                 found.append(tensor)
         return found
+
+    def named(self, pair: Pair) -> List[Any]:
+        """A pair of a use and a write in a form that finds them in the graph of the other program."""
+        variable, use, place = pair
+        op = self.uses[variable][use]
+        return [variable, op.name, op.type, use, len(self.uses[variable]), place]
+
+    def reads_first(self, pairs: List[Any]) -> None:
+        """Let writes wait for uses of their variable that no order puts before them or behind them.
+
+        Args:
+            pairs: from `named`, of the original's graph.
+        """
+        for variable, op_name, op_type, place, count, write in pairs:
+            uses = self.uses.get(variable, [])
+            found = [use for use in uses if use.name == op_name and use.type == op_type]
+            if not found and len(uses) == count:
+                found = [uses[place]]
+            for name, writes in self.by_variable.items():
+                if found and _COPY.sub("", name) == variable and write < len(writes):
+                    if writes[write] not in closure(found, {})[0]:
+                        _wait(writes[write], found[0])
 
     def put_in_order(self, pairs: List[Any]) -> None:
         """Let the second write of each pair, and what it reads of its variable, wait for the first."""
@@ -90,10 +148,7 @@ class Writes:
                     continue
                 waiting = {op for op in behind - before if _reads(op, name)} | {later}
                 for op in waiting:
-                    try:
-                        op._add_control_inputs([earlier])
-                    except AttributeError:
-                        op._add_control_input(earlier)
+                    _wait(op, earlier)
 
     def _after(self, later: Any, earlier: Any) -> bool:
         """Whether `later` waits for `earlier`; what was made before that one needs no look."""
@@ -112,8 +167,22 @@ class Writes:
         return False
 
 
-def _all_in(ops: List[Any], first: Any, after: Dict[Any, List[Any]]) -> bool:
-    """Whether all of `ops` run after `first`."""
+def _wait(op: Any, earlier: Any) -> None:
+    try:
+        op._add_control_inputs([earlier])
+    except AttributeError:
+        op._add_control_input(earlier)
+
+
+def _followers(reached: Any) -> Dict[Any, List[Any]]:
+    after: Dict[Any, List[Any]] = {}
+    for op in reached:
+        for before in [tensor.op for tensor in op.inputs] + list(op.control_inputs):
+            after.setdefault(before, []).append(op)
+    return after
+
+
+def _all_after(first: Any, after: Dict[Any, List[Any]]) -> Set[Any]:
     seen = {first}
     waiting = [first]
     while waiting:
@@ -121,7 +190,17 @@ def _all_in(ops: List[Any], first: Any, after: Dict[Any, List[Any]]) -> bool:
             if op not in seen:
                 seen.add(op)
                 waiting.append(op)
-    return all(op in seen for op in ops)
+    return seen
+
+
+def _variable_of(tensor: Any) -> str:
+    """The variable whose value a tensor is, as a read hands it on or a reference is; else nothing."""
+    op = tensor.op
+    if op.type in ("Variable", "VariableV2") and tensor.op.outputs:
+        return str(op.name)
+    if op.type in _READS and op.inputs and _OWNERS.match(op.inputs[0].op.type):
+        return str(op.inputs[0].op.name)
+    return ""
 
 
 def _reads(op: Any, variable: str) -> bool:

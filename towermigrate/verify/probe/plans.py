@@ -15,7 +15,8 @@ class Plan:
 
     `drawn` are those of queues, iterators and Python functions, `chance` those of random operations that
     were not made stateless. `beside` are the moving averages that run with an update in no order, `racing`
-    the writes to one variable that do, and `writes` all of them. `outputs` are the names of what the program
+    the writes to one variable that do, `writes` all of them, and `beside_writes` the uses of a variable in no
+    order to a write; `uses` are the operations that use one. `outputs` are the names of what the program
     fetches, by number, where it is not chance whether that is read before an update or after it.
     """
 
@@ -28,6 +29,8 @@ class Plan:
         self.outputs: Dict[str, str] = {}
         self.racing: Set[Pair] = set()
         self.writes: Set[Tuple[str, int]] = set()
+        self.beside_writes: Set[Pair] = set()
+        self.uses: Any = frozenset()
 
 
 def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool]) -> Plan:
@@ -36,6 +39,7 @@ def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool])
     reached, _ = closure(ops, fed)
     plan = Plan([stage for stage, update in seen.updates.items() if _trains(update, reached)])
     plan.writes = seen.writes.made_by(reached)  # type: ignore[union-attr]
+    plan.uses = frozenset(op for op in reached if seen.writes.is_use(op))  # type: ignore[union-attr]
     if not plan.stages:
         return plan
     plan.racing = seen.writes.racing(reached)  # type: ignore[union-attr]
@@ -43,6 +47,13 @@ def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool])
     plan.chance = seen.sources.tensors(reached, chance=True)  # type: ignore[union-attr]
     plan.fetches.update(plan.drawn)
     plan.fetches.update(plan.chance)
+    waits = []
+    operations = ops[0].graph.get_operations()
+    for update in seen.updates.values():
+        first = update.losses() + list(update.gradients.values())
+        before, _ = closure([tensor.op for tensor in first], {})
+        waits.append((set(operations[update.first_op : update.last_op]), before))
+    plan.beside_writes = seen.writes.read_beside(reached, waits)  # type: ignore[union-attr]
     tensors = [item for item in wanted if isinstance(item, tf.Tensor)]
     for number, tensor in enumerate(seen.writes.settled(tensors, reached)):  # type: ignore[union-attr]
         plan.outputs[str(number)] = tensor.name

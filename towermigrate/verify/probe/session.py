@@ -13,28 +13,29 @@ import collections
 import functools
 import json
 import os
-import re
 import sys
 import threading
 import zlib
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 import numpy as np
 
-from .feeding import Sources, flatten, packed, unpacked
+from .feeding import Sources, flatten, packed
 from .ordering import Writes
 from .outputs import numbers
 from .plans import Plan, make_plan
 from .program import leave, run_program
-from .randomness import make_random_ops_stateless, random_like
+from .randomness import make_random_ops_stateless
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .seen import PROBE_SCOPE, SeenGraph
+from .starts import Starts
 from .state import State
-from .variables import less, move_values
+from .taken import Taken
+from .telling import describe
 from .watching import Watcher
 
+# Each tower's own gradients only help to name a cause; they are N times as much to write.
 _TOWER_GRADIENT_STEPS = 2
-_DEVICE = re.compile(r"(GPU|CPU):(\d+)$", re.IGNORECASE)
 
 
 class SessionProbe:
@@ -45,7 +46,14 @@ class SessionProbe:
         self.tf = tf
         self.watcher = Watcher(tf, config.get("together", {}), config.get("averages", {}))
         self.trace = TraceWriter(config["trace"])
-        self.trace.meta.update(style="session", stages=[], extra_runs=0, averages={}, writes=[])
+        self.trace.meta.update(
+            style="session",
+            stages=[],
+            extra_runs=0,
+            averages={},
+            writes=[],
+            reads=[],
+        )
         self.replay: Optional[str] = config.get("replay")
         self.replay_at: Dict[int, Dict[str, Any]] = {}
         if self.replay is not None:
@@ -55,10 +63,6 @@ class SessionProbe:
         self.runs = 0
         self.updates: Any = collections.Counter()
         self.recorded_last = True
-        self.missing: List[str] = []
-        self.moved: Dict[str, Any] = {}
-        self.theirs: Dict[str, Any] = {}
-        self.after: Dict[str, Any] = {}
         self.lock = threading.RLock()
         self.local = threading.local()
 
@@ -109,6 +113,9 @@ class SessionProbe:
         base: Any = session_module.BaseSession
         init, self.original, make_callable = base.__init__, base.run, base.make_callable
         self.state = State(self.tf, self.original, self.trace.meta["variables"])
+        self.starts = Starts(self.config, self.trace, self.state, self.replay)
+        synthetic = bool(self.config.get("synthetic"))
+        self.taken = Taken(self.original, self.trace.meta, self.replay, synthetic)
 
         def new_init(session: Any, target: Any = "", graph: Any = None, config: Any = None) -> None:
             if not self.config.get("rewritten"):
@@ -180,8 +187,10 @@ class SessionProbe:
         seen = self.watcher.graphs.get(graph)
         if seen is not None and not seen.in_order:
             seen.in_order = True
-            if self.config.get("writes"):
-                Writes(graph).put_in_order(self.config["writes"])
+            if self.config.get("writes") or self.config.get("reads"):
+                writes = Writes(graph)
+                writes.reads_first(self.config.get("reads", []))
+                writes.put_in_order(self.config.get("writes", []))
 
     def _is_run_of(self, plan: Plan, session: Any, fetches: Any, feed_dict: Any) -> bool:
         """Whether this is the run that was planned, and none that something around it makes beside it."""
@@ -214,241 +223,91 @@ class SessionProbe:
         return plan
 
     def _train(self, session: Any, plan: Plan, feed_dict: Any, theirs: Any) -> Any:
-        seen = self.watcher.graphs[session.graph]
         index = self.runs
         self.runs += 1
-        if self.replay is not None and index > max(self.replay_at):
-            self.trace.meta["extra_runs"] += 1
-            self._finish("steps")
-        wanted = int(self.config["steps"])
-        record = any(self.updates[stage] < wanted for stage in plan.stages)
-        if self.replay is not None:
-            record = index in self.replay_at
         self.updates.update(plan.stages)
+        try:
+            return self._training_run(session, plan, index, feed_dict, theirs)
+        except BaseException:
+            # It trained nothing: the inputs ended, say, and the program goes on from there.
+            self.runs = index
+            self.updates.subtract(plan.stages)
+            raise
+
+    def _training_run(
+        self, session: Any, plan: Plan, index: int, feed_dict: Any, theirs: Any
+    ) -> Any:
+        seen = self.watcher.graphs[session.graph]
         feeds = {} if seen.counter is None else {seen.counter: np.int64(index)}
-        if not record:
+        if not self._is_recorded(plan, index):
             self.recorded_last = False
             self.local.plan = {"of": plan, "feeds": feeds, "fetches": {}}
-            return theirs()
-
+            returned = theirs()
+            if self.replay is not None and index > max(self.replay_at):
+                self.trace.meta["extra_runs"] += 1
+                self._finish("steps")
+            return returned
         variables = self.state.variables(session.graph, seen)
-        self._before(session, seen, variables, index)
-        given = self._inputs(session, plan, feed_dict, feeds, index)
-        ours = dict(plan.fetches)
-        if min(self.updates[stage] for stage in plan.stages) > _TOWER_GRADIENT_STEPS:
-            ours = {k: v for k, v in ours.items() if not k.startswith("tower_gradient/")}
-        if self.replay is not None:
-            ours = {k: v for k, v in ours.items() if not k.startswith("input/")}
-        running: Dict[str, Any] = {"of": plan, "feeds": feeds, "fetches": ours}
+        fresh = not (seen.initialized and self.recorded_last)
+        seen.initialized = True
+        self.starts.before(session, variables, index, fresh=fresh)
+        arrays = self.taken.take(session, seen.sources, plan, feed_dict, feeds, index)  # type: ignore[arg-type]
+        running: Dict[str, Any] = {"of": plan, "feeds": feeds, "fetches": self._fetches(plan)}
         self.local.plan = running
         returned = theirs()
-        arrays = {key: packed(v) for key, v in numbers(running["result"]).items()}
-        arrays.update(given)
-        variables = self.state.variables(session.graph, seen)
-        self.after = self.state.read(session, variables)
-        differ = list(self.state.differ)
-        # Less what `_round_off` has added: left is what the runs made of it.
-        after = {k: less(v, self.moved[k]) if k in self.moved else v for k, v in self.after.items()}
-        arrays.update({"state/" + key: value for key, value in after.items()})
-        if self.replay is not None and not self.config.get("rewritten"):
+        arrays.update((k, packed(v)) for k, v in numbers(running.get("result", {})).items())
+        after = self.starts.after(session, self.state.variables(session.graph, seen))
+        arrays.update(("state/" + key, value) for key, value in after.items())
+        if self.replay is not None and not (
+            self.config.get("rewritten") or self.config.get("rounding")
+        ):
+            # A second run says only where it is not the first: states are large.
             first = read_arrays(self.replay, "run_%05d" % index)
-            if not self.config.get("rounding"):
-                # A second run says only where it is not the first: states are large.
-                arrays = {
-                    k: v for k, v in arrays.items() if k not in first or not same(v, first[k])
-                }
+            arrays = {k: v for k, v in arrays.items() if k not in first or not same(v, first[k])}
         self.trace.arrays("run_%05d" % index, arrays)
         self.trace.meta["runs"].append(
             {
                 "index": index,
                 "stages": plan.stages,
                 "updates": len(plan.stages),
-                "replicas_differ": differ,
-                "own_missing": self.missing,
+                "replicas_differ": list(self.state.differ),
+                "own_missing": self.taken.missing,
                 "outputs": plan.outputs,
             }
         )
         self.recorded_last = True
-        self._stop_if_done(seen, index, wanted)
+        self._stop_if_done(seen, index)
         return returned
 
-    # ---- inputs ----------------------------------------------------------------------------------
+    def _is_recorded(self, plan: Plan, index: int) -> bool:
+        if self.replay is not None:
+            return index in self.replay_at
+        return any(self.updates[stage] <= int(self.config["steps"]) for stage in plan.stages)
 
-    def _inputs(
-        self, session: Any, plan: Plan, feed_dict: Any, feeds: Dict[Any, Any], index: int
-    ) -> Dict[str, Any]:
-        """Record what is fed, or put the recorded inputs into `feeds` and record what this program had."""
-        own_feeds = flatten(session.graph, feed_dict)
-        fed = {"input/feed/" + tensor.name: tensor for tensor in own_feeds}
-        arrays = {key: packed(own_feeds[tensor]) for key, tensor in fed.items()}
-        tensors = {**plan.drawn, **fed}
-        if self.replay is None:
-            if not self.config.get("synthetic"):
-                return arrays
-            arrays.update(self._draw(session, plan, own_feeds, feeds))
-            for number, key in enumerate(sorted(arrays)):
-                array = random_like(arrays[key], index * 1009 + number)
-                arrays[key] = array
-                feeds[tensors[key]] = unpacked(array)
-            return arrays
-        recorded = read_arrays(self.replay, "run_%05d" % index)
-        given = {k: v for k, v in recorded.items() if k.startswith("input/")}
-        mine = {}
-        if not self.config.get("synthetic"):
-            arrays.update(self._draw(session, plan, own_feeds, feeds))
-            agreed: Dict[str, bool] = self.trace.meta.setdefault("inputs_agreed", {})
-            self.missing = sorted(set(given) - set(arrays) - set(plan.chance))
-            for key in sorted((set(given) | set(arrays)) - set(plan.chance)):
-                is_same = key in given and key in arrays and same(arrays[key], given[key])
-                agreed[key] = agreed.get(key, True) and is_same
-                if not is_same and key in arrays:
-                    mine["own/" + key] = arrays[key]
-        tensors.update(plan.chance)
-        for key, value in given.items():
-            tensor = tensors[key] if key in tensors else self._named(session.graph, key)
-            if tensor is not None:
-                feeds[tensor] = unpacked(value)
-        return mine
-
-    def _draw(
-        self, session: Any, plan: Plan, own_feeds: Dict[Any, Any], feeds: Dict[Any, Any]
-    ) -> Dict[str, Any]:
-        """What queues and iterators give for this run, drawn as often as the run itself would."""
-        if not plan.drawn:
-            return {}
-        values = self.original(session, dict(plan.drawn), {**own_feeds, **feeds}, None, None)
-        return {key: packed(value) for key, value in values.items()}
-
-    @staticmethod
-    def _named(graph: Any, key: str) -> Any:
-        if not key.startswith("input/feed/"):
-            return None
-        try:
-            return graph.get_tensor_by_name(key[len("input/feed/") :])
-        except (KeyError, ValueError):
-            return None
-
-    # ---- the state before a run ------------------------------------------------------------------
-
-    def _before(self, session: Any, seen: SeenGraph, variables: Dict[str, Any], index: int) -> None:
-        """Record what the program did to its variables since the last run, then load what is to be loaded."""
-        own = self.state.read(session, variables)
-        name = "before_%05d" % index
-        first = not seen.initialized
-        seen.initialized = True
-        if not self.runs - 1:
-            name = "initial"
-            changed = own
-        elif first or not self.recorded_last:
-            changed = own
-        else:
-            changed = {
-                k: v for k, v in own.items() if k not in self.after or not same(v, self.after[k])
-            }
-            changed = {k: v for k, v in changed.items() if k not in self.moved}
-        if changed:
-            self.trace.arrays(name, changed)
-        if self.replay is None:
-            return
-        recorded = read_arrays(self.replay, name)
-        if self.config.get("rounding"):
-            self._round_off(session, variables, index, own, recorded)
-        elif self.config.get("lockstep"):
-            self.theirs.update(recorded)
-            self.state.load(session, variables, self.theirs)
-            again = read_arrays(self.replay, "run_%05d" % index)
-            self.theirs.update({k[6:]: v for k, v in again.items() if k.startswith("state/")})
-        elif first or not self.recorded_last:
-            self.state.load(session, variables, recorded)
-
-    def _round_off(
-        self,
-        session: Any,
-        variables: Dict[str, Any],
-        index: int,
-        own: Dict[str, Any],
-        recorded: Dict[str, Any],
-    ) -> None:
-        """Move each weight by a part of its size, up or down: how far does that carry?
-
-        Every run starts from the recorded state, or (`rounding_adds_up`) from where the last one ended.
-        """
-        assert self.replay is not None
-        described = self.trace.meta["variables"]
-        weights = sorted(
-            k
-            for k in variables
-            if described[k]["trainable"] and described[k]["dtype"].startswith("float")
-        )
-        if self.config.get("rounding_adds_up") and self.runs > 1:
-            values = {key: own[key] for key in weights}
-        else:
-            self.moved = {}
-            self.theirs.update(recorded)
-            values = dict(self.theirs)
-            again = read_arrays(self.replay, "run_%05d" % index)
-            self.theirs.update({k[6:]: v for k, v in again.items() if k.startswith("state/")})
-        weights = [key for key in weights if key in values]
-        added = move_values(values, weights, float(self.config["rounding"]), index)
-        for key, part in added.items():
-            self.moved[key] = self.moved.get(key, 0) + part
-        self.state.load(session, variables, values)
+    def _fetches(self, plan: Plan) -> Dict[str, Any]:
+        """What the probe asks for beside the program: inputs as they come, and each tower's gradients at first."""
+        left_out = []
+        if min(self.updates[stage] for stage in plan.stages) > _TOWER_GRADIENT_STEPS:
+            left_out.append("tower_gradient/")
+        if self.replay is not None:
+            left_out.append("input/")
+        return {k: v for k, v in plan.fetches.items() if not k.startswith(tuple(left_out))}
 
     # ---- the end ---------------------------------------------------------------------------------
 
-    def _stop_if_done(self, seen: SeenGraph, index: int, wanted: int) -> None:
+    def _stop_if_done(self, seen: SeenGraph, index: int) -> None:
         if self.replay is not None:
             ended = read_meta(self.replay)["ended"]
             done = index >= max(self.replay_at) and ended == "steps"
         else:
-            done = all(self.updates[stage] >= wanted for stage in seen.updates)
+            done = all(self.updates[stage] >= self.config["steps"] for stage in seen.updates)
         if done:
             self._finish("steps")
 
     def _finish(self, ended: str, error: Optional[str] = None) -> None:
-        self.describe()
+        describe(self.watcher.graphs, self.trace.meta)
         self.trace.finish(ended, error)
         leave(0 if error is None else 1)
-
-    def describe(self) -> None:
-        """Tell of the stages, the devices the towers were put on, and what always trains together."""
-        stages: List[Dict[str, Any]] = []
-        devices = set()
-        graphs: Dict[Any, SeenGraph] = self.watcher.graphs
-        for graph, seen in graphs.items():
-            plans = [plan for plan in seen.plans.values() if plan.stages]
-            for number, update in seen.updates.items():
-                mine = [plan for plan in plans if number in plan.stages]
-                together = set.intersection(*(set(plan.stages) for plan in mine)) if mine else set()
-                stages.append(
-                    {
-                        "number": number,
-                        "name": update.name,
-                        "losses": len(update.losses()),
-                        "trained": bool(mine),
-                        "together": sorted(together),
-                    }
-                )
-                for average in range(len(seen.averages)):
-                    if mine and all((average, number) in plan.beside for plan in mine):
-                        self.trace.meta["averages"].setdefault(str(number), []).append(average)
-            racing = {pair for plan in plans for pair in plan.racing}
-            self.trace.meta["writes"] += sorted(
-                (name, first, second)
-                for name, first, second in racing
-                if all(
-                    (name, first) in plan.writes or (name, second) not in plan.writes
-                    for plan in seen.plans.values()
-                )
-            )
-            if seen.updates:
-                for op in graph.get_operations():
-                    found = _DEVICE.search(op.device)
-                    if found and not op.name.startswith(PROBE_SCOPE):
-                        devices.add(found.group(1).upper() + found.group(2))
-        self.trace.meta["stages"] = sorted(stages, key=lambda stage: stage["number"])
-        accelerators = sorted(device for device in devices if device.startswith("GPU"))
-        self.trace.meta["devices"] = accelerators or sorted(devices)
 
 
 def main(config_path: str) -> None:
@@ -473,6 +332,6 @@ def main(config_path: str) -> None:
     probe.install()
     make_random_ops_stateless(probe.next_seed, probe.initial_seed)
     error = run_program(config["entry"], config["arguments"])
-    probe.describe()
+    describe(probe.watcher.graphs, probe.trace.meta)
     probe.trace.finish("program" if error is None else "error", error)
     leave(0 if error is None else 1)
