@@ -10,28 +10,51 @@ from tests.differential.grammar import FEATURES, Choices
 _Condition = Callable[[Choices], bool]
 
 
-def _holds(text: str) -> _Condition:
-    """Whether features have one of some options: `loop=zip|map device=!none`; `!` is any but these."""
+def holds(text: str) -> _Condition:
+    """Whether features have one of some options: `loop=zip|map device=!none +name`.
+
+    `!` is any option but these, `+` an idiom.
+    """
     wanted: list[tuple[str, frozenset[str], bool]] = []
+    idioms = frozenset(word[1:] for word in text.split() if word.startswith("+"))
     for word in text.split():
+        if word.startswith("+"):
+            continue
         name, _, some = word.partition("=")
         options = frozenset(some.removeprefix("!").split("|"))
         assert options <= set(FEATURES[name]), word
         wanted.append((name, options, not some.startswith("!")))
-    return lambda choices: all((choices[name] in some) == yes for name, some, yes in wanted)
+    return lambda choices: (
+        idioms <= set(choices.idioms)
+        and all((choices[name] in some) == yes for name, some, yes in wanted)
+    )
 
 
-BODY_IN_FUNCTION = _holds("loop=comprehension|helper|map")
+BODY_IN_FUNCTION = holds("loop=comprehension|helper|map")
 """Each tower's body is the body of a function, which returns its loss and gradients."""
 
-FED = _holds("input=slice|split|placeholders|same|uneven")
+FED = holds("input=slice|split|placeholders|same|uneven")
 """The batches come through placeholders."""
 
-MEAN_LOSS = _holds("gradients=minimize_mean|compute_mean")
+MEAN_LOSS = holds("gradients=minimize_mean|compute_mean")
 """The towers' losses are averaged, not their gradients."""
 
 # Where the condition holds, a feature gets an option.
 _RULES = """
+# Variables that some towers do not reach.
++unused_head stages=!one -> stages=one
++unused_head gradients=!compute|var_list -> gradients=compute
++unused_head averaging=!none_dropped|none_zeros -> averaging=none_dropped
++unused_head after=!nothing|histograms|clip_global -> after=nothing
++unused_head train_op=accumulate -> train_op=plain
++unused_head sharing=root -> sharing=outer
++first_only_head stages=!one -> stages=one
++first_only_head gradients=!compute|var_list -> gradients=compute
++first_only_head averaging=!none_dropped|none_zeros -> averaging=none_dropped
++first_only_head after=!nothing|histograms|clip_global -> after=nothing
++first_only_head train_op=accumulate -> train_op=plain
++first_only_head sharing=root -> sharing=outer
+
 # The towers' inputs come with the devices.
 loop=zip|enumerate_zip|helper input=slice|same|dataset_each|queue_each|constant -> input=split
 loop=devices device=!variable|own -> device=variable
@@ -78,6 +101,7 @@ loop=helper loss=collection|collection_text|total_loss|reuse_guard -> loss=mean_
 loop=helper sharing=!outer -> sharing=outer
 sharing=template tower_fn=!inline -> tower_fn=inline
 sharing=template|prebuilt gradients=tf_gradients -> sharing=outer
+sharing=root evaluation=same_graph -> evaluation=none
 sharing=root optimizer=momentum|adam|rmsprop|adagrad|in_loop|decay -> optimizer=sgd
 sharing=root train_op=ema|accumulate -> train_op=plain
 sharing=root step=get_or_create -> step=variable
@@ -110,6 +134,22 @@ loop=comprehension|helper|map|two_loops updates=!all -> updates=all
 name_scope=none|plain updates=!all -> name_scope=as_scope
 
 # What stands for itself.
+model=slim imports=compat -> imports=tf
+model=lstm|rnn loss=penalty -> loss=mean_square
+model=slim sharing=template -> sharing=outer
+stages=!one model=lstm -> model=linear
+sharing=root optimizer=own -> optimizer=sgd
+gradients=minimize_mean optimizer=own -> optimizer=sgd
+stages=gan evaluation=same_graph -> evaluation=none
+input=constant evaluation=same_graph -> evaluation=none
+place=module|guard repeat=twice -> repeat=once
+repeat=twice -> graph=graph
+repeat=twice place=main|other_file|class|star_import -> place=function
+repeat=twice run_place=other_file -> run_place=same
+place=star_import run_place=!same -> run_place=same
+place=star_import count=argument -> count=constant
+session=monitored|supervisor|hooks evaluation=same_graph -> evaluation=none
+session=monitored|supervisor|hooks repeat=twice -> repeat=once
 input=queue_once|queue_each session=!with -> session=with
 input=queue_once|queue_each summaries=merge_all|tower -> summaries=after_run
 input=constant looking=two_runs -> looking=loss
@@ -150,7 +190,7 @@ def _rules() -> list[tuple[_Condition, str, str]]:
             condition, _, then = line.partition(" -> ")
             feature, _, option = then.partition("=")
             assert option in FEATURES[feature], line
-            found.append((_holds(condition), feature, option))
+            found.append((holds(condition), feature, option))
     return found
 
 

@@ -83,6 +83,36 @@ _NETS = {
             v = tf.get_variable('v', [4, 1], initializer=init(4, 1))
             return tf.matmul(h, v)
         """,
+    "lstm": """
+        def net(x):
+            with tf.variable_scope('words', initializer=tf.constant_initializer(0.15)):
+                cells = [tf.nn.rnn_cell.BasicLSTMCell(2) for _ in range(2)]
+                cell = tf.nn.rnn_cell.MultiRNNCell(cells)
+                state = cell.zero_state(tf.shape(x)[0], tf.float32)
+                steps = tf.unstack(tf.expand_dims(x, 2), num=3, axis=1)
+                outputs, state = tf.nn.static_rnn(cell, steps, initial_state=state)
+                w = tf.get_variable('w', [2, 1]{regularizer})
+            {term4}
+            return tf.matmul(outputs[-1], w)
+        """,
+    "slim": """
+        def net(x):
+            slim = tf.contrib.slim
+            with slim.arg_scope([slim.fully_connected], weights_initializer=init(3, 4){slim_regularizer}):
+                h = slim.fully_connected(x, 4, activation_fn=tf.nn.tanh, scope='fc1')
+            {term0}
+            return slim.fully_connected(h, 1, activation_fn=None, weights_initializer=init(4, 1), scope='fc2')
+        """,
+    "own_scope": """
+        def net(x):
+            with tf.variable_scope('model') as vs:
+                w = tf.get_variable('w', [3, 2], initializer=init(3, 2){regularizer})
+                h = tf.tanh(tf.matmul(x, w), name=vs.name)
+            {term4}
+            with tf.variable_scope(vs, auxiliary_name_scope=False):
+                v = tf.get_variable('v', [2, 1], initializer=init(2, 1))
+            return tf.matmul(h, v)
+        """,
     "loop_layers": """
         def net(x):
             h = x
@@ -128,6 +158,9 @@ def module_lines(choices: Choices) -> Lines:
                 found += [blank + one for one in term.format(of=of).split("\n")]
             continue
         line = line.replace("{regularizer}", regularizer if regularized else "")
+        line = line.replace(
+            "{slim_regularizer}", ", weights_" + regularizer[2:] if regularized else ""
+        )
         line = line.replace(
             "{layer_regularizer}", ", kernel_" + regularizer[2:] if regularized else ""
         )

@@ -11,9 +11,10 @@ from tests.differential.model import batch_lines, loss_lines, module_lines
 from tests.differential.names import names_in, of_dict, of_object, plain
 from tests.differential.sessions import feed_helper, graph_tail, run_lines
 from tests.differential.text import Lines, inside, lines
-from tests.differential.towers import input_lines, loop_lines
+from tests.differential.towers import evaluation_lines, input_lines, loop_lines
 from tests.differential.training import (
     average_function,
+    optimizer_class,
     optimizer_lines,
     step_lines,
     training_lines,
@@ -138,7 +139,12 @@ def _module(choices: Choices) -> Lines:
             ["@contextlib.contextmanager"]
             + inside("def gpu(i):", inside("with tf.device('/gpu:%d' % i):", ["yield"]))
         )
-    parts += [_loop_helpers(choices), average_function(choices), feed_helper(choices)]
+    parts += [
+        optimizer_class(choices),
+        _loop_helpers(choices),
+        average_function(choices),
+        feed_helper(choices),
+    ]
     parts.append(at(choices, "module"))
     found: Lines = []
     for part in parts:
@@ -179,11 +185,13 @@ def _loop_helpers(choices: Choices) -> Lines:
 
 def _build_lines(choices: Choices) -> Lines:
     return [
+        *at(choices, "begin"),
         *step_lines(choices),
         *optimizer_lines(choices),
         *input_lines(choices),
         *loop_lines(choices),
         *training_lines(choices),
+        *evaluation_lines(choices),
         *graph_tail(choices),
     ]
 
@@ -215,6 +223,12 @@ def _placed(
         return {ENTRY: [*top, *body, "", "", *train, "", "", *inside(guard, ["run_training()"])]}
     if place == "class":
         return _as_class(choices, top, head, build, run)
+    if place == "star_import":
+        body = _graph_scope(choices, plain([*build, *run]))
+        return {
+            "ops.py": [*head, *module],
+            ENTRY: ["from ops import *", "", "", *_called(choices, "function", body, "")],
+        }
     if place in ("function", "main") and not apart:
         return {
             ENTRY: [
@@ -260,7 +274,10 @@ def _called(choices: Choices, place: str, body: Lines, parameter: str) -> Lines:
         if parameter:
             body = ["num_gpus = NUM_GPUS", *body]
         return [*inside("def main(_):", body), "", "", *inside(guard, ["tf.app.run()"])]
-    return [*inside(f"def train({parameter}):", body), "", "", *inside(guard, ["train()"])]
+    call = ["train()"]
+    if choices["repeat"] == "twice":
+        call = inside("for turn in range(2):", ["train()", "print('turn', turn)"])
+    return [*inside(f"def train({parameter}):", body), "", "", *inside(guard, call)]
 
 
 def _returned(

@@ -165,6 +165,12 @@ def _looks(choices: Choices, feed: str) -> Lines:
 def _step(choices: Choices) -> Lines:
     drawn, feed = _feed(choices)
     found = [*drawn, *_train(choices, feed), *_looks(choices, feed)]
+    if choices["evaluation"] == "same_graph":
+        rows = "np.arange(12).reshape(4, 3) % 7"
+        if choices["model"] != "embedding":
+            rows = f"({rows}) * 0.1"
+        look = f"sess.run($test_out, feed_dict={{$test_x: {rows}}})"
+        found += inside("if step % 2 == 0:", [f"print('test %.6f' % {look})"])
     match choices["summaries"]:
         case "merge_all" | "tower":
             found += [f"writer.add_summary({_run('$merged', feed)}, step)"]
@@ -282,12 +288,13 @@ def _managed(choices: Choices, before: Lines, after: Lines) -> Lines:
     extra: Lines = []
     if choices["session"] == "hooks":
         extra = [
+            f"watched = {_scalar(choices)}",
             *inside(
                 "class Watch(tf.train.SessionRunHook):",
                 [
                     *inside(
                         "def before_run(self, run_context):",
-                        ["return tf.train.SessionRunArgs(%s)" % _scalar(choices)],
+                        ["return tf.train.SessionRunArgs(watched)"],
                     ),
                     "",
                     *inside(

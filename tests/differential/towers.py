@@ -361,3 +361,17 @@ def _nested(choices: Choices, built: Lines) -> Lines:
         "for": "for attempt in range(1):",
     }
     return inside(header[choices["nest"]], built)
+
+
+def evaluation_lines(choices: Choices) -> Lines:
+    """Statements behind the towers that build the model once more, to look at what was learned."""
+    if choices["evaluation"] == "none":
+        return []
+    model = "shared" if choices["sharing"] == "template" else "net"
+    named = choices["sharing"] in ("reuse_i", "reuse_none", "auto", "flag", "prebuilt")
+    scope = "'net'" if named and choices["loop"] != "helper" else "tf.get_variable_scope()"
+    given = "$test_x, training=False" if choices["model"] == "batch_norm" else "$test_x"
+    built = [f"$test_out = tf.reduce_mean({model}({given}), name='test_out')"]
+    if choices["sharing"] != "template":
+        built = inside(f"with tf.variable_scope({scope}, reuse=True):", built)
+    return [f"$test_x = tf.placeholder({dtype_of(choices)}, [None, 3], name='test_x')", *built]

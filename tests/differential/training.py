@@ -13,6 +13,7 @@ _OPTIMIZERS = {
     "adam": "tf.train.AdamOptimizer({rate}, beta1=0.5)",
     "rmsprop": "tf.train.RMSPropOptimizer({rate})",
     "adagrad": "tf.train.AdagradOptimizer({rate})",
+    "own": "HeavyBall({rate})",
 }
 
 
@@ -45,6 +46,32 @@ def optimizer_lines(choices: Choices) -> Lines:
     if choices["stages"] != "one":
         made.append("second_opt = tf.train.AdamOptimizer(0.01)")
     return made
+
+
+_OWN_OPTIMIZER = """
+class HeavyBall(tf.train.Optimizer):
+    def __init__(self, rate):
+        super(HeavyBall, self).__init__(False, 'HeavyBall')
+        self.rate = rate
+
+    def apply_gradients(self, grads_and_vars, global_step=None, name=None):
+        ops = []
+        for g, v in grads_and_vars:
+            if g is None:
+                continue
+            m = tf.get_variable(v.op.name.replace('/', '_') + '_m', v.get_shape().as_list(),
+                                initializer=tf.zeros_initializer(), trainable=False)
+            speed = 0.9 * m + g
+            ops.extend([m.assign(speed), v.assign_sub(self.rate * speed)])
+        if global_step is not None:
+            ops.append(global_step.assign_add(1))
+        return tf.group(*ops, name=name)
+"""
+
+
+def optimizer_class(choices: Choices) -> Lines:
+    """The author's own optimizer, where there is one."""
+    return lines(_OWN_OPTIMIZER) if choices["optimizer"] == "own" else []
 
 
 _CLASSIC = """

@@ -6,6 +6,7 @@ can change unnoticed.
 
 from __future__ import annotations
 
+import doctest
 import os
 import re
 import subprocess
@@ -16,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.recognize.programs import program
-from towermigrate.emit import Emission, emit_tree
+from towermigrate.emit import Emission, emit_tree, tower_count
 from towermigrate.recognize import recognize_tree
 from towermigrate.rewrite import rewrite_tree
 
@@ -409,6 +410,11 @@ def test_the_helpers_have_a_name_that_is_free(more: str, line: str, alias: str) 
     assert new.count(f"\n{line}\n") == 1
     assert f"    {alias}.mirror_variables(n)\n" in new
     assert f"in {alias}.towers(range(n)):" in new
+
+
+def test_the_examples_of_the_count() -> None:
+    done = doctest.testmod(tower_count)
+    assert done.attempted and not done.failed
 
 
 # One process, one style

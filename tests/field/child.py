@@ -78,6 +78,13 @@ class Field:
     def _name_scope(self):
         return self.tf.get_default_graph().get_name_scope()
 
+    def begin(self):
+        """What the tool writes into the script that a recipe stands for: from here on variables are mirrored."""
+        if self.side == "rewritten":
+            import towermigrate.helpers
+
+            towermigrate.helpers.mirror_variables(self.towers)
+
     # Running.
 
     def watch(self, runs=3):

@@ -135,7 +135,6 @@ class SessionStyle:
                 continue
             self._put(opening)
             node = opening.before
-            assert node is not None
             said.append(f"{opening.file.path}:{opening.file.line(node)}")
             if opening.count is None:
                 findings.append(
@@ -154,7 +153,6 @@ class SessionStyle:
 
     def _put(self, opening: Opening) -> None:
         node = opening.before
-        assert node is not None
         splices, alias = self._file(opening.file)
         offset, _ = splices.span(node)
         if (opening.file.path, offset) in self._opened:

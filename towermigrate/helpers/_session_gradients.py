@@ -132,7 +132,7 @@ def _updates(optimizer: Any, gradient: Any, variable: Any, towers: TowerGraph) -
         with (
             writing(towers, index),
             _v1.name_scope("update_" + copy.op.name),
-            _v1.colocate_with(copy, ignore_existing=True),
+            private.colocate_with(copy, ignore_existing=True),
         ):
             yield private.processor_of(copy).update_op(_Written(optimizer), gradient)
 

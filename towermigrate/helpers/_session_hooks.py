@@ -63,6 +63,8 @@ def _hooks() -> Iterator[_Hook]:
     yield (*private.SAVEABLES, restoring_copies)
     yield (*private.SUMMARIES, _summaries_of_all_towers)
     yield (*private.INITIAL_VALUES, _after_what_they_read)
+    for slots in private.SLOTS:
+        yield (*slots, _though_variables_are_shared)
     yield (*private.SESSIONS, with_devices)
     yield (*private.RUNS, with_variables)
     yield private.SESSIONS[0], "make_callable", callables_that_run
@@ -120,3 +122,22 @@ def _only_unmirrored(apply: Callable[..., Any]) -> Callable[..., Any]:
         return (apply if mirrored() is None else refused)(self, *args, **kwargs)
 
     return apply_gradients
+
+
+def _though_variables_are_shared(create: Callable[..., Any]) -> Callable[..., Any]:
+    """Slots are new variables also where the towers left `reuse_variables()` on in the outermost scope.
+
+    TensorFlow 0.x made them so, and many programs of that time rely on it.
+    """
+
+    def create_slot(*args: Any, **kwargs: Any) -> Any:
+        scope = _v1.get_variable_scope()
+        if mirrored() is None or scope.reuse is not True:
+            return create(*args, **kwargs)
+        private.set_reuse(scope, False)
+        try:
+            return create(*args, **kwargs)
+        finally:
+            private.set_reuse(scope, True)
+
+    return create_slot

@@ -8,8 +8,9 @@ from typing import Any
 
 from tensorflow.python.client import session as _session
 from tensorflow.python.distribute import distribute_lib, summary_op_util, values
+from tensorflow.python.framework import ops
 from tensorflow.python.ops import gradients_util, variables
-from tensorflow.python.training import optimizer
+from tensorflow.python.training import optimizer, slot_creator
 from tensorflow.python.training.saving import saveable_object, saveable_object_util
 
 # A mirrored variable as tf.distribute has it; session style gives it TF1's methods. Strategies make them with
@@ -26,6 +27,10 @@ PartitionedVariable = variables.PartitionedVariable
 # What an optimizer does to one variable, dense or sparse, and its constraint; called for each copy.
 processor_of = optimizer._get_processor
 
+# Beside which variable an operation is placed. The public one says on every program's screen that it is
+# deprecated.
+colocate_with = ops.colocate_with
+
 # Functions that are replaced, because every way to ask for the same thing goes through them:
 # tf.gradients, compute_gradients, tf.hessians, tf_slim's, and imports made before.
 GRADIENTS = (gradients_util, "_GradientsHelper")
@@ -35,10 +40,17 @@ SAVEABLES = (saveable_object_util, "saveable_objects_for_op")
 SUMMARIES = (summary_op_util, "skip_summary")
 # An initial value that reads another variable waits for it in TF1, but not if that is a resource.
 INITIAL_VALUES = (variables, "_safe_initial_value_from_op")
+# Slots of optimizers and moving averages are made by these, whoever asks.
+SLOTS = ((slot_creator, "create_slot"), (slot_creator, "create_slot_with_initializer"))
 # One run of a session, whatever the structure of its fetches and whichever session or hook made it.
 RUNS = (_session.BaseSession, "_do_run")
 # Sessions of every class, also of those that MonitoredSession and Supervisor make.
 SESSIONS = (_session.BaseSession, "__init__")
+
+
+def set_reuse(scope: Any, reuse: bool) -> None:
+    """Let a variable scope share its variables, or not; public code can only turn it on."""
+    scope._reuse = reuse
 
 
 def enter_replica(graph: Any, context: Any) -> None:
@@ -69,6 +81,11 @@ def leave_no_replica(graph: Any, mode: Any) -> None:
     """Undo `enter_no_replica`."""
     stack = graph._distribution_strategy_stack
     del stack[len(stack) - 1 - stack[::-1].index(mode)]
+
+
+def run_before(operation: Any, others: list[Any]) -> None:
+    """Make operations run before one that is there already; public TensorFlow says so only at its creation."""
+    operation._add_control_inputs(others)
 
 
 def add_variable_creator(graph: Any, creator: Any) -> None:

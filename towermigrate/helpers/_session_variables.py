@@ -60,6 +60,11 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     def initial_value(self) -> Any:
         return self._first.initial_value
 
+    @property
+    def initializer(self) -> Any:
+        # Those of the other copies run before it, with the same value: it may be fed, as `inputs[1]`.
+        return self._initializer_op or self._first.initializer
+
     def is_initialized(self, name: str | None = None) -> Any:
         return self._first.is_initialized(name)
 
@@ -144,7 +149,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
 
     def _read_after(self, written: list[Any], name: str | None) -> Any:
         """What the assignment gives: a tensor, the value that was assigned."""
-        with tf.control_dependencies(written), _v1.colocate_with(None, ignore_existing=True):
+        with tf.control_dependencies(written), private.colocate_with(None, ignore_existing=True):
             with tf.device(self._get().device):
                 return tf.identity(self._get().value(), name=name or "Assign")
 
@@ -162,9 +167,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
             raise ValueError(
                 "Either session argument should be provided or default session should be established"
             )
-        # The others' initial values are the first one's, handed on.
-        initializers = [copy.initializer for copy in self._values]
-        session.run(initializers, {initializers[0].inputs[1]: value})
+        session.run(self.initializer, {self._first.initializer.inputs[1]: value})
 
     @property
     def _save_slice_info(self) -> Any:
@@ -201,7 +204,7 @@ def copies_of(variable: Any) -> tuple[Any, ...]:
 @contextlib.contextmanager
 def _on_the_device_of(copy: Any) -> Iterator[None]:
     # A colocation that the author asked for is with the first copy, and would contradict the device.
-    with _v1.colocate_with(None, ignore_existing=True), tf.device(copy.device):
+    with private.colocate_with(None, ignore_existing=True), tf.device(copy.device):
         yield
 
 
@@ -245,7 +248,7 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             kwargs["initial_value"] = _initial_value_of(copies[0])
             # With a slash at its end a name is taken as it stands, whatever the name scope.
             kwargs["name"] = f"{copies[0].op.name}/replica_{index}/"
-        with _v1.colocate_with(None, ignore_existing=True), tf.device(device):
+        with private.colocate_with(None, ignore_existing=True), tf.device(device):
             copies.append(
                 next_creator(
                     **{**kwargs, "use_resource": True, "trainable": False, "collections": []}
@@ -253,6 +256,7 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
             )
     for copy in copies:
         copy._trainable = trainable
+    private.run_before(copies[0].initializer, [copy.initializer for copy in copies[1:]])
     variable = TowerVariable(towers.strategy, copies, tf.VariableAggregation.ONLY_FIRST_REPLICA)
     for index, copy in enumerate(copies):
         towers.variables[copy.handle.op.name] = (variable, index)
@@ -263,4 +267,4 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
 
 
 def _initial_value_of(first: Any) -> Callable[[], Any]:
-    return lambda: tf.identity(first.initial_value)
+    return lambda: tf.identity(first.initializer.inputs[1])

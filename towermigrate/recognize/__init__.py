@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from towermigrate.faults import what_failed
+from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.assemble import analyse
@@ -38,8 +40,9 @@ def recognize_tree(
         links: texts of the tree's other files, which hold none but may call or be called.
 
     Returns:
-        One `Recognition` per tower loop, by path and line: with a `program` where the loop and all that
-        hangs on it is understood, else with the finding that says what is not.
+        One `Recognition` per tower loop, by path and line: with a `program` where loop style is proved to mean
+        the same, else with everything that keeps it from loop style, most important first. A fault of
+        towermigrate's own is a finding of its program (TM290).
     """
     tree = Tree({**links, **sources})
     traits = Traits(tree)
@@ -50,7 +53,15 @@ def recognize_tree(
         file = tree.file(path)
         if file is None:
             continue
-        for candidate in finder.loops(file):
+        try:
+            candidates, spreads = finder.loops(file), finder.spreads(file)
+        except RecursionError:
+            raise  # whoever asked looks for the file that nests too deeply
+        except Exception as error:  # one file's fault is no other's
+            problem = Finding("TM290", path, 1, 0, what_failed(error))
+            found.append(Recognition(path, None, 1, None, (problem,)))
+            continue
+        for candidate in candidates:
             analysis, reasons = analyse(tree, traits, codes, candidate)
             program = analysis.program if analysis is not None and not reasons else None
             found.append(
@@ -64,7 +75,7 @@ def recognize_tree(
                     Place(tree, traits, candidate),
                 )
             )
-        for candidate in finder.spreads(file):
+        for candidate in spreads:
             where = candidate.loop.iter
             reason = note("TM201", file, where, "the towers are built by a comprehension or `map`")
             place = Place(tree, traits, candidate)

@@ -296,6 +296,8 @@ def analyse(
         analysis = assembler.analyse()
     except Refused as refusal:
         found.append(refusal.finding)
+    except RecursionError:
+        raise  # whoever asked looks for the file that nests too deeply
     except Exception as error:  # one program's fault is no other's
         found.append(note("TM290", candidate.file, candidate.loop, what_failed(error)))
     return analysis, by_importance(found, candidate.file.path)

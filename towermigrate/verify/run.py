@@ -175,7 +175,9 @@ class _Verification:
                 result.differences += inputs
                 result.max_error = float("inf")
         if isinstance(self.programs, SessionPrograms):
-            around = session_differences(recorded, made, self.tolerance, lockstep=lockstep)
+            around = session_differences(
+                recorded, made, self.tolerance, lockstep=lockstep, growing=growing
+            )
             result.differences += around
             result.max_error = max([result.max_error, *(each.error for each in around)])
         return result

@@ -19,12 +19,18 @@ from towermigrate.verify.trace import Array, Arrays, Run, Trace
 
 
 def session_differences(
-    recorded: Recorded, made: Trace, tolerance: float, *, lockstep: bool
+    recorded: Recorded, made: Trace, tolerance: float, *, lockstep: bool, growing: bool
 ) -> list[Difference]:
-    """Where the rewritten program does something else than the original around its training runs."""
+    """Where the rewritten program does something else than the original around its training runs.
+
+    Args:
+        lockstep: every run started from the original's state, so that what happens between two runs can be
+            told from what came of the one before. Free-running, it shows in the state after the next run.
+        growing: roundings that add up are forgiven; what runs gave back was held before.
+    """
     found = [*_variables(recorded, made), *_initial(recorded, made, tolerance)]
     updates: dict[int, int] = {}
-    first = True
+    last: Run | None = None
     by_index = {run.index: run for run in made.runs}
     before: Arrays = {}
     before_made: Arrays = {}
@@ -38,13 +44,13 @@ def session_differences(
         found += _stages(recorded, run, other, steps)
         if other.stages != run.stages:
             break
-        if not first:
-            growth = 1 + sum(updates.values())
-            allowed = tolerance if lockstep else tolerance * growth
+        # Where runs in between were not recorded, both start from what was there after them.
+        if lockstep and last is not None and last.index == run.index - 1:
             sides = (recorded.first, before), (made, before_made)
-            found += _between(recorded, run, sides, steps, allowed)
-        found += _outputs(recorded, run, (made, other), steps, tolerance, lockstep=lockstep)
-        first = False
+            found += _between(recorded, run, sides, steps, tolerance)
+        if not growing:
+            found += _outputs(recorded, run, (made, other), steps, tolerance)
+        last = run
         before, before_made = _after(recorded.first, run), _after(made, other)
     return found
 
@@ -149,13 +155,10 @@ def _outputs(
     actual: tuple[Trace, Run],
     steps: dict[int, int],
     tolerance: float,
-    *,
-    lockstep: bool,
 ) -> Iterator[Difference]:
     """What the run gave back to the program, where the original gives the same twice."""
     made, other = actual
     found, again = made.arrays(other), _again(recorded, run)
-    allowed = tolerance if lockstep else tolerance * (1 + run.index)
     for key, wanted in recorded.first.arrays(run).items():
         if not key.startswith("output/"):
             continue
@@ -165,7 +168,7 @@ def _outputs(
         name = part or recorded.first.outputs(run).get(number, "a value")
         mine = found.get(key)
         error = float("inf") if mine is None else _error(wanted, mine)
-        if error > allowed:
+        if error > tolerance:
             shown = ("a value", None) if mine is None else _worst(wanted, mine)
             yield Difference(
                 step=steps[run.stages[0]],

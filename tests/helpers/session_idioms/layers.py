@@ -283,3 +283,83 @@ def keras_losses(p: Program) -> Any:
         losses.append(tf.reduce_mean(tf.keras.losses.mean_absolute_error(y, out)))
     with p.session() as session:
         return session.run(losses)
+
+
+@idiom
+def own_layers(p: Program) -> Any:
+    class Scale(tf.layers.Layer):
+        def build(self, shape: Any) -> None:
+            self.k = self.add_weight("k", [int(shape[-1])], initializer=constant(2.0))
+            self.n = self.add_weight("n", [], initializer=constant(0.0), trainable=False)
+            self.built = True
+
+        def call(self, x: Any) -> Any:
+            self.add_update(self.n.assign_add(1.0))
+            self.add_loss(tf.reduce_sum(self.k))
+            return x * self.k
+
+    layer, outs = Scale(name="scale"), []
+    for x, _ in p.towers(p.split()):
+        outs.append(tf.reduce_sum(layer(x)))
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    losses = tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+    names = [v.name for v in layer.trainable_weights + layer.non_trainable_weights]
+    with p.session() as session:
+        for update in updates:
+            session.run(update)
+        return session.run([outs, losses]), names, every_variable(session)
+
+
+@idiom
+def keras_weights(p: Program) -> Any:
+    model = tf.keras.Sequential([tf.keras.layers.Dense(2, input_shape=(3,), name="d")])
+    outs = [tf.reduce_sum(model(x)) for x, _ in p.towers(p.split())]
+    with p.session() as session:
+        tf.keras.backend.set_session(session)
+        shape = [w.shape for w in model.get_weights()]
+        model.set_weights([w * 0.0 + 0.5 for w in model.get_weights()])
+        first = session.run(outs)
+        path = p.folder() + "/w.h5"
+        model.save_weights(path)
+        model.set_weights([w * 3.0 for w in model.get_weights()])
+        second = session.run(outs)
+        model.load_weights(path)
+        return shape, first, second, session.run(outs), model.get_weights()
+
+
+@idiom
+def slim_batch_norm_of_other_kinds(p: Program) -> Any:
+    import tf_slim as slim
+
+    outs, training = [], tf.placeholder_with_default(True, [])
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("n", reuse=i > 0):
+            a = slim.batch_norm(x, is_training=training, decay=0.5, fused=False, scope="a")
+            image = tf.reshape(x, [4, 1, 1, 3])
+            b = slim.batch_norm(image, is_training=training, decay=0.5, fused=True, scope="b")
+            c = tf.layers.batch_normalization(
+                image, training=training, momentum=0.5, fused=True, renorm=False, name="c"
+            )
+            outs.append(tf.reduce_sum(a * x) + tf.reduce_sum(b * image) + tf.reduce_sum(c * image))
+    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+    gradients = tf.gradients(outs, tf.trainable_variables())
+    with p.session() as session:
+        for update in updates:
+            session.run(update)
+        return (
+            len(updates),
+            session.run([outs, gradients]),
+            session.run(outs, {training: False}),
+            every_variable(session),
+        )
+
+
+@idiom
+def dropout_and_noise_with_seeds(p: Program) -> Any:
+    outs = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("n", reuse=i > 0):
+            h = tf.nn.dropout(p.model(x), rate=0.5, seed=5 + i)
+        outs.append(h + tf.random_normal([4, 1], seed=i))
+    with p.session() as session:
+        return [session.run(outs) for _ in range(2)]

@@ -299,3 +299,47 @@ def errors_name_what_failed(p: Program) -> Any:
             session.run(outs[0])
         except tf.errors.InvalidArgumentError as error:
             return error.op.name, type(error).__name__
+
+
+@idiom
+def variables_beside_conditional_writes(p: Program) -> Any:
+    w = tf.get_variable("w", [], initializer=constant(1.0), trainable=False)
+    flag, outs = tf.placeholder(tf.bool, []), [w * i for i in p.towers(range(2))]
+    op = tf.cond(flag, lambda: w.assign_add(2.0), lambda: tf.identity(w))
+
+    def body(k: Any) -> Any:
+        with tf.control_dependencies([w.assign_add(1.0)]):
+            return k + 1
+
+    loop = tf.while_loop(lambda k: k < 3, body, [0])
+    scattered = tf.Variable([1.0, 2.0], name="s")
+    row = tf.scatter_add(scattered, [0], [5.0])
+    with p.session() as session:
+        return (
+            [session.run([op, w], {flag: f}) for f in (True, False, True)],
+            [session.run([loop, w]), session.run([loop, w])[1]],
+            session.run([row, scattered, outs])[:2],
+        )
+
+
+@idiom
+def random_ops_without_seeds_of_their_own(p: Program) -> Any:
+    tf.set_random_seed(7)
+    optimizer, found, losses = tf.train.AdamOptimizer(0.1), [], []
+    step = tf.train.get_or_create_global_step()
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("n", reuse=i > 0):
+            h = tf.layers.dense(x, 4)
+            h = tf.layers.dropout(tf.layers.batch_normalization(h, training=True), training=True)
+            e = tf.get_variable("e", [5, 4])
+            h += tf.nn.embedding_lookup(e, [0, 1, 2, 3]) + tf.random_normal([4])
+            losses.append(tf.reduce_mean(tf.square(tf.layers.dense(h, 1))))
+        found.append(optimizer.compute_gradients(losses[-1]))
+    noise = [tf.random_uniform([2])]
+    train = optimizer.apply_gradients(
+        [(tf.convert_to_tensor(a[0]) + tf.convert_to_tensor(b[0]), a[1]) for a, b in zip(*found)],  # noqa: B905
+        step,
+    )
+    noise.append(tf.random_normal([2]))
+    with p.session() as session:
+        return [session.run([train, losses, noise])[1:] for _ in range(2)]

@@ -397,3 +397,49 @@ def resumed(p: Program) -> Any:
                 saver.save(session, folder + "/m", global_step=step)
                 seen.append(every_variable(session))
     return seen
+
+
+@idiom
+def files_in_epochs(p: Program) -> Any:
+    folder = p.folder()
+    path = os.path.join(folder, "a.tfrecord")
+    with tf.python_io.TFRecordWriter(path) as writer:
+        for row in X:
+            feature = tf.train.Feature(float_list=tf.train.FloatList(value=row.tolist()))
+            example = tf.train.Example(features=tf.train.Features(feature={"x": feature}))
+            writer.write(example.SerializeToString())
+    names = tf.train.string_input_producer([path], num_epochs=2, shuffle=False)
+    _, text = tf.TFRecordReader().read(names)
+    row = tf.parse_single_example(text, {"x": tf.FixedLenFeature([3], tf.float32)})["x"]
+    batch = tf.train.batch([row], 4)
+    outs = []
+    for i, part in p.towers(enumerate(tf.split(batch, 2))):
+        with tf.variable_scope("", reuse=i > 0):
+            outs.append(tf.reduce_sum(p.model(part)))
+    seen = []
+    with p.session() as session:
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        try:
+            while True:
+                seen.append(session.run(outs))
+        except tf.errors.OutOfRangeError:
+            coordinator.request_stop()
+        coordinator.join(threads)
+    return seen, [v.name for v in tf.local_variables()]
+
+
+@idiom
+def monitored_with_epochs_and_local_variables(p: Program) -> Any:
+    x = tf.train.limit_epochs(tf.constant(X), 2)
+    batch = tf.train.batch([x], 8, enqueue_many=True)
+    outs = []
+    for i, part in p.towers(enumerate(tf.split(batch, 2))):
+        with tf.variable_scope("", reuse=i > 0):
+            outs.append(tf.reduce_sum(p.model(part)))
+    step = tf.train.get_or_create_global_step()
+    up, seen = tf.assign_add(step, 1), []
+    with tf.train.MonitoredTrainingSession(save_checkpoint_secs=None) as session:
+        while not session.should_stop():
+            seen.append(session.run([up, outs, step]))
+    return seen

@@ -873,3 +873,126 @@ def reshaped_by_assignment(p: Program) -> Any:
         first = session.run(outs)
         session.run(longer)
         return first, session.run(outs), session.run(v)
+
+
+@idiom
+def initializers_fed(p: Program) -> Any:
+    v, outs = _shared(p)
+    u = tf.Variable(v.initialized_value() * 2.0, name="u")
+    with p.session() as session:
+        session.run(v.initializer, {v.initializer.inputs[1]: np.full((3, 2), 5.0)})
+        seen = [session.run(outs), v.initializer.type != "", v.initializer.name]
+        session.run(u.initializer)
+        v.initializer.run()
+        return seen, session.run([outs, u])
+
+
+@idiom
+def variables_as_results_of_control_flow(p: Program) -> Any:
+    flag, outs = tf.placeholder_with_default(True, []), []
+    for i in p.towers(range(2)):
+        with tf.variable_scope("q", reuse=i > 0):
+            a = tf.get_variable("a", [2], initializer=constant(1.0))
+            b = tf.get_variable("b", [2], initializer=constant(2.0))
+        outs.append(tf.cond(flag, lambda a=a: a, lambda b=b: b) * (i + 1.0))
+        outs.append(tf.while_loop(lambda x: tf.reduce_sum(x) < 9.0, lambda x, b=b: x * b, [a]))
+        outs.append(tf.where([True, False], a, b))
+        outs.append(tf.tuple([a, b])[1] + tf.stop_gradient(a))
+        with tf.control_dependencies([a, b.op, tf.group(a)]):
+            outs.append(tf.identity(b))
+    with p.session() as session:
+        return session.run([outs, tf.gradients(outs, [a, b])]), session.run(outs, {flag: False})
+
+
+@idiom
+def sharded_embeddings(p: Program) -> Any:
+    outs = []
+    for i in p.towers(range(2)):
+        with tf.variable_scope("q", reuse=i > 0):
+            parts = [
+                tf.get_variable(f"e{k}", [3, 2], initializer=constant(k + 1.0)) for k in range(2)
+            ]
+        outs.append(tf.nn.embedding_lookup(parts, [0, 1, 4, 5]))
+        outs.append(tf.nn.embedding_lookup(parts, [1, 3], partition_strategy="div"))
+        ids = tf.SparseTensor([[0, 0], [1, 0]], tf.constant([1, 2], tf.int64), [2, 1])
+        outs.append(tf.nn.embedding_lookup_sparse(parts[0], ids, None, combiner="mean"))
+    train = tf.train.AdamOptimizer(0.1).minimize(tf.add_n([tf.reduce_sum(o * o) for o in outs]))
+    with p.session() as session:
+        first = session.run(outs)
+        session.run(train)
+        return first, every_variable(session)
+
+
+@idiom
+def sampled_losses(p: Program) -> Any:
+    losses = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("q", reuse=i > 0):
+            w = tf.get_variable("w", [10, 3], initializer=constant(0.1))
+            b = tf.get_variable("b", [10], initializer=constant(0.0))
+        labels = tf.constant([[1], [2], [3], [4]], tf.int64)
+        sampled = tf.nn.uniform_candidate_sampler(labels, 1, 10, True, 10, seed=3)
+        common = {"num_sampled": 10, "num_classes": 10, "sampled_values": sampled}
+        losses.append(tf.reduce_mean(tf.nn.nce_loss(w, b, labels, x, **common)))
+        losses.append(tf.reduce_mean(tf.nn.sampled_softmax_loss(w, b, labels, x, **common)))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))
+    with p.session() as session:
+        first = session.run(losses)
+        session.run(train)
+        return first, every_variable(session)
+
+
+@idiom
+def decay_of_all_variables_in_each_tower(p: Program) -> Any:
+    losses = []
+    for i, (x, y) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("q", reuse=i > 0):
+            loss = tf.reduce_mean(tf.square(p.model(x) - y))
+        decay = [tf.nn.l2_loss(v) for v in tf.trainable_variables() if "b" not in v.op.name]
+        losses.append(loss + 0.1 * tf.add_n(decay) + tf.global_norm(tf.trainable_variables()))
+    train = tf.train.MomentumOptimizer(0.1, 0.9).minimize(tf.add_n(losses) / 2.0)
+    with p.session() as session:
+        session.run(train)
+        return session.run(losses), every_variable(session)
+
+
+@idiom
+def counts_of_parameters(p: Program) -> Any:
+    p.tower_losses()
+    total = 0
+    for v in tf.trainable_variables():
+        size = 1
+        for dimension in v.get_shape():
+            size *= dimension.value
+        total += size
+    return total, [int(np.prod(v.get_shape().as_list())) for v in tf.global_variables()]
+
+
+@idiom
+def swapped_and_stacked(p: Program) -> Any:
+    a, b = tf.Variable([1.0, 2.0], name="a"), tf.Variable([3.0, 4.0], name="b")
+    old = tf.identity(a + 0.0)
+    with tf.control_dependencies([old]):
+        first = a.assign(b + 0.0)
+        with tf.control_dependencies([first]):
+            swap = b.assign(old)
+    outs = [tf.stack([a, b]) * float(i + 1) for i in p.towers(range(2))]
+    with p.session() as session:
+        session.run(swap)
+        return session.run(outs)
+
+
+@idiom
+def assigned_with_casts_and_broadcasts(p: Program) -> Any:
+    v, outs = _shared(p)
+    n = tf.Variable(3, name="n", trainable=False)
+    ops = [v.assign(np.ones((3, 2))), v.assign_add([[1, 2], [3, 4], [5, 6]])]
+    ops += [n.assign(7), tf.assign_add(n, 2), tf.assign(v, tf.fill([3, 2], tf.cast(n, tf.float32)))]
+    said = []
+    for bad in (lambda: v.assign(tf.ones([2])), lambda: n.assign(tf.constant(1.5))):
+        try:
+            bad()
+        except (ValueError, TypeError) as error:
+            said.append(type(error).__name__)
+    with p.session() as session:
+        return [session.run(op) for op in ops], session.run([outs, n]), len(said)

@@ -64,6 +64,8 @@ def prove(
         check_spelling(proof)
         _check_averages(proof, stages)
     except OutOfSteps:
+        if scope.reasons.findings or proof.findings:
+            return list(proof.findings.values())
         message = "the program is too large to be followed"
         return [*proof.findings.values(), note("TM222", file, scope.candidate.loop, message)]
     return list(proof.findings.values())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from towermigrate.recognize.proof.code import Code, bindings, names_of, star_imports
+from towermigrate.recognize.proof.code import Code, bindings, names_of
 
 _STEPS = 5_000
 
@@ -297,7 +297,7 @@ class _Run:
             return None
         bound = self.code.bindings.get(node.id, [])
         root: str | None = None
-        if not bound and not star_imports(self.code):
+        if not bound and not self.code.star_imports:
             root = "builtins." + node.id
         elif bound and all(isinstance(b, ast.Import | ast.ImportFrom) for b in bound):
             found = {_imported(b, node.id) for b in bound}

@@ -21,6 +21,7 @@ class Code:
         self.path = path
         self.text = text
         self.tree = tree
+        self._bound: dict[int, dict[str, list[ast.AST]]] = {}
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -41,6 +42,20 @@ class Code:
         """The source of a node, shortened, to quote it."""
         text = " ".join(ast.unparse(node).split())
         return text if len(text) <= most else text[: most - 1] + "…"
+
+    @cached_property
+    def star_imports(self) -> list[ast.ImportFrom]:
+        return [
+            n
+            for n in ast.walk(self.tree)
+            if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names)
+        ]
+
+    def bound_in(self, scope: Scope) -> dict[str, list[ast.AST]]:
+        """`bindings` of a scope of this file, looked for once."""
+        if id(scope) not in self._bound:
+            self._bound[id(scope)] = bindings(scope)
+        return self._bound[id(scope)]
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.AST]]:
@@ -189,14 +204,6 @@ def bindings(scope: Scope) -> dict[str, list[ast.AST]]:
     for name in outside:
         found.pop(name, None)
     return found
-
-
-def star_imports(code: Code) -> list[ast.ImportFrom]:
-    return [
-        n
-        for n in ast.walk(code.tree)
-        if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names)
-    ]
 
 
 BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

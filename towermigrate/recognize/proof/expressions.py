@@ -367,6 +367,8 @@ class Expressions(Machine):
         """`value.name`."""
         code = frame.code
         if isinstance(value, Library):
+            if value.name.endswith("flags.FLAGS"):
+                return Setting()
             return Library(f"{value.name}.{name}")
         if isinstance(value, Module):
             return self.lookup(name, self.module(value.code), node, code)

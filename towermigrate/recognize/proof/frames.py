@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from towermigrate.recognize.proof.code import Code, Scope, bindings
+from towermigrate.recognize.proof.code import Code, Scope
 from towermigrate.recognize.proof.values import Value
 
 
@@ -28,7 +28,7 @@ class Frame:
 
     @classmethod
     def of(cls, code: Code, node: Scope, parent: Frame | None, moved: bool) -> Frame:
-        return cls(code, node, parent, moved, bindings(node))
+        return cls(code, node, parent, moved, code.bound_in(node))
 
     @property
     def is_module(self) -> bool:

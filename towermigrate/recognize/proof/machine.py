@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, star_imports
+from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.values import (
     Class,
@@ -209,7 +209,7 @@ class Machine:
         origin = frame
         while origin.parent is not None:
             origin = origin.parent
-        for star in star_imports(origin.code):
+        for star in origin.code.star_imports:
             base = "." * star.level + (star.module or "")
             target = self.codes.imported(origin.code.path, base)
             if target is not None:

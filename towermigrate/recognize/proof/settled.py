@@ -78,7 +78,7 @@ class _Settled:
             return
         value = one.frame.names.get(one.name)
         if one.immutable or isinstance(value, Tensor | Object):
-            flags = isinstance(value, Library) and "flags" in value.name
+            flags = isinstance(value, Library) and "flags" in f"{value.name} {one.attributes}"
             if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
                 return
         self._changed(one)

@@ -131,12 +131,20 @@ class Statements(TensorFlow):
 
     def _changes(self, holder: Value, node: ast.AST, frame: Frame) -> None:
         """Something that was made outside of the moved code is changed in it."""
-        name = holder.name if isinstance(holder, Items) and holder.name else frame.code.said(node)
+        root: ast.AST = node
+        while isinstance(root, ast.Call | ast.Attribute | ast.Subscript | ast.AugAssign):
+            if isinstance(root, ast.AugAssign):
+                root = root.target
+            else:
+                root = root.func if isinstance(root, ast.Call) else root.value
+        name = holder.name if isinstance(holder, Items) and holder.name else frame.code.said(root)
         self.report(
-            "TM206", frame.code, node,
-            f"`{frame.code.said(node)}` in {self.where} changes `{name}`, which was made outside of it and would be "
-            "changed at every trace",
-        )  # fmt: skip
+            "TM206",
+            frame.code,
+            node,
+            f"`{frame.code.said(node)}` in {self.where} changes `{name}`, which was made outside of it and would "
+            "be changed at every trace",
+        )
 
     def _augmented(self, node: ast.AugAssign, frame: Frame) -> None:
         value = self.value(node.value, frame)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from functools import cached_property
 
 import libcst as cst
 
@@ -114,14 +115,19 @@ class TowerProof(Statements):
         where = self.facts.file.span(item.node)
         start, end = (where.line, where.column), (where.end_line, where.end_column)
         found: list[ast.stmt] = []
-        waiting: list[ast.AST] = [self.code.tree]
-        while waiting:
-            node = waiting.pop(0)
-            if isinstance(node, ast.stmt) and start <= self.code.place(node) < end:
+        ends: tuple[int, int] = (0, 0)
+        for place, node in self._statements:
+            if start <= place < end and place >= ends:
                 found.append(node)
-                continue
-            waiting.extend(ast.iter_child_nodes(node))
-        return sorted(found, key=self.code.place)
+                ends = (node.end_lineno or 0, 10**6 if _is_compound(node) else place[1] + 1)
+        return found
+
+    @cached_property
+    def _statements(self) -> list[tuple[Place, ast.stmt]]:
+        """Every statement of the scope with its place, in source order."""
+        root: ast.AST = self.function[0] if self.function else self.code.tree
+        nodes = [n for n in ast.walk(root) if isinstance(n, ast.stmt)]
+        return sorted(((self.code.place(n), n) for n in nodes), key=lambda pair: pair[0])
 
     # -- before
 
@@ -298,6 +304,11 @@ def _of_all(value: Value) -> Value:
 
 def _everywhere(needs: frozenset[str]) -> frozenset[str]:
     return needs | {f"all {n}" for n in needs if n.startswith("tower:")}
+
+
+def _is_compound(node: ast.stmt) -> bool:
+    """Whether a statement holds statements, which its lines then are."""
+    return hasattr(node, "body")
 
 
 def _module(body: list[ast.stmt]) -> ast.Module:

@@ -57,9 +57,9 @@ class Writes:
         return {self.places[op] for op in reached if op in self.places}
 
     def settled(self, tensors: List[Any], reached: Any) -> List[Any]:
-        """Those tensors of a run that read nothing it writes, or a variable itself, or in a fixed order.
+        """Those tensors of a run that read nothing it writes, or that it reads in a fixed order.
 
-        A variable that is fetched has its value at the end of the run.
+        A variable that is fetched is left out: all of them are recorded after the run.
         """
         written = [op for op in reached if op in self.places]
         after: Dict[Any, List[Any]] = {}
@@ -68,13 +68,13 @@ class Writes:
                 after.setdefault(before, []).append(op)
         found = []
         for tensor in tensors:
-            if tensor.op.type != "ReadVariableOp" and tensor.op.name not in self.by_variable:
-                behind, _ = closure([tensor.op], {})
-                names = {op.name for op in behind}
-                racing = [op for op in written if self.places[op][0] in names and op not in behind]
-                if racing and not _all_in(racing, tensor.op, after):
-                    continue
-            found.append(tensor)
+            if tensor.op.type == "ReadVariableOp" or tensor.op.name in self.by_variable:
+                continue
+            behind, _ = closure([tensor.op], {})
+            names = {op.name for op in behind}
+            racing = [op for op in written if self.places[op][0] in names and op not in behind]
+            if not racing or _all_in(racing, tensor.op, after):
+                found.append(tensor)
         return found
 
     def put_in_order(self, pairs: List[Any]) -> None:

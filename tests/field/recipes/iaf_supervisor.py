@@ -1,0 +1,32 @@
+"""Towers in a constructor, the model built once before under another mode, a Supervisor of the repository's own, Adamax by assigns."""
+
+REPOSITORY = "openai/iaf"
+PROGRAM = "tf_train.py"
+REFERENCE = "tower"
+RACES = "ExponentialMovingAverage"
+
+
+def run(field):
+    tf = field.tf
+    field.stub("tqdm", "scipy", "matplotlib", "theano", "graphy", "PIL")
+    field.module("tf_utils.data_utils", get_inputs=None, get_images=None)
+    # Python 2 divided whole numbers so.
+    division = "hps.image_size / 2 ** len(layers)"
+    field.edit("tf_train.py", {division: division.replace("/", "//")})
+    program = field.load("tf_train.py")
+    images = field.random.randint(0, 255, (4, 3, 8, 8)).astype("uint8")
+    program.get_inputs = lambda *arguments: tf.constant(images)
+    hps = program.get_default_hparams()
+    sizes = {
+        "batch_size": 2,
+        "z_size": 4,
+        "h_size": 8,
+        "depth": 1,
+        "num_blocks": 1,
+        "image_size": 8,
+    }
+    for name, value in sizes.items():
+        setattr(hps, name, value)
+    program.FLAGS(["train", "--num_gpus=2", "--logdir=log"])
+    field.watch(4)
+    program.run(hps)

@@ -1,0 +1,346 @@
+"""The number of towers as a program writes it, and where in the program it is known."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from towermigrate.emit.blocks import Scope, around, has_line, lines_of, suites_of
+from towermigrate.recognize.source import SourceFile, Tree
+from towermigrate.recognize.syntax import argument, binds, dotted, elements, parameters, reads, walk
+
+_COUNTED = frozenset({"split", "strip"})
+
+
+@dataclass(frozen=True)
+class TowerCount:
+    """The number of towers as an expression, and the scope whose names it reads."""
+
+    tree: Tree
+    expression: cst.BaseExpression
+    scope: Scope
+
+    def at(self, caller: Scope, call: cst.Call) -> TowerCount | None:
+        """The number as the caller of a function gives it; None where that is not plain."""
+        function = self.scope.function
+        if function is None:
+            return self
+        names = set(reads(self.expression)) & {*parameters(function), *binds(function.body)}
+        if not names or (names == {"self"} and (dotted(call.func) or "").startswith("self.")):
+            return self
+        if names & set(binds(function.body)) or any(arg.star for arg in call.args):
+            return None
+        given: dict[str, cst.BaseExpression] = {}
+        positions = [name for name in parameters(function) if name != "self"]
+        for name in names:
+            position = positions.index(name) if name in positions else None
+            value = argument(call, position, name) or _default(function, name)
+            if name == "self":
+                value = call.func.value if isinstance(call.func, cst.Attribute) else None
+                value = value if value is not None and dotted(value) == "self" else None
+            if value is None:
+                return None
+            given[name] = value
+        changed = self.expression.visit(_Names(given))
+        assert isinstance(changed, cst.BaseExpression)
+        return TowerCount(self.tree, changed, caller)
+
+    def known_at(self, scope: Scope, block: Sequence[cst.CSTNode], place: int) -> str | None:
+        """The number of towers, where all that it reads is known in front of `block[place]`."""
+        if not _is_plain(self.expression):
+            return None
+        counted = self.expression
+        line = scope.file.line(block[place])
+        for name in reads(counted):
+            if name == "len":
+                continue
+            known = self._self_is_known if name == "self" else self._is_known
+            if not known(scope, name, line):
+                return None
+        if isinstance(counted, cst.Call) and dotted(counted.func) == "len":
+            if not self._has_length(counted.args[0].value):
+                return None
+        return cst.Module(body=[]).code_for_node(counted)
+
+    def _kept_before(self, scope: Scope, counted: cst.BaseExpression, line: int) -> bool:
+        """Whether `self.num_gpus` was set before a line of another method of the same class."""
+        own, other = self.scope, scope.function
+        if own.file is not scope.file or other is None or own.function is None:
+            return False
+        named = {each.node: qualified for qualified, each in scope.file.functions.items()}
+        classes = [named.get(each, "").rpartition(".")[0] for each in (own.function, other)]
+        if classes[0] != classes[1] or not classes[0]:
+            return False
+        wanted = {dotted(each) for each in walk(counted) if isinstance(each, cst.Attribute)}
+        return all(
+            any(
+                isinstance(each, cst.Assign)
+                and scope.file.span(each).end_line < line
+                and any(dotted(target.target) == name for target in each.targets)
+                for each in walk(other.body)
+            )
+            for name in wanted
+            if name is not None and name.startswith("self.")
+        )
+
+    def _is_known(self, scope: Scope, name: str, line: int) -> bool:
+        function = scope.function
+        if scope.file is not self.scope.file:
+            return self._is_everywhere(scope, name, line)
+        own = self._owner(name)
+        if own is not None and function is own:
+            if name in parameters(own) and name not in binds(own.body):
+                return True
+            return _bound_before(scope, own.body, name, line)
+        if own is not None or (
+            function is not None and name in (*parameters(function), *binds(function.body))
+        ):
+            return False  # another value of that name
+        if function is None:
+            return _bound_before(scope, scope.file.module, name, line)
+        return name in binds(scope.file.module)
+
+    def _is_everywhere(self, scope: Scope, name: str, line: int) -> bool:
+        """Whether a name means the same in another file: one module, or the flags of the program."""
+        own = self.scope
+        if any(
+            each is not None and name in (*parameters(each), *binds(each.body))
+            for each in (own.function, scope.function)
+        ):
+            return False
+        modules = [
+            self.tree.module_path(file.path, file.imports[name])
+            for file in (own.file, scope.file)
+            if name in file.imports
+        ]
+        if len(modules) == 2:
+            return modules[0] is not None and modules[0] == modules[1]
+        values = [_module_values(file, name) for file in (own.file, scope.file)]
+        flags = all(
+            len(found) == 1 and (file.tf(found[0]) or "").endswith("flags.FLAGS")
+            for found, file in zip(values, (own.file, scope.file), strict=True)
+        )
+        return flags and (
+            scope.function is not None or _bound_before(scope, scope.file.module, name, line)
+        )
+
+    def _owner(self, name: str) -> cst.FunctionDef | None:
+        """The innermost function around what reads the number whose own name this is; None where it is global."""
+        scope = self.scope
+        while scope.function is not None:
+            if name in (*parameters(scope.function), *binds(scope.function.body)):
+                return scope.function
+            scope = around(scope)
+        return None
+
+    def _self_is_known(self, scope: Scope, name: str, line: int) -> bool:
+        """Whether the attributes of `self` that the number reads have their values in front of a line."""
+        function = scope.function
+        if function is not None and function is not self.scope.function:
+            return self._kept_before(scope, self.expression, line)
+        if function is None:
+            return False
+        wanted = {
+            chain
+            for node in walk(self.expression)
+            if isinstance(node, cst.Attribute)
+            and (chain := dotted(node) or "").startswith("self.")
+            and chain.count(".") == 1
+        }
+        return name in parameters(function) and all(
+            _attribute_bound_before(scope, function, chain, line) for chain in wanted
+        )
+
+    def _has_length(self, node: cst.BaseExpression) -> bool:
+        """Whether `len` of it is certainly allowed: a list, and no iterator."""
+        if isinstance(node, cst.Call):
+            return isinstance(node.func, cst.Attribute) and node.func.attr.value == "split"
+        file = self.scope.file
+        root, _, name = (dotted(node) or "").rpartition(".")
+        if root:
+            path = self.tree.module_path(file.path, file.imports.get(root, ""))
+            other = self.tree.file(path) if path and root in file.imports else None
+            if other is None:
+                return False
+            file = other
+        values = _module_values(file, name) if root else _values(file, name)
+        return bool(values) and all(_is_list(value) for value in values)
+
+
+def tower_count_of(over: cst.BaseExpression) -> cst.BaseExpression | None:
+    """The number of towers that a loop's iterable says, as an expression; None where it says none.
+
+    Example:
+        >>> counted = tower_count_of(cst.parse_expression("enumerate(zip(devices, parts))"))
+        >>> cst.Module([]).code_for_node(counted)
+        'len(devices)'
+    """
+    while isinstance(over, cst.Call) and over.args and isinstance(over.func, cst.Name):
+        name, first = over.func.value, over.args[0].value
+        if name in ("range", "xrange"):
+            return first if len(over.args) == 1 else None
+        if name not in ("enumerate", "zip", "list", "tuple", "sorted", "reversed"):
+            return None
+        if over.args[0].star:
+            return None
+        over = first
+    if isinstance(over, cst.Call):  # six.moves.xrange(n), six.moves.range(n)
+        name = (dotted(over.func) or "").rpartition(".")[2]
+        return over.args[0].value if name in ("range", "xrange") and len(over.args) == 1 else None
+    shown = elements(over)
+    if shown is not None:
+        return cst.Integer(str(len(shown)))
+    if isinstance(over, cst.Name | cst.Attribute):
+        return cst.Call(cst.Name("len"), [cst.Arg(over)])
+    return None
+
+
+def _default(function: cst.FunctionDef, name: str) -> cst.BaseExpression | None:
+    """The number that a parameter has where a call does not give it."""
+    for each in (*function.params.params, *function.params.kwonly_params):
+        if each.name.value == name and isinstance(each.default, cst.Integer):
+            return each.default
+    return None
+
+
+class _Names(cst.CSTTransformer):
+    """Puts expressions in the place of names."""
+
+    def __init__(self, given: Mapping[str, cst.BaseExpression]) -> None:
+        self.given = given
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return updated_node.with_changes(attr=original_node.attr)
+
+    def leave_Name(self, original_node: cst.Name, updated_node: cst.Name) -> cst.BaseExpression:
+        return self.given.get(original_node.value, updated_node)
+
+
+def _values(file: SourceFile, name: str) -> list[cst.BaseExpression]:
+    """Everything that is assigned to a name anywhere in a file."""
+    return [
+        found.value
+        for found in walk(file.module)
+        if isinstance(found, cst.Assign)
+        and any(dotted(target.target) == name for target in found.targets)
+    ]
+
+
+def _module_values(file: SourceFile, name: str) -> list[cst.BaseExpression]:
+    """What is assigned to a name of a module, at its outermost level; nothing where a function does it too."""
+    outermost = [
+        each.value
+        for line in file.module.body
+        if isinstance(line, cst.SimpleStatementLine)
+        for each in line.body
+        if isinstance(each, cst.Assign)
+        and any(dotted(target.target) == name for target in each.targets)
+    ]
+    return outermost if len(outermost) == len(_values(file, name)) else []
+
+
+def _is_plain(node: cst.CSTNode) -> bool:
+    """Whether an expression may be written once more, elsewhere: names, attributes, numbers, lengths of them."""
+    if isinstance(node, cst.Call):
+        if dotted(node.func) in ("len", "int"):
+            return len(node.args) == 1 and _is_plain(node.args[0].value)
+        return (
+            isinstance(node.func, cst.Attribute)
+            and node.func.attr.value in _COUNTED
+            and _is_plain(node.func.value)
+            and all(isinstance(arg.value, cst.SimpleString) for arg in node.args)
+        )
+    if isinstance(node, cst.BinaryOperation):
+        return _is_plain(node.left) and _is_plain(node.right)
+    return isinstance(node, cst.Integer) or dotted(node) is not None
+
+
+def _is_list(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.List | cst.Tuple | cst.ListComp):
+        return True
+    if isinstance(node, cst.BinaryOperation):
+        return _is_list(node.left) or _is_list(node.right)
+    return (
+        isinstance(node, cst.Call)
+        and (dotted(node.func) in ("list", "sorted") or re.search(r"\.r?split$", _callee(node)) is not None)
+    )  # fmt: skip
+
+
+def _callee(call: cst.Call) -> str:
+    return f".{call.func.attr.value}" if isinstance(call.func, cst.Attribute) else ""
+
+
+def _bound_before(scope: Scope, block: cst.BaseSuite | cst.Module, name: str, line: int) -> bool:
+    """Whether a name is bound, once, by a statement that ends before a line and surely runs."""
+    found: list[int] = []
+
+    def visit(lines: Iterable[cst.CSTNode], *, sure: bool) -> None:
+        for each in lines:
+            if isinstance(each, cst.FunctionDef | cst.ClassDef):
+                if each.name.value == name:
+                    found.append(sys.maxsize)
+            elif isinstance(each, cst.SimpleStatementLine | cst.SimpleStatementSuite):
+                if name in binds(each):
+                    found.append(scope.file.span(each).end_line if sure else sys.maxsize)
+            elif isinstance(each, cst.With):
+                if any(item.asname is not None and name in binds(item) for item in each.items):
+                    found.append(sys.maxsize)
+                visit(lines_of(each.body), sure=sure)
+            elif has_line(scope.file, each, line):
+                for suite in suites_of(
+                    each
+                ):  # whoever comes to the line comes from above it in its block
+                    inside = lines_of(suite)
+                    here = any(has_line(scope.file, one, line) for one in inside)
+                    visit(inside, sure=sure and here)
+            elif name in binds(each):
+                # Bound in a branch or loop: surely bound behind it only where each way binds it.
+                found.append(
+                    scope.file.span(each).end_line if _both_bind(each, name) else sys.maxsize
+                )
+
+    visit(lines_of(block), sure=True)
+    return bool(found) and all(end < line for end in found)
+
+
+def _attribute_bound_before(scope: Scope, function: cst.FunctionDef, name: str, line: int) -> bool:
+    """Whether `self.x` has its value in front of a line: from an earlier call, or set by a statement that surely runs."""
+    found = [
+        node
+        for node in walk(function.body)
+        if isinstance(node, cst.Assign | cst.AnnAssign | cst.AugAssign)
+        and name in map(dotted, _targets(node))
+    ]
+    if not found:
+        return function.name.value != "__init__"
+    sure = [
+        small
+        for each in lines_of(function.body)
+        if isinstance(each, cst.SimpleStatementLine)
+        for small in each.body
+    ]
+    return all(scope.file.span(node).end_line < line for node in found) and any(
+        node is each for node in found for each in sure
+    )
+
+
+def _targets(node: cst.Assign | cst.AnnAssign | cst.AugAssign) -> list[cst.CSTNode]:
+    if not isinstance(node, cst.Assign):
+        return [node.target]
+    return [
+        each for target in node.targets for each in (elements(target.target) or [target.target])
+    ]
+
+
+def _both_bind(node: cst.CSTNode, name: str) -> bool:
+    if not isinstance(node, cst.If) or node.orelse is None:
+        return isinstance(node, cst.Try)
+    other = node.orelse
+    rest = _both_bind(other, name) if isinstance(other, cst.If) else name in binds(other.body)
+    return name in binds(node.body) and rest
