@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.differential import running, table, trying
 from tests.differential.grammar import Choices
-from tests.differential.program import choices_of, settled
+from tests.differential.program import choices_of, each_alone, settled
 from tests.differential.trying import Verdict, Wish
 from tests.tf1_env import tf1_python
 
@@ -22,6 +22,9 @@ from tests.tf1_env import tf1_python
 def main() -> int:
     arguments = argparse.ArgumentParser(prog="python -m tests.differential", description=__doc__)
     arguments.add_argument("--seeds", default="0:100", help="FIRST:LAST+1, or one seed")
+    arguments.add_argument(
+        "--each", action="store_true", help="each option and idiom alone instead"
+    )
     arguments.add_argument("--choices", action="append", help="try these choices instead")
     arguments.add_argument("--style", choices=("auto", "loop", "session"), default="auto")
     arguments.add_argument("--jobs", type=int, default=2)
@@ -34,7 +37,7 @@ def main() -> int:
     wish = Wish(wanted.style, wanted.run_refused, tf1_python() if wanted.tf1 else None)
     if wanted.tf1 and wish.tf1_python is None:
         arguments.error("no Python with TensorFlow 1 can be had: see tests/tf1_env.py")
-    programs = _programs(wanted.choices, wanted.seeds)
+    programs = each_alone() if wanted.each else _programs(wanted.choices, wanted.seeds)
     started = time.monotonic()
     verdicts: dict[str, Verdict] = {}
     with ProcessPoolExecutor(

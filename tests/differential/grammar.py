@@ -221,17 +221,17 @@ COMMON: dict[str, tuple[str, ...]] = {
 
 
 def draw(seed: int, idioms: Mapping[str, object]) -> Choices:
-    """The choices of a seed: of common forms in half of the programs, of any in a quarter, of many in the rest."""
+    """The choices of a seed: a few common forms in most programs, a few of any in some, many in some."""
     chance = random.Random(f"towers {seed}")
     options = {name: some[0] for name, some in FEATURES.items()}
-    kind = chance.choice(("common", "common", "mixed", "strange"))
+    kind = chance.choice(("common", "common", "common", "mixed", "strange"))
     if kind == "strange":
         strangeness = chance.choice((0.2, 0.4, 0.6))
         odd = [name for name in FEATURES if chance.random() < strangeness]
         count = chance.randint(2, 12)
     else:
         features = COMMON if kind == "common" else FEATURES
-        odd = chance.sample(sorted(features), chance.randint(1, 5 if kind == "common" else 8))
+        odd = chance.sample(sorted(features), chance.randint(1, 4 if kind == "common" else 8))
         count = int(chance.random() < 0.2) if kind == "common" else chance.randint(0, 3)
     for name in odd:
         options[name] = chance.choice(COMMON[name] if kind == "common" else FEATURES[name][1:])
