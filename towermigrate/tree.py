@@ -199,19 +199,39 @@ def import_closure(
     return seen
 
 
+_RUNS = re.compile(r"(?:main|train|run|test|evaluate?|sample|infer|predict)(?:_\w+)?$")
+"""How functions are called that make a file a script where they are called at its outermost level."""
+_OUTERMOST_CALL = re.compile(r"^[a-zA-Z_][\w.]*\(", re.MULTILINE)
+
+
+def may_be_script(text: str) -> bool:
+    """Whether it is worth asking `is_script`: a quick look at a text."""
+    return "__main__" in text or _OUTERMOST_CALL.search(text) is not None
+
+
 def is_script(text: str) -> bool:
-    """Whether a file has an `if __name__ == "__main__":` of its own."""
+    """Whether a file is there to be run: it has an `if __name__ == "__main__":`, or calls `main()` or `train()`."""
     try:
         body = parse_python(text).body
     except (SyntaxError, ValueError, RecursionError):
         return False
-    return any(
-        isinstance(node, ast.If)
-        and any(
-            isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
-        )
-        for node in body
+    return any(_is_main_guard(node) or calls_entry(node) for node in body)
+
+
+def _is_main_guard(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and any(
+        isinstance(part, ast.Name) and part.id == "__name__" for part in ast.walk(node.test)
     )
+
+
+def calls_entry(node: ast.stmt) -> bool:
+    """Whether a statement is a bare call of a function by a name that entries have: `train()`, `main(sys.argv)`."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call):
+        return False
+    if isinstance(call.func, ast.Attribute):  # `tf.app.run()`, `app.run(main)`
+        return call.func.attr == "run" and ast.unparse(call.func.value).rpartition(".")[2] == "app"
+    return isinstance(call.func, ast.Name) and _RUNS.match(call.func.id) is not None
 
 
 def entry_script(sources: Mapping[str, str], path: str, at_module_level: bool) -> str | None:
@@ -221,7 +241,7 @@ def entry_script(sources: Mapping[str, str], path: str, at_module_level: bool) -
     scripts = [
         other
         for other, text in sources.items()
-        if "__main__" in text and is_script(text) and path in import_closure(sources, [other])
+        if may_be_script(text) and is_script(text) and path in import_closure(sources, [other])
     ]
     return scripts[0] if len(scripts) == 1 else None
 

@@ -185,13 +185,54 @@ class Choices:
         return cls(options, tuple(idioms))
 
 
+# The options that at least about a tenth of the field's programs have.
+COMMON: dict[str, tuple[str, ...]] = {
+    "towers": ("3",),
+    "imports": ("future",),
+    "count": ("flags", "settings", "len_devices"),
+    "loop": ("xrange", "enumerate", "two_loops"),
+    "place": ("module", "main", "class", "other_file"),
+    "graph": ("graph", "cpu", "graph_cpu"),
+    "device": ("format", "variable", "function"),
+    "name_scope": ("plain", "none", "format"),
+    "sharing": ("reuse_i", "auto", "flag"),
+    "tower_fn": ("function",),
+    "input": ("split", "placeholders", "same", "queue_once", "dataset_once"),
+    "model": ("two_layer", "layers", "cpu_variables", "batch_norm", "loop_layers", "slim"),
+    "loss": ("l2_trainable", "collection", "losses_module", "regularizer", "penalty"),
+    "gradients": ("var_list", "minimize_mean", "compute_mean", "tf_gradients"),
+    "averaging": ("stack", "add_n", "none_dropped"),
+    "after": ("clip_global", "histograms"),
+    "train_op": ("ema", "group", "update_ops"),
+    "stages": ("two", "gan"),
+    "optimizer": ("momentum", "adam", "decay", "rmsprop"),
+    "step": ("none", "variable", "get_variable"),
+    "report": ("mean", "list", "first"),
+    "session": ("plain",),
+    "run_place": ("function",),
+    "fetch": ("with_step", "separate"),
+    "feed": ("named",),
+    "saver": ("none", "plain", "list", "latest"),
+    "summaries": ("merge_all", "after_run"),
+    "looking": ("loss",),
+    "evaluation": ("same_graph",),
+    "loop_over": ("while", "epochs"),
+}
+
+
 def draw(seed: int, idioms: Mapping[str, object]) -> Choices:
-    """The choices of a seed. Some programs are nearly plain, some strange in all respects."""
+    """The choices of a seed: a few common forms in most programs, a few of any in some, many in some."""
     chance = random.Random(f"towers {seed}")
-    strangeness = chance.choice((0.01, 0.03, 0.05, 0.08, 0.15, 0.3, 0.6))
-    options = {}
-    for name, some in FEATURES.items():
-        options[name] = chance.choice(some[1:]) if chance.random() < strangeness else some[0]
-    names = sorted(idioms)
-    wanted = tuple(sorted(name for name in names if chance.random() < strangeness / 6))
-    return Choices(options, wanted)
+    options = {name: some[0] for name, some in FEATURES.items()}
+    kind = chance.choice(("common", "common", "common", "mixed", "strange"))
+    if kind == "strange":
+        strangeness = chance.choice((0.2, 0.4, 0.6))
+        odd = [name for name in FEATURES if chance.random() < strangeness]
+        count = chance.randint(2, 12)
+    else:
+        features = COMMON if kind == "common" else FEATURES
+        odd = chance.sample(sorted(features), chance.randint(1, 4 if kind == "common" else 8))
+        count = int(chance.random() < 0.2) if kind == "common" else chance.randint(0, 3)
+    for name in odd:
+        options[name] = chance.choice(COMMON[name] if kind == "common" else FEATURES[name][1:])
+    return Choices(options, tuple(sorted(chance.sample(sorted(idioms), count))))

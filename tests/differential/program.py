@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tests.differential.fitting import settle
-from tests.differential.grammar import Choices, draw
+from tests.differential.grammar import FEATURES, Choices, draw
 from tests.differential.idioms import IDIOMS, at, fits
 from tests.differential.model import batch_lines, loss_lines, module_lines
 from tests.differential.names import names_in, of_dict, of_object, plain
@@ -25,6 +25,16 @@ ENTRY = "train.py"
 
 def choices_of(seed: int) -> Choices:
     return settle(draw(seed, IDIOMS), fits)
+
+
+def each_alone() -> dict[str, Choices]:
+    """The plain program with each option of each feature, and with each idiom."""
+    plain = Choices.parse("plain")
+    made = {"plain": plain}
+    for name, some in FEATURES.items():
+        made |= {f"{name}={option}": plain.with_option(name, option) for option in some[1:]}
+    made |= {f"+{idiom}": Choices(plain.options, (idiom,)) for idiom in IDIOMS}
+    return {name: settled(choices) for name, choices in made.items()}
 
 
 def settled(choices: Choices) -> Choices:
@@ -338,8 +348,8 @@ def _module_names(module: Lines) -> list[str]:
             defined.append(line[4:].split("(")[0])
         elif line[:1].isalpha() and " = " in line:
             defined.append(line.split(" = ")[0])
-        elif line.startswith("import time"):
-            defined.append("time")
+        elif line.startswith("import "):
+            defined.append(line[7:])
         elif line.startswith("class "):
             defined.append(line[6:].split("(")[0])
     return [name for name in defined if name.isidentifier()]

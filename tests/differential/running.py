@@ -10,9 +10,11 @@ import os
 import pickle
 import runpy
 import signal
+import subprocess
 import sys
 import time
 import traceback
+import types
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,8 +37,7 @@ def prepare() -> None:
     import tf_slim  # noqa: F401
 
     import towermigrate.helpers
-    import towermigrate.migrate
-    import towermigrate.symbols  # noqa: F401
+    import towermigrate.migrate  # noqa: F401
 
     tf.layers.dense  # noqa: B018  (lazily loaded)
     tf.train.summary_iterator  # noqa: B018
@@ -63,22 +64,42 @@ class Ran:
 
 
 def run_program(
-    tree: Path, entry: str, environment: dict[str, str], *, graph_mode: bool, timeout_s: float = 60
+    tree: Path, entry: str, environment: dict[str, str], *, as_tf1: bool, timeout_s: float = 60
 ) -> Ran:
     """Run a script of a tree as `__main__`, in the tree.
 
     Args:
-        graph_mode: turn the behaviour of TensorFlow 2 off first.
+        as_tf1: let `import tensorflow` give `tensorflow.compat.v1`, without the behaviour of TensorFlow 2.
     """
     record, started = tree.parent / (tree.name + ".pickle"), time.monotonic()
     out, err = tree.parent / (tree.name + ".out"), tree.parent / (tree.name + ".err")
     child = os.fork()
     if child == 0:
         try:
-            _child(tree, entry, environment, graph_mode, record, out, err)
+            _child(tree, entry, environment, as_tf1, record, out, err)
         finally:
             os._exit(120)
     status = _awaited(child, started + timeout_s)
+    return _ran(status, record, out, err, started)
+
+
+def run_under(python: str, tree: Path, entry: str, timeout_s: float = 120) -> Ran:
+    """`run_program` in a process of its own, of another Python with another TensorFlow."""
+    record, started = tree.parent / (tree.name + ".pickle"), time.monotonic()
+    out, err = tree.parent / (tree.name + ".out"), tree.parent / (tree.name + ".err")
+    command = [python, __file__, *map(str, (tree, entry, record, out, err))]
+    environment = {**os.environ, **SETTINGS, "PYTHONPATH": "", "TF2_BEHAVIOR": "0"}
+    child = subprocess.Popen(command, env=environment)
+    try:
+        status = child.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        status = None
+    return _ran(status, record, out, err, started)
+
+
+def _ran(status: int | None, record: Path, out: Path, err: Path, started: float) -> Ran:
     left = pickle.loads(record.read_bytes()) if record.exists() else {}
     return Ran(
         status,
@@ -108,7 +129,7 @@ def _child(
     tree: Path,
     entry: str,
     environment: dict[str, str],
-    graph_mode: bool,
+    as_tf1: bool,
     record: Path,
     out: Path,
     err: Path,
@@ -123,8 +144,12 @@ def _child(
     sys.path.insert(0, str(tree))
     import tensorflow.compat.v1 as tf
 
-    if graph_mode:
+    if as_tf1:
+        import tf_slim
+
         tf.disable_v2_behavior()
+        tf.contrib = types.SimpleNamespace(slim=tf_slim)
+        sys.modules["tensorflow"] = tf
     status = 0
     try:
         runpy.run_path(entry, run_name="__main__")
@@ -136,7 +161,7 @@ def _child(
     sys.stdout.flush()
     try:
         left = {"checkpoints": _checkpoints(tree), "events": _events(tree)}
-        record.write_bytes(pickle.dumps(left))
+        record.write_bytes(pickle.dumps(left, protocol=4))
     except BaseException:
         traceback.print_exc()
         status = 119
@@ -178,3 +203,8 @@ def _events(tree: Path) -> dict[str, list[tuple[Any, ...]]]:
                     rows.append((value.tag, event.step, *number))
         rows.sort()
     return found
+
+
+if __name__ == "__main__":  # the child of `run_under`, which may be Python 3.7
+    _tree, _entry, _record, _out, _err = sys.argv[1:]
+    _child(Path(_tree), _entry, {}, False, Path(_record), Path(_out), Path(_err))

@@ -30,10 +30,10 @@ def summary(programs: Mapping[str, Choices], verdicts: Mapping[str, Verdict]) ->
     refused: Counter[str] = Counter()
     for name, verdict in verdicts.items():
         choices = programs[name]
-        of = ["all", *(f"{key}={one}" for key, one in choices.odd.items())]
+        of = ["all", *(f"{feature}={one}" for feature, one in choices.odd.items())]
         of += [f"+{idiom}" for idiom in choices.idioms]
-        for row in of if len(of) > 1 else [*of, "plain"]:
-            rows.setdefault(row, Counter())[verdict.outcome] += 1
+        for key in of if len(of) > 1 else [*of, "plain"]:
+            rows.setdefault(key, Counter())[verdict.outcome] += 1
         if verdict.outcome == trying.REFUSED:
             refused.update(verdict.cause.split())
     heads = [column.lower()[:13] for column in _COLUMNS]

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import pickle
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from tests.field.building import Tried, attempt, recipes
 from tests.field.ledger import Row, markdown
 from tests.field.places import PLACES
-from tests.field.rewriting import rewrite
+from tests.field.rewriting import Rewritten, rewrite
+
+T = TypeVar("T")
 
 
 def main() -> None:
@@ -24,6 +30,7 @@ def main() -> None:
     parser.add_argument("--verify", action="store_true", help="and compare with the originals")
     parser.add_argument("--no-rewrite", action="store_true", help="only what --build asks for")
     parser.add_argument("--scratch", type=Path, help="keep what was made here")
+    parser.add_argument("--keep", action="store_true", help="what --scratch has stays as it is")
     parser.add_argument("--table", type=Path, help="write the table there, as Markdown")
     parser.add_argument("--json", type=Path, help="write all that was found there")
     chosen = parser.parse_args()
@@ -50,14 +57,29 @@ def _rows(chosen: argparse.Namespace, scratch: Path) -> list[Row]:
             own = [each for each in own if each.name in chosen.only]
             if not own:
                 continue
-        outcome = None if chosen.no_rewrite else rewrite(repository, scratch)
+        outcome: Rewritten | None = None
+        if not chosen.no_rewrite:
+            kept = scratch / f"{repository.name}.rewritten"
+            outcome = _kept(kept, chosen.keep, partial(rewrite, repository, scratch))
         tried: list[Tried] = []
         if chosen.build or chosen.verify:
             for recipe in own:
-                tried.append(attempt(recipe, repository, scratch, chosen.verify))
+                kept = scratch / f"{recipe.name}.tried"
+                run = partial(attempt, recipe, repository, scratch, chosen.verify)
+                tried.append(_kept(kept, chosen.keep, run))
         rows.append(Row(name, outcome, tuple(tried)))
         print(rows[-1].line(), flush=True)
     return rows
+
+
+def _kept(path: Path, keep: bool, make: Callable[[], T]) -> T:
+    """What an earlier run of the command left behind, or made now."""
+    if keep and path.exists():
+        left: T = pickle.loads(path.read_bytes())
+        return left
+    made = make()
+    path.write_bytes(pickle.dumps(made))
+    return made
 
 
 def _plain(value: object) -> object:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,7 @@ def attempt(recipe: Recipe, repository: Path, scratch: Path, compare: bool) -> T
     _, document, _ = towermigrate("rewrite", str(tree), *asked)
     style = _style(document, recipe.program)
     rewritten = run(recipe, tree, scratch, "rewritten", sys.executable)
+    shutil.rmtree(tree)
     if not compare or rewritten.error is not None or not rewritten.runs:
         return Tried(recipe, style, rewritten, None)
     python, tree = sys.executable, scratch / f"{recipe.name}-reference"
@@ -132,6 +134,7 @@ def attempt(recipe: Recipe, repository: Path, scratch: Path, compare: bool) -> T
     else:
         towermigrate("rewrite", str(tree), "--style", "loop", "--refused", "symbols")
     reference = run(recipe, tree, scratch, recipe.reference, python)
+    shutil.rmtree(tree)
     if reference.error is not None:
         return Tried(recipe, style, rewritten, reference, problem=reference.error)
     return _compared(recipe, style, rewritten, reference)
@@ -213,6 +216,7 @@ def _compared(recipe: Recipe, style: str, rewritten: Side, reference: Side) -> T
             problem = f"{name} has another shape"
         elif ours[name].dtype.kind in "fiub" and not (recipe.races and recipe.races in name):
             variables = max(variables, _far(ours[name], theirs[name]))
+    rewritten, reference = replace(rewritten, variables={}), replace(reference, variables={})
     return Tried(recipe, style, rewritten, reference, losses, variables, problem)
 
 

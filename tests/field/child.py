@@ -105,7 +105,7 @@ class Field:
             with open(path, encoding="utf-8") as file:
                 text = file.read()
             for old, new in changes.items():
-                if old not in text:
+                if old not in text and new not in text:
                     raise ValueError("%s has no line %r" % (path, old))
                 text = text.replace(old, new)
             with open(path, "w", encoding="utf-8") as file:

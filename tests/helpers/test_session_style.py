@@ -38,7 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
             environment.pop("TF_CONFIG", None)
             command = [sys.executable, "-m", "tests.helpers.session_worker", mode, str(written)]
             ran = subprocess.run(
-                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=600
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200
             )
             assert ran.returncode == 0 and written.exists(), ran.stderr[-3000:]
             done[mode] = pickle.loads(written.read_bytes())
@@ -47,7 +47,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return of
 
 
-@pytest.mark.parametrize("replicas", [1, 2, 4])
+# One process for each number; two replicas in every run of the tests.
+@pytest.mark.parametrize(
+    "replicas",
+    [2, pytest.param(1, marks=pytest.mark.full), pytest.param(4, marks=pytest.mark.full)],
+)
 @pytest.mark.parametrize("name", IDIOMS)
 def test_idiom(name: str, replicas: int, results: Any) -> None:
     idiom = IDIOMS[name]

@@ -266,8 +266,12 @@ def test_a_vendored_copy(tmp_path: Path) -> None:
     assert done.stdout == "towermigrate_helpers._session_variables 2\n", done.stderr[-2000:]
 
 
-def test_slots_are_new_where_the_outermost_scope_shares_its_variables() -> None:
+@pytest.mark.parametrize("devices", ["cpu:1", "cpu:2"])
+def test_slots_are_new_where_the_outermost_scope_shares_its_variables(
+    devices: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Programs of TensorFlow 0.x: nothing stands around their towers, so `reuse_variables()` stays on."""
+    monkeypatch.setenv(strategy.DEVICES_VARIABLE, devices)
     with tf.Graph().as_default():
         optimizer = v1.train.MomentumOptimizer(0.5, 0.9)
         average = tf.train.ExponentialMovingAverage(0.9)

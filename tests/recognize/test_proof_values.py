@@ -191,7 +191,7 @@ TOWERS = [
         [(START, "    early = tf.trainable_variables()\n" + START)], "TM230", id="variables before the towers"
     ),
     pytest.param(
-        [(MODEL_DEF, "def decay():\n    return tf.add_n([tf.nn.l2_loss(v) for v in tf.global_variables()])\n\n\n" + MODEL_DEF),
+        [(MODEL_DEF, "def decay():\n    return tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])\n\n\n" + MODEL_DEF),
          (MODEL, "    y = tf.matmul(x, w) + decay()\n    return y + tf.layers.dense(x, 1, name='d')\n")],
         "TM230", id="in a function called between layers",
     ),

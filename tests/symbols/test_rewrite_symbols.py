@@ -64,6 +64,10 @@ FORMS = [
     pytest.param("import tensorflow.contrib.seq2seq as s\ns.f(x)\n", "try:\n    import tensorflow.contrib.seq2seq as s\nexcept ImportError:\n    s = None\ns.f(x)\n", id="so does a module under a name"),
     pytest.param("from tensorflow.contrib.layers import *\nconv2d(x)\n", HELPERS + "from tf_slim.layers import *\nconv2d(x)\n", id="a star of a module that moves"),
     pytest.param("from tensorflow import *\nx = placeholder(float32)\n", "from tensorflow.compat.v1 import *\nx = placeholder(float32)\n", id="a star of TensorFlow"),
+    pytest.param(TF + "tf.contrib.training.HParams(a=1)\n", TF + HELPERS + "towermigrate.helpers.contrib.HParams(a=1)\n", id="what our helpers have"),
+    pytest.param(TF + "import towermigrate.helpers as tm\ntf.contrib.training.HParams(a=1)\n", TF + "import towermigrate.helpers as tm\ntm.contrib.HParams(a=1)\n", id="what our helpers have, under their name"),
+    pytest.param(TF + "from towermigrate.helpers import towers\ntf.contrib.training.HParams(a=1)\n", TF + HELPERS + "from towermigrate.helpers import towers\ntowermigrate.helpers.contrib.HParams(a=1)\n", id="what our helpers have, of which one is imported"),
+    pytest.param("from tensorflow.contrib.training import HParams\nHParams(a=1)\n", "from towermigrate.helpers.contrib import HParams\nHParams(a=1)\n", id="what our helpers have, by name"),
     pytest.param("try:\n    from tensorflow.contrib import slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", "try:\n    " + HELPERS + "    import tf_slim as slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", id="tf_slim or tf.contrib.slim"),
     pytest.param("try:\n    " + TF + "except ImportError:\n    tf = None\ntf.log(1)\n", "try:\n    " + TF + "except ImportError:\n    tf = None\ntf.compat.v1.log(1)\n", id="TensorFlow or nothing"),
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from towermigrate.rewrite import rewrite_tree
+from towermigrate.tree import entry_script, is_script, may_be_script
 
 RUN = "\n\ndef main():\n    with tf.Session() as sess:\n        sess.run(x)\n\n\nif __name__ == '__main__':\n    main()\n"
 RAN = RUN.replace("tf.Session", "tf.compat.v1.Session")
@@ -36,6 +37,9 @@ PLACES = [
     pytest.param("import tensorflow as tf\ntf.disable_v2_behavior()" + RUN, "import tensorflow as tf\ntf.compat.v1.disable_v2_behavior()" + RAN, id="once"),
     pytest.param("import tensorflow as tf\n\n\ndef train():\n    tf.Session()\n", "import tensorflow as tf\n\n\ndef train():\n    tf.compat.v1.Session()\n", id="not in a module that is imported"),
     pytest.param("import tensorflow as tf\ndef main():\n    tf.Session()\nmain()\n", "import tensorflow as tf" + SWITCH + "\ndef main():\n    tf.compat.v1.Session()\nmain()\n", id="main() at the outermost level"),
+    pytest.param("import tensorflow as tf\ndef train():\n    tf.Session()\ntrain()\n", "import tensorflow as tf" + SWITCH + "\ndef train():\n    tf.compat.v1.Session()\ntrain()\n", id="train() at the outermost level"),
+    pytest.param("import tensorflow as tf\ndef go(n):\n    with tf.Session() as s:\n        s.run(n)\ngo(tf.log(1.0))\n", "import tensorflow as tf" + SWITCH + "\ndef go(n):\n    with tf.compat.v1.Session() as s:\n        s.run(n)\ngo(tf.compat.v1.log(1.0))\n", id="a call of its own that runs a graph"),
+    pytest.param("import tensorflow as tf\ndef go(n):\n    return n\ndef f():\n    tf.Session()\ngo(1)\n", "import tensorflow as tf\ndef go(n):\n    return n\ndef f():\n    tf.compat.v1.Session()\ngo(1)\n", id="not where the call runs none"),
     pytest.param("import tensorflow as tf\ndef main(_):\n    tf.Session()\ntf.app.run()\n", "import tensorflow as tf" + SWITCH + "\ndef main(_):\n    tf.compat.v1.Session()\ntf.compat.v1.app.run()\n", id="tf.app.run() at the outermost level"),
 ]  # fmt: skip
 
@@ -154,3 +158,24 @@ def test_a_switch_under_the_main_test_of_an_imported_file_does_not_count() -> No
     script = "import tensorflow as tf\nimport other" + RUN
     texts = rewrite_tree({"other.py": other, "run.py": script}).texts
     assert SWITCH in texts["run.py"] and "other.py" not in texts
+
+
+ENTRIES = [
+    pytest.param("train()\n", True, id="train()"),
+    pytest.param("main(sys.argv)\n", True, id="main with arguments"),
+    pytest.param("tf.app.run()\n", True, id="tf.app.run()"),
+    pytest.param("if __name__ == '__main__':\n    go()\n", True, id="a __main__ test"),
+    pytest.param("def train():\n    train()\n", False, id="a call in a function"),
+    pytest.param("x = train()\n", False, id="a value that is kept"),
+    pytest.param("trainer()\n", False, id="another name"),
+    pytest.param("pool.run()\n", False, id="run() of something else"),
+    pytest.param("def f(:\n", False, id="no Python"),
+]
+
+
+@pytest.mark.parametrize(("text", "script"), ENTRIES)
+def test_what_makes_a_file_a_script(text: str, script: bool) -> None:
+    assert is_script(text) == script
+    assert may_be_script(text) or not script
+    sources = {"model.py": "x = 1\n", "go.py": f"import model\n{text}"}
+    assert entry_script(sources, "model.py", False) == ("go.py" if script else None)

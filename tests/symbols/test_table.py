@@ -16,10 +16,11 @@ pytest.importorskip("tensorflow", reason="needs the extra tf")
 
 @pytest.fixture(scope="module")
 def roots() -> dict[str, Any]:
-    import towermigrate.helpers  # noqa: F401  (legacy Keras)
+    import towermigrate.helpers  # first: it chooses legacy Keras
 
     tensorflow = pytest.importorskip("tensorflow")
-    return {"tf": tensorflow, "tf_slim": pytest.importorskip("tf_slim")}
+    slim = pytest.importorskip("tf_slim")
+    return {"tf": tensorflow, "tf_slim": slim, "towermigrate": towermigrate}
 
 
 def _get(value: Any, dotted: str) -> Any:

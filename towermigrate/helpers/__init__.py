@@ -8,6 +8,7 @@ from towermigrate.helpers import keras_setup
 
 keras_setup.use_legacy_keras()
 
+from towermigrate.helpers import contrib as contrib  # noqa: E402
 from towermigrate.helpers import mnist_input  # noqa: E402
 from towermigrate.helpers.averages import apply_averaged, average_gradients  # noqa: E402
 from towermigrate.helpers.batches import (  # noqa: E402

@@ -21,7 +21,8 @@ class TowerGraph:
 
     `gpu_pieces` are the memory limits, in megabytes, of the logical devices of each physical GPU, empty where
     none is split. `strategy` is None where nothing is mirrored: towers then only get their devices. `creator` makes its variables, and `variables` are the
-    mirrored ones by the name of each copy's handle, with the copy's index. `checked` is the graph's version
+    mirrored ones by the name of each copy's handle, with the copy's index. `read_after` are a variable and what reads it after an update of it.
+    `checked` is the graph's version
     when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
     """
 
@@ -33,6 +34,7 @@ class TowerGraph:
     threads: Any = field(default_factory=threading.local)
     variables: dict[str, tuple[Any, int]] = field(default_factory=dict)
     plans: dict[Any, Any] = field(default_factory=dict)
+    read_after: list[tuple[Any, Any]] = field(default_factory=list)
     checked: int = 0
     looked_at: int = 0
     writes: dict[str, list[Any]] = field(default_factory=dict)

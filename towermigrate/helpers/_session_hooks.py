@@ -9,8 +9,15 @@ from typing import Any
 import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
-from towermigrate.helpers._session_gradients import applied_to_copies, refused, summed_over_copies
+from towermigrate.helpers._session_gradients import summed_over_copies
 from towermigrate.helpers._session_graphs import enter, find, mirrored, without_strategy
+from towermigrate.helpers._session_optimizers import (
+    applied_to_copies,
+    dense_of_both_kinds,
+    refused,
+    sparse_of_both_kinds,
+    tensorflows_optimizers,
+)
 from towermigrate.helpers._session_runs import (
     callables_that_run,
     element_by_name,
@@ -72,6 +79,13 @@ def _hooks() -> Iterator[_Hook]:
     yield tf.Graph, "as_default", _mirrored_in_every_thread
     yield tf.Graph, "get_tensor_by_name", element_by_name
     yield _v1.train.Optimizer, "apply_gradients", applied_to_copies
+    for owner in tensorflows_optimizers():
+        for method, of_both_kinds in (
+            ("_apply_dense", dense_of_both_kinds),
+            ("_apply_sparse", sparse_of_both_kinds),
+        ):
+            if method in vars(owner):
+                yield owner, method, of_both_kinds(owner)
     yield _v1.train.SyncReplicasOptimizer, "apply_gradients", _only_unmirrored
 
 
@@ -132,7 +146,7 @@ def _though_variables_are_shared(create: Callable[..., Any]) -> Callable[..., An
 
     def create_slot(*args: Any, **kwargs: Any) -> Any:
         scope = _v1.get_variable_scope()
-        if mirrored() is None or scope.reuse is not True:
+        if find() is None or scope.reuse is not True:
             return create(*args, **kwargs)
         private.set_reuse(scope, False)
         try:

@@ -166,8 +166,22 @@ def _planned(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any])
             names = {copy.handle.op.name for copy in variable.copies}
             writes = {op for op in run if is_write(op) and written_handle(op) in names}
             if writes - _needed_for([instead[place]]):
-                again.append((place, private.graph_element(variable.copies[0])))
+                read = _reading_after(writes, run, variable, towers)
+                if read is None or read.shape != instead[place].shape:
+                    again.append((place, private.graph_element(variable.copies[0])))
+                else:
+                    instead[place] = read
     return Plan(tuple(instead), tuple(again), (tuple(fetches), tuple(targets)))
+
+
+def _reading_after(writes: set[Any], run: set[Any], variable: Any, towers: TowerGraph) -> Any:
+    """What reads a variable after these writes and runs nothing that does not run anyway; or None."""
+    for known, read in towers.read_after:
+        if known is variable:
+            before = _needed_for([read]) - {read.op, variable.copies[0].handle.op}
+            if writes <= before <= run:
+                return read
+    return None
 
 
 def _shown_by(tensor: Any, towers: TowerGraph) -> Any:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.python2.division import divide
+from towermigrate.python2.keywords import NotRenamed, renamed_keywords
 from towermigrate.python2.lists import key_from_cmp, make_lists
 from towermigrate.python2.names import no_space_after_line_end, rename, string_functions
 from towermigrate.python2.remarks import Remark, about_bytes, about_meaning
 from towermigrate.python2.source import Source
 from towermigrate.python2.syntax import NotPorted, to_python3_syntax
-from towermigrate.tree import parse_python
+from towermigrate.tree import parse_python, parses
 
 # Cheap signs that only Python 2 parses a file. One of them in a text is no proof, none of them is. Each begins with
 # one certain text, by which `re` goes through a file at a nanosecond a character.
@@ -31,6 +32,8 @@ _SIGNS = [
         rb"lambda(?<=\blambda)[ \t]*\(",
         rb"0(?:(?<![\w.]0)[0-9]|[xX][0-9a-fA-F]+[lL]\b)",
         rb"[0-9][lL]\b",
+        rb"async(?<=\basync)\b(?![ \t]+(?:def|for|with)\b|[-'\"])",
+        rb"await(?<=\bawait)[ \t]*[=,.):\]]",
     )
 ]
 _LETTERS = [a + b + quote for a in (b"u", b"U") for b in (b"r", b"R") for quote in (b"'", b'"')]
@@ -95,6 +98,19 @@ def port(text: str, path: str) -> Ported | Unported:
 
 
 def _port(text: str, path: str) -> Ported | Unported:
+    try:
+        plain, words = renamed_keywords(text)
+    except NotRenamed as error:
+        return Unported(str(error), python2=True)
+    if words:
+        named = " and ".join(f"`{word}`" for word in words)
+        verb = "are keywords" if len(words) > 1 else "is a keyword"
+        message = f"{named}, which {verb} since it was written, got another name: `{words[0]}_`"
+        found = Finding("TM121", path, 1, 0, message)
+        if parses(plain):  # not Python 2 for certain: nothing else changes
+            return Ported(plain, (found,), _original_lines(text, plain))
+        rest = _port(plain, path)
+        return replace(rest, findings=(found, *rest.findings)) if isinstance(rest, Ported) else rest
     try:
         changed, features = to_python3_syntax(text)
     except NotPorted as error:

@@ -17,7 +17,7 @@ from towermigrate.findings import Finding
 from towermigrate.python2.port import Ported, port, python3_only
 from towermigrate.python2.unbound import divided, python2_names
 from towermigrate.symbols.edits import Edit, Text, splice
-from towermigrate.tree import import_closure, is_script, parse_python
+from towermigrate.tree import import_closure, is_script, may_be_script, parse_python
 
 _Import = ast.Import | ast.ImportFrom
 
@@ -131,7 +131,7 @@ class _Places:
                 elif not path.startswith(f"{folder}/"):
                     entered.add(other)
         self._in_package = import_closure({}, entered & self._paths, beside)
-        scripts = {path for path, text in texts.items() if "__main__" in text and is_script(text)}
+        scripts = {path for path, text in texts.items() if may_be_script(text) and is_script(text)}
         self._run_beside = import_closure({}, scripts, beside)
 
     def is_in_package(self, path: str) -> bool:

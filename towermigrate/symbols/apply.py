@@ -67,6 +67,8 @@ class Pass:
     """Local names whose import or assignment must move to `tensorflow.compat.v1`."""
     uses_slim: bool = False
     adds_slim: bool = False
+    adds_helpers: bool = False
+    """Whether our helpers have to be imported by their own name for what was written."""
     adds_tensorflow: str | None = None
     """The name under which TensorFlow has to be imported for what was written."""
     legacy_keras: bool = False
@@ -111,6 +113,15 @@ class Pass:
                         return Alias(name, v1)
                 scope = scope.parent
         return None
+
+    def of_helpers(self, target: str) -> str:
+        """A name of our helpers as the file can write it: it may have them under a name of its own."""
+        module = self.names.module
+        for name in module.bound:
+            if module.meaning(name) == "towermigrate.helpers":
+                return name + target.removeprefix("towermigrate.helpers")
+        self.adds_helpers = "towermigrate" not in module.bound
+        return target
 
     def spelled(self, target: str, use: Use | None = None) -> str | None:
         """`tf.<…>` as the file can write it at a use: with its own name of TensorFlow, or one that is imported for it.
@@ -332,7 +343,10 @@ def _rewrite_contrib(work: Pass, use: Use, name: str) -> None:
         work.find("TM111", use.chain, contrib.no_successor(name))
         return
     new = target
-    if target.startswith("tf."):
+    if target.startswith(contrib.HELPERS):
+        new = work.of_helpers(target)
+        work.legacy_keras = True
+    elif target.startswith("tf."):
         rest = target[len("tf.") :]
         if use.meaning == "tensorflow":
             spelled: str | None = f"{use.root.id}.{rest}"

@@ -1,7 +1,7 @@
 """What became of `tf.contrib`: exact names first, then whole modules that live on in `tf_slim`.
 
-Keys stand without `tf.contrib.`. Values start with `tf.` (the file's own name of TensorFlow takes its place) or
-with `tf_slim.`. The argument names of each exact entry were compared between
+Keys stand without `tf.contrib.`. Values start with `tf.` (the file's own name of TensorFlow takes its place), with
+`tf_slim.`, or with the module of our helpers. The argument names of each exact entry were compared between
 TensorFlow 1.15.5 and 2.21: same order; only the first argument of `framework.init_from_checkpoint`,
 `list_variables`, `load_checkpoint` and `load_variable` has another name now. `tf.contrib.stateless` is left out:
 its successors draw other bits.
@@ -62,7 +62,18 @@ _GROUPS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
+# What TensorFlow 2 has nowhere and our helpers have.
+HELPERS = "towermigrate.helpers.contrib"
+_OURS = (
+    "data.batch_and_drop_remainder data.padded_batch_and_drop_remainder lookup.index_table_from_tensor "
+    "lookup.index_to_string_table_from_tensor opt.LazyAdamOptimizer rnn.stack_bidirectional_dynamic_rnn "
+    "seq2seq.sequence_loss training.HParams"
+).split()
+
 EXACT: dict[str, str] = {
+    **{name: f"{HELPERS}.{name.rpartition('.')[2]}" for name in _OURS},
+    "slim.learning.supervisor.Supervisor": "tf.compat.v1.train.Supervisor",
+    "training.python.training.hparam.HParams": f"{HELPERS}.HParams",
     **{f"{old}.{name}": f"{new}.{name}" for old, new, names in _GROUPS for name in names.split()},
     "autograph.do_not_convert": "tf.autograph.experimental.do_not_convert",
     "cluster_resolver.UnionClusterResolver": "tf.distribute.cluster_resolver.UnionResolver",
@@ -151,6 +162,8 @@ EXACT: dict[str, str] = {
 
 # Longest first: the first that fits decides. The empty end stands for the module itself.
 TREES: tuple[tuple[str, str], ...] = (
+    ("framework.python.ops.arg_scope", "tf_slim.ops.arg_scope"),
+    ("framework.python.ops.variables", "tf_slim.ops.variables"),
     ("slim.python.slim.data", "tf_slim.data"),
     ("slim.python.slim.nets", "tf_slim.nets"),
     ("slim.python.slim", "tf_slim"),
@@ -210,8 +223,6 @@ ADVICE: dict[str, str] = {
     "compiler": "leave it out, or use `tf.function(jit_compile=True)`",
     "crf": "copy `crf.py` of TensorFlow 1.15, which needs nothing else of contrib",
     "cudnn_rnn": "use the cells of `tf.compat.v1.nn.rnn_cell`, or `tf.keras.layers.LSTM`",
-    "data.batch_and_drop_remainder": "use `dataset.batch(size, drop_remainder=True)`",
-    "data.padded_batch_and_drop_remainder": "use `dataset.padded_batch(…, drop_remainder=True)`",
     "data.sloppy_interleave": "use `tf.data.experimental.parallel_interleave(…, sloppy=True)`",
     "deprecated": "use `tf.compat.v1.summary`",
     "distribute": "use `tf.distribute`",
@@ -226,18 +237,14 @@ ADVICE: dict[str, str] = {
     "legacy_seq2seq": "copy `seq2seq.py` of TensorFlow 1.15: it needs only cells and `tf.nn`",
     "lookup.HashTable": "use `tf.lookup.StaticHashTable`",
     "lookup.index_table_from_file": "use `tf.lookup.StaticVocabularyTable`",
-    "lookup.index_table_from_tensor": "use `tf.lookup.StaticVocabularyTable`",
     "lookup.index_to_string_table_from_file": "use `tf.lookup.StaticHashTable`",
-    "lookup.index_to_string_table_from_tensor": "use `tf.lookup.StaticHashTable`",
     "nccl": "use `tf.distribute`, which chooses NCCL by itself",
     "nn.deprecated_flipped_sigmoid_cross_entropy_with_logits": "name the arguments of `tf.nn.sigmoid_cross_entropy_with_logits`",
     "nn.deprecated_flipped_softmax_cross_entropy_with_logits": "name the arguments of `tf.nn.softmax_cross_entropy_with_logits`",
     "nn.deprecated_flipped_sparse_softmax_cross_entropy_with_logits": "name the arguments of `tf.nn.sparse_softmax_cross_entropy_with_logits`",
-    "opt.LazyAdamOptimizer": "use `tf.compat.v1.train.AdamOptimizer`, which also moves rows that have no gradient",
     "opt": "copy its source of TensorFlow 1.15, or use the optimizer of that name in `tf.keras.optimizers`",
     "quantize": "use the package `tensorflow-model-optimization`",
     "rnn": "copy its source of TensorFlow 1.15 over `tf.compat.v1.nn.rnn_cell.RNNCell`",
-    "seq2seq.sequence_loss": "weigh `tf.nn.sparse_softmax_cross_entropy_with_logits` by the mask",
     "seq2seq": "copy `seq2seq` of TensorFlow 1.15 into the project",
     "stateless": "use `tf.random.stateless_normal` and its like, which draw other numbers",
     "summary": "use `tf.compat.v1.summary`, or `tf.summary` with a step",
@@ -245,7 +252,6 @@ ADVICE: dict[str, str] = {
     "tensorboard.plugins.projector": "use `from tensorboard.plugins import projector`",
     "tfprof": "use `tf.compat.v1.profiler`",
     "tpu": "use `tf.distribute.TPUStrategy` and a training loop of your own",
-    "training.HParams": "use a class or a dict of the project",
     "training.bucket_by_sequence_length": "use `tf.data.Dataset.bucket_by_sequence_length`",
 }  # fmt: skip
 

@@ -31,7 +31,8 @@ def added_imports(work: Pass) -> list[Edit]:
     lines: list[str] = []
     if work.adds_tensorflow is not None:
         lines.append(import_of(work.adds_tensorflow))
-    if (work.legacy_keras or work.uses_slim or adds_slim) and (not helpers or late):
+    keras = work.legacy_keras or work.uses_slim or adds_slim
+    if work.adds_helpers or keras and (not helpers or late):
         lines.append(HELPERS)
     if adds_slim and names.module.bound.get("tf_slim") != {"tf_slim"}:
         lines.append("import tf_slim")

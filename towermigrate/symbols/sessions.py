@@ -15,6 +15,7 @@ from towermigrate.findings import Finding
 from towermigrate.symbols.edits import Edit, splice
 from towermigrate.symbols.switch import import_of, switch_edit
 from towermigrate.symbols.tables import normal, prefix_in
+from towermigrate.tree import calls_entry
 
 if TYPE_CHECKING:
     from towermigrate.symbols.apply import Pass, SymbolResult
@@ -210,15 +211,36 @@ def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def is_script(work: Pass) -> bool:
     """Whether a file is run rather than imported.
 
-    That is one with a `__main__` test, or with a session, `main()` or `tf.app.run()` at its outermost level.
+    That is one with a `__main__` test, or with a session, `main()`, `train()` or `tf.app.run()` at its outermost level,
+    or a call of a function of its own that runs a graph.
     """
     if any(
-        (isinstance(node, ast.If) and _is_main_guard(node)) or _calls_main(node)
+        (isinstance(node, ast.If) and _is_main_guard(node))
+        or calls_entry(node)
+        or _calls_runner(work, node)
         for node in work.tree.body
     ):
         return True
     outermost = (use for use in work.names.uses if use.scope is work.names.module)
     return any(found[0] in _STARTS for use in outermost if (found := normal(use.dotted)))
+
+
+def _calls_runner(work: Pass, node: ast.stmt) -> bool:
+    """Whether a statement is a bare call of a function of the file that runs a graph in a session."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name)):
+        return False
+    bodies = [
+        (each.lineno, each.end_lineno or each.lineno)
+        for each in work.tree.body
+        if isinstance(each, ast.FunctionDef) and each.name == call.func.id
+    ]
+    return any(
+        first <= use.root.lineno <= last
+        for use in work.names.uses
+        if _runs_graph(use.dotted)
+        for first, last in bodies
+    )
 
 
 def _runs_graph(dotted: str) -> bool:
@@ -232,8 +254,3 @@ def _is_main_guard(node: ast.If) -> bool:
         isinstance(part, ast.Name) and part.id == "__name__"
         for part in [test.left, *test.comparators]
     )
-
-
-def _calls_main(node: ast.stmt) -> bool:
-    call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "main"

@@ -32,7 +32,7 @@ def run(field):
 
     rate = tf.constant(0.1)
     nodes = {
-        "io": {"x": [tf.constant(images)], "y": [tf.constant([0, 1, 0, 1])]},
+        "io": {"x": [tf.constant(images)], "y": [tf.constant([0, 1, 0, 1], tf.int64)]},
         "learning_rate": rate,
         "train_phase": tf.constant(True),
         "test_phase": tf.constant(False),

@@ -3,6 +3,7 @@
 REPOSITORY = "openai/iaf"
 PROGRAM = "tf_train.py"
 REFERENCE = "tower"
+OUTER = "missing"
 RACES = "ExponentialMovingAverage"
 
 
@@ -13,8 +14,12 @@ def run(field):
     # Python 2 divided whole numbers so.
     division = "hps.image_size / 2 ** len(layers)"
     field.edit("tf_train.py", {division: division.replace("/", "//")})
+    layers = {each: each.replace("/", "//") for each in ("n_out / n_in", "n_in / n_out", "1) / 2")}
+    field.edit("tf_utils/layers.py", layers)
     program = field.load("tf_train.py")
     images = field.random.randint(0, 255, (4, 3, 8, 8)).astype("uint8")
+    # The repository's own Supervisor calls a private method that TensorFlow 1.x no longer has.
+    program.NotBuggySupervisor = tf.train.Supervisor
     program.get_inputs = lambda *arguments: tf.constant(images)
     hps = program.get_default_hparams()
     sizes = {
@@ -29,4 +34,5 @@ def run(field):
         setattr(hps, name, value)
     program.FLAGS(["train", "--num_gpus=2", "--logdir=log"])
     field.watch(4)
+    field.begin()
     program.run(hps)

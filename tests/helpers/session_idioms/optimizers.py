@@ -331,3 +331,89 @@ def update_that_reads_its_rate(p: Program) -> Any:
             session.run(change, {fed: value})
             session.run(train)
         return session.run(losses), every_variable(session)
+
+
+class _OnlyReferences(tf.train.AdamOptimizer):
+    """Overrides what TensorFlow asks of reference variables, and leaves the other method as it is."""
+
+    def _apply_dense(self, grad: Any, var: Any) -> Any:
+        with tf.control_dependencies([super()._apply_dense(grad * 2.0 + 0.01, var)]):
+            return var.assign_sub(0.001 * var)
+
+    def _apply_sparse(self, grad: Any, var: Any) -> Any:
+        return super()._apply_sparse(tf.IndexedSlices(grad.values * 3.0, grad.indices), var)
+
+
+@idiom
+def adam_with_an_update_of_references(p: Program) -> Any:
+    return trained(p, _OnlyReferences(0.1))
+
+
+@idiom
+def adam_with_a_sparse_update_of_references(p: Program) -> Any:
+    losses = []
+    for i in p.towers(range(2)):
+        with tf.variable_scope("r", reuse=i > 0):
+            e = tf.get_variable("e", [6, 2], initializer=constant(0.5))
+        losses.append(tf.reduce_sum(tf.nn.embedding_lookup(e, [i, 3, 3]) ** 2))
+    train = _OnlyReferences(0.1).minimize(tf.add_n(losses))
+    with p.session() as session:
+        session.run(train)
+        return every_variable(session)
+
+
+@idiom
+def momentum_of_another_formula(p: Program) -> Any:
+    class Own(tf.train.MomentumOptimizer):
+        def _apply_dense(self, grad: Any, var: Any) -> Any:
+            m = self.get_slot(var, "momentum")
+            new = m.assign(0.5 * m + grad)
+            return tf.group(tf.assign_sub(var, 0.1 * new), new)
+
+    return trained(p, Own(0.1, 0.9))
+
+
+@idiom
+def two_formulas_in_one_optimizer(p: Program) -> Any:
+    class Own(tf.train.Optimizer):
+        def __init__(self) -> None:
+            super().__init__(False, "Own")
+
+        def _apply_dense(self, grad: Any, var: Any) -> Any:
+            return tf.assign_sub(var, 0.1 * grad)
+
+        def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+            return var.assign_sub(0.7 * grad)
+
+    return trained(p, Own())
+
+
+@idiom
+def kernels_called_by_the_author(p: Program) -> Any:
+    from tensorflow.python.ops import gen_training_ops
+
+    class Own(tf.train.Optimizer):
+        def __init__(self) -> None:
+            super().__init__(False, "Own")
+
+        def _apply_dense(self, grad: Any, var: Any) -> Any:
+            return gen_training_ops.apply_gradient_descent(var, 0.1, grad).op
+
+        def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
+            return gen_training_ops.resource_apply_gradient_descent(var.handle, 0.1, grad)
+
+    return trained(p, Own())
+
+
+@idiom
+def loss_scale_optimizers(p: Program) -> Any:
+    experimental = tf.train.experimental
+    results = []
+    for scale in (8.0, "dynamic"):
+        with tf.Graph().as_default():
+            p.begin(2)
+            optimizer = experimental.MixedPrecisionLossScaleOptimizer(
+                tf.train.MomentumOptimizer(0.1, 0.9), scale
+            )
+            results.append(trained(p, optimizer))
+    return results

@@ -18,6 +18,7 @@ from towermigrate.recognize.proof.values import (
     Foreign,
     Function,
     Index,
+    Instance,
     Items,
     Library,
     Object,
@@ -32,6 +33,11 @@ from towermigrate.recognize.proof.values import (
     join_all,
     needs_of,
 )
+
+_ONCE = {"zip", "map", "filter", "reversed", "enumerate", "iter", "open", "next", "input"}
+"""Builtins that give iterators, which the first tower would use up."""
+_GOES_OVER = {"sum", "min", "max", "list", "tuple", "set", "frozenset", "dict", "sorted", "any", "all"} | _ONCE
+"""Builtins that go over their argument."""
 
 
 class Arguments:
@@ -109,7 +115,7 @@ class Calls(Expressions):
         if not self.strict:
             builds = _mentions_graph(function.node, function.code)
             python = all(is_python(v) for v in args.all())
-            return Foreign() if builds or not python else Setting()
+            return Foreign() if builds or not python else Instance(function)
         return self.report(
             "TM222", frame.code, node,
             f"`{frame.code.said(node)}` makes an object of `{function.node.name}` in {self.where}; what it keeps is "
@@ -297,7 +303,13 @@ class Calls(Expressions):
     def builtin(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         """A builtin of the list."""
         values = args.given
+        if not self.strict and name in _ONCE:
+            return Foreign()
+        if len(values) == 1 and name in _GOES_OVER and isinstance(values[0], Setting):
+            self.element(values[0], node.args[0], frame)
         for value in args.all():
+            if isinstance(value, Instance):
+                return self._unknown(node, frame)
             if isinstance(value, Collected):
                 return self._part_of(value, node, frame)
             if isinstance(value, Text) and name not in ("str", "repr", "unicode", "format"):
@@ -402,6 +414,10 @@ class Calls(Expressions):
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
             return Python() if not self.strict else self._unknown(node, frame)
+        if kind == "items" and isinstance(function.of, Items):
+            made = self._of_items(function.of, name, args)
+            if made is not None:
+                return made
         if kind == "array" and (name in library.ARRAY_METHODS or not self.strict):
             if name == "tolist" or name not in library.MUTATORS:
                 return Setting(plain=True)
@@ -425,6 +441,21 @@ class Calls(Expressions):
             "TM222", code, node,
             f"what `{code.said(node.func)}` does in {self.where} is not known to be without effect",
         )  # fmt: skip
+
+    def _of_items(self, holder: Items, name: str, args: Arguments) -> Value | None:
+        """A method of a list or dict that changes nothing."""
+        fresh = not self.strict
+        if name == "get":
+            default = args.get(1, "default") or Python(None)
+            return join_all([*([holder.element()] if holder.values else []), default])
+        if name in ("values", "copy"):
+            return Items(list(holder.values), holder.exact and name == "copy", fresh)
+        if name == "keys":
+            return Items([(Python(), False)], False, fresh)
+        if name == "items":
+            pair = Items([(Python(), True), (holder.element(), True)], True, fresh, False)
+            return Items([(pair, False)], False, fresh)
+        return Python() if name in ("index", "count") else None
 
     def _average(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         given = args.get(0, "var_list")

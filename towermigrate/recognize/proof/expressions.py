@@ -16,6 +16,7 @@ from towermigrate.recognize.proof.values import (
     Foreign,
     Function,
     Index,
+    Instance,
     Items,
     Library,
     Module,
@@ -124,6 +125,9 @@ class Expressions(Machine):
     def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """The value of a binary operation."""
         op = getattr(node, "op", None)
+        for side in (left, right):
+            if isinstance(side, Instance):
+                return self.own_object(side, node, frame)
         if holds_tensor(left) or holds_tensor(right):
             if isinstance(left, Items) and isinstance(right, Items):
                 return Items(
@@ -156,6 +160,13 @@ class Expressions(Machine):
             return Setting(all(v.plain for v in settings)) if settings else Python()
         return self._mixed(node, left, right, frame)
 
+    def own_object(self, value: Instance, node: ast.AST, frame: Frame) -> Value:
+        """An object of the program's own where it may do anything."""
+        return self.report(
+            "TM222", frame.code, node,
+            f"what `{frame.code.said(node)}` does with an object of `{value.made_of.node.name}` is not known",
+        )  # fmt: skip
+
     def _mixed(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         for side in (left, right):
             if isinstance(side, Foreign):
@@ -180,6 +191,8 @@ class Expressions(Machine):
                 inner = self._text([v for v, _ in part.values], node, frame)
                 if isinstance(inner, Text):
                     return inner
+            if isinstance(part, Instance):
+                return self.own_object(part, node, frame)
             if isinstance(part, Index | Differs):
                 return Text("index")
             if isinstance(part, Text):
@@ -229,6 +242,8 @@ class Expressions(Machine):
             self._asked_text(value, node, frame)
         elif isinstance(value, Collected):
             self._part_of(value, node, frame)
+        elif isinstance(value, Instance):
+            self.own_object(value, node, frame)
         elif isinstance(value, Either) and any(holds_tensor(v) for v in value.values):
             self.report(
                 "TM226",
@@ -277,6 +292,8 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Collected):
                 return self._part_of(side, node, frame)
+            if isinstance(side, Instance):
+                return self.own_object(side, node, frame)
         if isinstance(op, ast.Is | ast.IsNot):
             return self._identity(node, op, left, right, frame)
         tensors = holds_tensor(left) or holds_tensor(right)
@@ -380,6 +397,8 @@ class Expressions(Machine):
             return self.lookup(name, self.module(value.code), node, code)
         if isinstance(value, Setting) and value.plain:
             return Object("array." + name)
+        if isinstance(value, Instance):
+            return self._of_instance(value, name, node, frame)
         if isinstance(value, Setting | Foreign):
             return value
         if isinstance(value, Python | Text | Items | Static):
@@ -409,13 +428,25 @@ class Expressions(Machine):
             )
         return self._part_of(value, node, frame)
 
+    def _of_instance(self, value: Instance, name: str, node: ast.expr, frame: Frame) -> Value:
+        """A plain attribute of an object; properties and methods may do anything."""
+        made = value.made_of.node
+        plain = all(isinstance(b, ast.Name) and b.id == "object" for b in made.bases)
+        own = {n.name for n in ast.walk(made) if isinstance(n, ast.FunctionDef)}
+        if not plain or made.keywords or own & {name, "__getattr__", "__getattribute__"}:
+            return self.report(
+                "TM222", frame.code, node,
+                f"what reading `{frame.code.said(node)}` of an object of `{made.name}` does is not known",
+            )  # fmt: skip
+        return Setting()
+
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):
             if name in ("value", "ndims", "dims", "rank"):
                 return Static(shape=name == "dims")
             return Object("static." + name)
         if isinstance(value, Items):
-            return Object("items." + name, needs_of(value))
+            return Object("items." + name, needs_of(value), of=value)
         return Object("text." + name) if isinstance(value, Text) else Object("python." + name)
 
     def names_variables(self, node: ast.expr, frame: Frame) -> bool:
@@ -513,6 +544,11 @@ class Expressions(Machine):
         if isinstance(value, Python):
             return Python()
         if isinstance(value, Setting):
+            if not value.plain:
+                self.report(
+                    "TM222", frame.code, node,
+                    f"`{frame.code.said(node)}` was made before; if it is an iterator, the first tower uses it up",
+                )  # fmt: skip
             return value
         if isinstance(value, Either):
             made = [self.element(v, node, frame) for v in value.values]
@@ -531,6 +567,9 @@ class Expressions(Machine):
         return self._comprehension(node, [node.elt], frame)
 
     def _generatorexp(self, node: ast.GeneratorExp, frame: Frame) -> Value:
+        if not self.strict:
+            self._comprehension(node, [node.elt], frame)
+            return Foreign()
         return self._comprehension(node, [node.elt], frame)
 
     def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Value:

@@ -157,7 +157,7 @@ SIX = {
     "builtins.zip": "builtins.zip",
 }  # fmt: skip
 QUIET_LIBRARIES = (
-    "numpy.", "math.", "os.", "re.", "time.", "datetime.", "argparse.", "json.", "collections.", "itertools.",
+    "numpy.", "math.", "os.", "re.", "time.", "datetime.", "argparse.", "json.",
     "functools.", "operator.", "random.", "copy.", "string.", "sys.", "logging.", "pickle.", "csv.", "glob.",
     "tempfile.", "shutil.", "builtins.", "six.", "absl.", "yaml.", "scipy.", "tf.app.", "tf.flags.", "tf.gfile.",
     "tf.ConfigProto", "tf.GPUOptions", "tf.TensorShape", "tf.logging.", "tf.python_io.", "tf.contrib.training.HParams",

@@ -16,6 +16,7 @@ from towermigrate.recognize.proof.values import (
     Foreign,
     Function,
     Index,
+    Instance,
     Items,
     Library,
     Object,
@@ -263,6 +264,8 @@ class TensorFlow(Calls):
     def _given(self, value: Value, node: ast.Call, frame: Frame) -> None:
         """An argument of a pure function."""
         code = frame.code
+        if isinstance(value, Instance):
+            self.own_object(value, node, frame)
         if isinstance(value, Function):
             arguments = [Tensor() for _ in value.node.args.args]
             self.enter(value, list(arguments), {}, node, code)

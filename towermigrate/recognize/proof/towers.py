@@ -20,6 +20,7 @@ from towermigrate.recognize.proof.values import (
     Foreign,
     Function,
     Index,
+    Instance,
     Items,
     Object,
     Setting,
@@ -55,10 +56,10 @@ class TowerProof(Statements):
         self.index = body.index if body is not None else None
         self.loop = self._find_loop()
         self.function = self._find_function()
+        self.pieces, self.draws = self._inputs()
         self.top = self._frame()
         self.scope = self.top
         self.lists: dict[str, Items] = {}
-        self.pieces, self.draws = self._inputs()
         self.made_in_tower = 0
         self.step_lines = [
             (where.line, where.end_line)
@@ -94,8 +95,29 @@ class TowerProof(Statements):
             innermost = self.function[0]
             for name in frame.own:
                 if frame.own[name][0] is innermost:
-                    frame.names[name] = Setting()
+                    frame.names[name] = self._argument(innermost, name)
         return frame
+
+    def _argument(self, function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Value:
+        """What a parameter of the scope is given: a setting, unless a call is seen that gives it another thing."""
+        names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
+        position = names.index(name) if name in names else len(names)
+        for code in self.codes.closure(self.code.path):
+            for call in ast.walk(code.tree):
+                if not isinstance(call, ast.Call):
+                    continue
+                called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+                called = call.func.id if isinstance(call.func, ast.Name) else called
+                if called != function.name:
+                    continue
+                given = [k.value for k in call.keywords if k.arg == name]
+                given += call.args[position : position + 1]
+                for node in given:
+                    with self.mode(False):
+                        value = self.value(node, self.module(code))
+                    if isinstance(value, Instance | Tensor | Function):
+                        return value
+        return Setting()
 
     def _inputs(self) -> tuple[set[Place], dict[Place, str]]:
         """Places of the expressions that give a tower its input, and of those that draw it."""

@@ -139,6 +139,13 @@ class Class(Value):
 
 
 @dataclass(eq=False)
+class Instance(Value):
+    """An object of a class of the tree, made before the towers: only its plain attributes may be read."""
+
+    made_of: Class
+
+
+@dataclass(eq=False)
 class Library(Value):
     """A name of TensorFlow (`tf.nn.relu`), of another library (`numpy.zeros`) or a builtin (`builtins.zip`)."""
 
@@ -162,6 +169,7 @@ class Object(Value):
     kind: str
     needs: frozenset[str] = NOTHING
     seed: object = None
+    of: Value | None = None
 
 
 @dataclass(eq=False)
