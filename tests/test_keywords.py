@@ -54,6 +54,19 @@ def test_a_name_that_may_mean_something_elsewhere_is_kept_and_said(text: str, re
     assert finding.rule == "TM101" and reason in finding.message and not report.texts
 
 
+CONSTANTS = [
+    pytest.param("from __builtin__ import False\nprint 1\n", "pass\nprint(1)\n", id="alone"),
+    pytest.param("def f():\n    from __builtin__ import True, None\n    print 1\n", "def f():\n    pass\n    print(1)\n", id="in a function"),
+    pytest.param("from __builtin__ import open, True\nprint 1\n", "from builtins import open\nprint(1)\n", id="beside another name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), CONSTANTS)
+def test_constants_are_no_names_any_more(before: str, after: str) -> None:
+    ported = port(before, "a.py")
+    assert isinstance(ported, Ported) and ported.text == after
+
+
 def test_real_keywords_stay() -> None:
     text = "print 'a'\nasync def f():\n    async with a: await b\n"
     result = port(text, "a.py")

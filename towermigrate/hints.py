@@ -13,7 +13,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from towermigrate.symbols.scopes import FileNames, chain_of, file_names, names_below
+from towermigrate.symbols.bindings import chain_of
+from towermigrate.symbols.scopes import FileNames, file_names, names_below
 from towermigrate.tree import parse_python
 
 _COMPUTES = frozenset({"compute_gradients", "gradients", "minimize"})

@@ -21,8 +21,9 @@ from towermigrate.hints import Hints, hints
 from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
+from towermigrate.symbols.bindings import NOTHING, Given
 from towermigrate.symbols.quick import WORDS, surely_unchanged
-from towermigrate.symbols.scopes import NOTHING, Given, file_names
+from towermigrate.symbols.scopes import file_names
 from towermigrate.tree import Module, modules_in, modules_named, parse_python, parses
 
 _WORTH_A_PROCESS = 500_000

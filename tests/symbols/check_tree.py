@@ -24,7 +24,8 @@ from typing import Any
 
 import towermigrate.helpers  # noqa: F401  (first: it chooses legacy Keras)
 from towermigrate.migrate import plan
-from towermigrate.symbols.scopes import file_names, is_tensorflow
+from towermigrate.symbols.bindings import is_tensorflow
+from towermigrate.symbols.scopes import file_names
 from towermigrate.tree import parse_python
 
 

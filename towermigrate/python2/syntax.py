@@ -24,6 +24,10 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _BACKSLASHES = re.compile(r"(\\+)(?=[uUN])")
 
 
+# Names in Python 2, keywords in Python 3.
+_CONSTANTS = re.compile(r"^([ \t]*from __builtin__ import )([\w, \t]+)$", re.MULTILINE)
+
+
 class NotPorted(Exception):
     """Why a file was not brought to Python 3."""
 
@@ -35,6 +39,7 @@ def to_python3_syntax(text: str) -> tuple[str, frozenset[str]]:
     """
     ends = _LINE_END.findall(text)
     plain = _LINE_END.sub("\n", text)
+    plain = _CONSTANTS.sub(_without_constants, plain)
     added = "" if plain.endswith("\n") else "\n"
     try:
         tree = _tool().refactor_string(plain + added, "file")
@@ -48,6 +53,16 @@ def to_python3_syntax(text: str) -> tuple[str, frozenset[str]]:
         _fix_literal(leaf, "unicode_literals" in features)
     result = str(tree).removesuffix(added) if added else str(tree)
     return _with_line_ends(_as_python2_saw_tabs(result), ends), features
+
+
+def _without_constants(found: re.Match[str]) -> str:
+    """`from __builtin__ import False, int` without what no longer is a name."""
+    names = [name for each in found[2].split(",") if (name := each.strip())]
+    kept = [name for name in names if name not in ("True", "False", "None")]
+    if len(kept) == len(names):
+        return found[0]
+    indentation = found[1][: len(found[1]) - len(found[1].lstrip())]
+    return found[1] + ", ".join(kept) if kept else f"{indentation}pass"
 
 
 def _line_of(error: Exception) -> str:

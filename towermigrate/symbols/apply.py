@@ -8,9 +8,10 @@ from functools import cache, cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols.bindings import Scope, Use
 from towermigrate.symbols.edits import Edit, Text, splice
 from towermigrate.symbols.placement import added_imports
-from towermigrate.symbols.scopes import FileNames, Scope, Use, file_names
+from towermigrate.symbols.scopes import FileNames, file_names
 from towermigrate.symbols.sessions import (
     Mode,
     Script,

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from towermigrate.symbols.scopes import Brought, Given, file_names, is_tensorflow
+from towermigrate.symbols.bindings import Brought, Given, is_tensorflow
+from towermigrate.symbols.scopes import file_names
 from towermigrate.tree import Module, module_file, parse_python
 
 # A line that takes names from a module: `from a.b import c, d`, also in brackets and over lines.

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.apply import Pass, is_module
+from towermigrate.symbols.bindings import chain_of
 from towermigrate.symbols.edits import Edit
-from towermigrate.symbols.scopes import chain_of
 from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
 
 MNIST = "tensorflow.examples.tutorials.mnist"

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from typing import Literal, get_args
 
 from towermigrate.symbols.apply import Pass
+from towermigrate.symbols.bindings import Scope
 from towermigrate.symbols.edits import Edit
-from towermigrate.symbols.scopes import Scope, below
+from towermigrate.symbols.scopes import below
 
 Kind = Literal["shape", "dimension"]
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

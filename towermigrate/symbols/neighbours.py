@@ -11,7 +11,8 @@ from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.symbols import tf0
 from towermigrate.symbols.apply import SymbolResult
-from towermigrate.symbols.scopes import chain_of, file_names
+from towermigrate.symbols.bindings import chain_of
+from towermigrate.symbols.scopes import file_names
 from towermigrate.symbols.switch import with_switch
 from towermigrate.symbols.tables import load_names, normal, prefix_in
 from towermigrate.tree import import_closure, is_script, module_file, modules_in, parse_python

@@ -17,7 +17,8 @@ from functools import cache
 
 from towermigrate.symbols import tf0
 from towermigrate.symbols.apply import file_symbols, is_inert
-from towermigrate.symbols.scopes import OTHER, file_names, import_bindings
+from towermigrate.symbols.bindings import OTHER, import_bindings
+from towermigrate.symbols.scopes import file_names
 from towermigrate.symbols.sessions import Mode, mode
 from towermigrate.symbols.tables import normal, prefix_in
 from towermigrate.tree import Module, modules_in, parse_python

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from towermigrate.symbols.bindings import chain_of
 from towermigrate.symbols.edits import Edit, Text
-from towermigrate.symbols.scopes import FileNames, chain_of, file_names
+from towermigrate.symbols.scopes import FileNames, file_names
 from towermigrate.tree import parse_python
 
 CALL = "disable_v2_behavior()"

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from towermigrate.symbols.bindings import Use
 from towermigrate.symbols.edits import Edit
-from towermigrate.symbols.scopes import Use
 from towermigrate.symbols.tables import load_names, prefix_in
 
 if TYPE_CHECKING:
