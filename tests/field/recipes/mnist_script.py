@@ -12,7 +12,7 @@ class _Set:
     def next_batch(self, size):
         labels = self.random.randint(0, 10, size)
         one_hot = (labels[:, None] == list(range(10))).astype("float32")
-        return self.random.rand(size, 784).astype("float32"), one_hot
+        return 0.1 * self.random.rand(size, 784).astype("float32"), one_hot
 
 
 class Sets:

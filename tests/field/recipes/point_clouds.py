@@ -3,6 +3,7 @@
 REPOSITORY = "charlesq34/pointnet2"
 PROGRAM = "train_multi_gpu.py"
 REFERENCE = "tower"
+RACES = "/bn/moving_"
 
 
 def run(field):
