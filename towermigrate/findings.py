@@ -282,6 +282,13 @@ _rule(
     "sess.run(train_op)\naccuracy = tf.reduce_mean(hits)",
 )  # fmt: skip
 _rule(
+    "TM235", "The program may run more than once in a process", "error",
+    "Each graph of TF1 began anew: its global step, its names, its collections. Loop style is eager, where a second "
+    "training would go on with the global step of the first.",
+    "Run each training in a process of its own, or keep session style.",
+    "for rate in (0.1, 0.01):\n    train(rate)",
+)  # fmt: skip
+_rule(
     "TM251", "The towers play different roles", "error",
     "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
     "and replicas that each hold all variables gain nothing.",

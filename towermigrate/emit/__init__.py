@@ -13,7 +13,7 @@ import libcst as cst
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
-from towermigrate.emit.openings import above
+from towermigrate.emit.openings import above, runs_again
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
 from towermigrate.faults import what_failed
@@ -21,7 +21,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
-from towermigrate.recognize.refusal import Refused
+from towermigrate.recognize.refusal import Refused, note
 from towermigrate.recognize.syntax import reads
 from towermigrate.recognize.unfit import unfit
 
@@ -140,6 +140,13 @@ class _Emission:
                 continue
             analysis = each.analysis
             assert isinstance(analysis, Analysis)
+            again = runs_again(analysis.tree, analysis.file, analysis.candidate.function)
+            if again is not None:
+                message = (
+                    f"`{each.function}` may run more than once in a process: it is called here"
+                )
+                self.not_loop[key].append(note("TM235", *again, message))
+                continue
             try:
                 texts, more = _emit_program({**self.sources, **changed}, analysis)
                 out_of_reach = sorted(texts.keys() & self.fixed)

@@ -96,6 +96,29 @@ def above(tree: Tree, file: SourceFile, function: cst.FunctionDef | None) -> lis
     return list(found.values())
 
 
+def runs_again(
+    tree: Tree, file: SourceFile, function: cst.FunctionDef | None
+) -> tuple[SourceFile, cst.Call] | None:
+    """A call because of which a program may run more than once in a process: a second one, or one in a loop."""
+    search = _Search(tree, Scope(file, function), None)
+    scope, seen = Scope(file, function), {id(function)}
+    for _ in range(_DEPTH):
+        sites = [] if scope.function is None else search.callers(scope)
+        if not sites:
+            return None
+        if len(sites) > 1:
+            return sites[1][0].file, sites[1][1]
+        caller, call = sites[0]
+        ways = path_to(caller.file, caller.block, call)
+        if any(isinstance(block[index], cst.For | cst.While) for block, index in ways):
+            return caller.file, call
+        if id(caller.function) in seen:
+            return caller.file, call
+        seen.add(id(caller.function))
+        scope = caller
+    return None
+
+
 class _Search:
     def __init__(self, tree: Tree, start: Scope, counted: cst.BaseExpression | None) -> None:
         self.tree = tree
