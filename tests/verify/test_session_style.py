@@ -182,7 +182,7 @@ FAULTS = {
         cause="variable list has variables that the original's has not",
     ),
     "a variable less in the list": Fault(
-        "gan", "var_list=lists[name]", "var_list=lists[name][1:]", "gradient",
+        "gan", "var_list=lists[name]", "var_list=lists[name][1:]", "structure",
         cause="variable list lacks variables",
     ),
     "one shard for every tower": Fault("trainer", "xs[i], ys[i]", "xs[0], ys[0]", "forward", "loss"),
