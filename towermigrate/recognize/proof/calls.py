@@ -36,7 +36,19 @@ from towermigrate.recognize.proof.values import (
 
 _ONCE = {"zip", "map", "filter", "reversed", "enumerate", "iter", "open", "next", "input"}
 """Builtins that give iterators, which the first tower would use up."""
-_GOES_OVER = {"sum", "min", "max", "list", "tuple", "set", "frozenset", "dict", "sorted", "any", "all"} | _ONCE
+_GOES_OVER = {
+    "sum",
+    "min",
+    "max",
+    "list",
+    "tuple",
+    "set",
+    "frozenset",
+    "dict",
+    "sorted",
+    "any",
+    "all",
+} | _ONCE
 """Builtins that go over their argument."""
 
 
