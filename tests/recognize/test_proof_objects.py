@@ -103,3 +103,59 @@ def test_collections_that_change_when_they_are_read(made: str) -> None:
         (MODEL, f"    x = x * (1.0 + SEEN[0])\n{MODEL}"),
     )
     assert "TM222" in reasons(text), reasons(text)
+
+
+SCALES = ("tf.square(model(parts[i]))", "scales[0] * tf.square(model(parts[i]))")
+PRINT = "            print(value)\n"
+ALIASES = {
+    "another name": ("    other = scales\n", "other[0] = 0.0"),
+    "taken apart": ("    other, _ = scales, 1\n", "other.append(0.0)"),
+    "in a dict": ("    box = {'s': scales}\n", "box['s'][0] = 0.0"),
+    "in a list": ("    box = [scales]\n", "box[0].clear()"),
+    "given back by a function": (
+        "    other = max(scales, scales)\n    other = same(scales)\n",
+        "other[0] = 0.0",
+    ),
+    "a default": ("    def lower(v=scales):\n        v[0] *= 0.5\n", "lower()"),
+    "a closure": ("    def lower():\n        scales[0] *= 0.5\n", "lower()"),
+    "a loop": ("", "for one in [scales]:\n                one[0] = 0.0"),
+    "a view": ("    scales = np.ones([3])\n    view = scales[:2]\n", "view[0] = 0.0"),
+    "a reshaped view": (
+        "    scales = np.ones([3])\n    view = scales.reshape([1, 3])\n",
+        "view[0, 0] = 0.0",
+    ),
+    "an output": ("    scales = np.ones([3])\n", "np.multiply(scales, 0.5, out=scales)"),
+    "copied into": ("    scales = np.ones([3])\n", "np.copyto(scales, 0.0)"),
+}
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_a_list_or_array_that_is_changed_by_another_way(name: str) -> None:
+    before, change = ALIASES[name]
+    text = program(
+        (START, f"    scales = [2.0]\n{before}{START}"),
+        SCALES,
+        (PRINT, f"{PRINT}            {change}\n"),
+        (MODEL_DEF, f"def same(value):\n    return value\n\n\n{MODEL_DEF}"),
+    )
+    assert "TM224" in reasons(text), reasons(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "globals()['SCALE'] = 1.0",
+        "sys.modules[__name__].SCALE = 1.0",
+        "exec('SCALE = 1.0', globals())",
+        "vars()['SCALE'] = 1.0",
+        "importlib.reload(settings)",
+    ],
+)
+def test_a_module_whose_names_are_set_without_their_spelling(change: str) -> None:
+    text = program(
+        (IMPORT, f"{IMPORT}import importlib\nimport sys\n"),
+        (MODEL_DEF, f"SCALE = 2.0\n\n\n{MODEL_DEF}"),
+        (MODEL, f"    x = x * SCALE\n{MODEL}"),
+        (PRINT, f"{PRINT}            {change}\n"),
+    )
+    assert "TM224" in reasons(text), reasons(text)

@@ -8,8 +8,6 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import Machine, is_python
 from towermigrate.recognize.proof.values import (
-    NOTHING,
-    Class,
     Collected,
     Differs,
     Either,
@@ -19,7 +17,6 @@ from towermigrate.recognize.proof.values import (
     Instance,
     Items,
     Library,
-    Module,
     Object,
     Present,
     Python,
@@ -35,7 +32,6 @@ from towermigrate.recognize.proof.values import (
 )
 
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
-UNROLL = 40
 
 
 class Expressions(Machine):
@@ -159,6 +155,17 @@ class Expressions(Machine):
             settings = [v for v in (left, right) if isinstance(v, Setting)]
             return Setting(all(v.plain for v in settings)) if settings else Python()
         return self._mixed(node, left, right, frame)
+
+    # What follows is defined with the parts of values.
+
+    def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        raise NotImplementedError
 
     def own_object(self, value: Instance, node: ast.AST, frame: Frame) -> Value:
         """An object of the program's own where it may do anything."""
@@ -363,269 +370,6 @@ class Expressions(Machine):
         self.maybe -= 1
         return Differs() if isinstance(test, Index | Differs) else made
 
-    # -- parts of values
-
-    def _attribute(self, node: ast.Attribute, frame: Frame) -> Value:
-        chain: list[str] = []
-        root: ast.expr = node
-        while isinstance(root, ast.Attribute):
-            chain.append(root.attr)
-            root = root.value
-        if isinstance(root, ast.Name):
-            value = self.lookup(root.id, frame, root, frame.code, tuple(reversed(chain)))
-        else:
-            value = self.value(root, frame)
-        for name in reversed(chain):
-            value = self.attribute(value, name, node, frame)
-        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
-            self.report(
-                "TM207",
-                frame.code,
-                node,
-                f"batch normalisation in the towers: `{frame.code.said(node)}`",
-            )
-        return value
-
-    def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
-        """`value.name`."""
-        code = frame.code
-        if isinstance(value, Library):
-            if value.name.endswith("flags.FLAGS"):
-                return Setting()
-            return Library(f"{value.name}.{name}")
-        if isinstance(value, Module):
-            return self.lookup(name, self.module(value.code), node, code)
-        if isinstance(value, Setting) and value.plain:
-            return Object("array." + name)
-        if isinstance(value, Instance):
-            return self._of_instance(value, name, node, frame)
-        if isinstance(value, Setting | Foreign):
-            return value
-        if isinstance(value, Python | Text | Items | Static):
-            return self._of_python(value, name, node, frame)
-        if isinstance(value, Tensor):
-            return self._of_tensor(value, name, node, frame)
-        if isinstance(value, Object):
-            if value.kind == "variable scope" and name == "name":
-                return Python()
-            if value.kind == "operation" and name == "name":
-                return Text("name")
-            if value.kind == "variable scope" and name == "reuse":
-                return self.report(
-                    "TM214", code, node,
-                    f"`{code.said(node)}` is False in the first tower and True in the others",
-                )  # fmt: skip
-            return Object(f"{value.kind}.{name}", value.needs)
-        if isinstance(value, Either):
-            made = [self.attribute(v, name, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
-        if isinstance(value, Class | Function):
-            return self.report(
-                "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
-            )
-        return self._part_of(value, node, frame)
-
-    def _of_instance(self, value: Instance, name: str, node: ast.expr, frame: Frame) -> Value:
-        """A plain attribute of an object; properties and methods may do anything."""
-        made = value.made_of.node
-        plain = all(isinstance(b, ast.Name) and b.id == "object" for b in made.bases)
-        own = {n.name for n in ast.walk(made) if isinstance(n, ast.FunctionDef)}
-        if not plain or made.keywords or own & {name, "__getattr__", "__getattribute__"}:
-            return self.report(
-                "TM222", frame.code, node,
-                f"what reading `{frame.code.said(node)}` of an object of `{made.name}` does is not known",
-            )  # fmt: skip
-        return Setting()
-
-    def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
-        if isinstance(value, Static):
-            if name in ("value", "ndims", "dims", "rank"):
-                return Static(shape=name == "dims")
-            return Object("static." + name)
-        if isinstance(value, Items):
-            return Object("items." + name, needs_of(value), of=value)
-        return Object("text." + name) if isinstance(value, Text) else Object("python." + name)
-
-    def names_variables(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether `v.op.name` is written here as the helpers' `op_name(v)`, which any variable has."""
-        return False
-
-    def _of_tensor(self, value: Tensor, name: str, node: ast.expr, frame: Frame) -> Value:
-        if name == "shape":
-            return Static(shape=True)
-        if name in ("dtype", "base_dtype", "as_numpy_dtype"):
-            return Python()
-        if name == "op":
-            if value.variable and not self.names_variables(node, frame):
-                return self.report(
-                    "TM227", frame.code, node,
-                    f"`{frame.code.said(node)}` asks a variable for its operation, which replicas' variables do not have",
-                )  # fmt: skip
-            return Object("operation", NOTHING)
-        if name == "name":
-            if value.variable:
-                return self.report(
-                    "TM227", frame.code, node,
-                    f"`{frame.code.said(node)}` is another text in the replicas; `.op.name` is not",
-                )  # fmt: skip
-            return Text("tensor")
-        return Object("tensor." + name, value.needs)
-
-    def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
-        value = self.value(node.value, frame)
-        key = self.value(node.slice, frame)
-        return self.subscript(value, key, node, frame)
-
-    def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
-        if isinstance(value, Tensor):
-            for part in [v for v, _ in key.values] if isinstance(key, Items) else [key]:
-                self._differs(part, node, frame)
-            return Tensor(value.needs | needs_of(key), gradient=value.gradient)
-        if isinstance(value, Static):
-            return Static(shape=isinstance(node.slice, ast.Slice))
-        if isinstance(value, Items):
-            self._differs(key, node, frame)
-            if holds_tensor(key):
-                return self._hashed(node, frame)
-            if isinstance(node.slice, ast.Slice):
-                return Items([(v, False) for v, _ in value.values], False, not self.strict)
-            if value.exact and isinstance(key, Python) and isinstance(key.constant, int):
-                if -len(value.values) <= key.constant < len(value.values):
-                    return value.values[key.constant][0]
-            return value.element()
-        if isinstance(value, Text):
-            return Text("index" if value.of == "scope" else value.of)
-        if isinstance(value, Python | Setting):
-            self._differs(key, node, frame)
-            return Python() if isinstance(value, Python) else value
-        if isinstance(value, Either):
-            made = [self.subscript(v, key, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
-        return self._part_of(value, node, frame)
-
-    def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
-        """A part of a value that has none that are known."""
-        if isinstance(value, Foreign) or type(value) is Value:
-            return value
-        if isinstance(value, Collected):
-            if self.strict:
-                self.all_towers(needs_of(value))
-            return Value()
-        if isinstance(value, Object | Library) and not self.strict:
-            return Foreign()
-        return self.report(
-            "TM222",
-            frame.code,
-            node,
-            f"what is a part of `{frame.code.said(node)}` is not understood",
-        )
-
-    def _slice(self, node: ast.Slice, frame: Frame) -> Value:
-        parts = [self.value(p, frame) for p in (node.lower, node.upper, node.step) if p is not None]
-        for part in parts:
-            if isinstance(part, Index | Differs):
-                return Differs()
-        return Items([(p, True) for p in parts], False, mutable=False)
-
-    def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
-        """What iterating over a value gives each time."""
-        if isinstance(value, Items):
-            return value.element()
-        if isinstance(value, Tensor):
-            return Tensor(value.needs)
-        if isinstance(value, Static):
-            return Static()
-        if isinstance(value, Python):
-            return Python()
-        if isinstance(value, Setting):
-            if not value.plain:
-                self.report(
-                    "TM222", frame.code, node,
-                    f"`{frame.code.said(node)}` was made before; if it is an iterator, the first tower uses it up",
-                )  # fmt: skip
-            return value
-        if isinstance(value, Either):
-            made = [self.element(v, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
-        return self._part_of(value, node, frame)
-
-    # -- comprehensions
-
-    def _listcomp(self, node: ast.ListComp, frame: Frame) -> Value:
-        return self._comprehension(node, [node.elt], frame)
-
-    def _setcomp(self, node: ast.SetComp, frame: Frame) -> Value:
-        return self._comprehension(node, [node.elt], frame)
-
-    def _generatorexp(self, node: ast.GeneratorExp, frame: Frame) -> Value:
-        if not self.strict:
-            self._comprehension(node, [node.elt], frame)
-            return Foreign()
-        return self._comprehension(node, [node.elt], frame)
-
-    def _dictcomp(self, node: ast.DictComp, frame: Frame) -> Value:
-        return self._comprehension(node, [node.key, node.value], frame)
-
-    def _comprehension(
-        self,
-        node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
-        parts: list[ast.expr],
-        frame: Frame,
-    ) -> Value:
-        own: dict[str, list[ast.AST]] = {}
-        inner = Frame(frame.code, None, frame, self.strict, own)
-        made: list[tuple[Value, bool]] = []
-
-        def run(position: int, sure: bool, exact: bool) -> bool:
-            if position == len(node.generators):
-                for part in parts[:-1]:
-                    if holds_tensor(self.value(part, inner)):
-                        self._hashed(part, inner)
-                made.append((self.value(parts[-1], inner), sure))
-                return exact
-            one = node.generators[position]
-            source = self.value(one.iter, frame if position == 0 else inner)
-            if isinstance(source, Items) and source.exact and len(source.values) <= UNROLL:
-                rounds = list(source.values)
-            else:
-                rounds, exact = [(self.element(source, one.iter, frame), False)], False
-                self.maybe += 1
-            for value, there in rounds:
-                self.bind(one.target, value, inner)
-                for name in _targets(one.target):
-                    own.setdefault(name, [node])
-                kept = True
-                for test in one.ifs:
-                    known = self.truth(self.value(test, inner), test, inner)
-                    exact = exact and known is not None
-                    kept = kept and known is not False
-                if kept:
-                    exact = run(position + 1, sure and there and exact, exact) and exact
-            if not exact and not (isinstance(source, Items) and source.exact):
-                self.maybe = max(0, self.maybe - 1)
-            return exact
-
-        before = self.maybe
-        exact = run(0, True, True)
-        self.maybe = before
-        return Items(made, exact, outer=not self.strict)
-
-    def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
-        raise NotImplementedError
-
-
-def _targets(target: ast.expr) -> list[str]:
-    return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
-
 
 def _is_text(value: Value) -> bool:
     known = isinstance(value, Python) and isinstance(value.constant, str)
@@ -675,6 +419,3 @@ def _answer(op: ast.cmpop, left: object, right: object) -> object:
     except TypeError:
         return MISSING
     return MISSING
-
-
-__all__ = ["Expressions", "UNROLL", "library"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, bindings, own_nodes, parameters
+from towermigrate.recognize.proof.code import Code, bindings, names_of, own_nodes, parameters
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -23,6 +23,33 @@ from towermigrate.recognize.proof.values import (
 
 _SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_WRITERS = {
+    "copyto",
+    "put",
+    "place",
+    "putmask",
+    "fill_diagonal",
+    "shuffle",
+    "put_along_axis",
+    "setitem",
+}
+"""Functions of libraries that change an array or list that they are given."""
+_COPIES = {
+    "int",
+    "float",
+    "str",
+    "len",
+    "bool",
+    "sum",
+    "min",
+    "max",
+    "abs",
+    "range",
+    "xrange",
+    "round",
+    "print",
+}
+"""Builtins whose results hold nothing of their argument."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -70,6 +97,7 @@ class _Settled:
         self.scope_node: ast.AST = proof.function[0] if proof.function else proof.code.tree
         self.moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
         self._stores = list(self._attribute_stores())
+        self._by_name = list(self._set_by_name())
         self._inside = frozenset(id(n) for n in own_nodes(self.scope_node))
         self._imported: dict[str, frozenset[int]] = {}
 
@@ -114,9 +142,12 @@ class _Settled:
             return True
         if frame.is_module:
             for code, target in self._stores:
-                if target.attr == name and code is not frame.code and self._is_module(code, target):
-                    self._say(one, code, target, "is set from another file")
+                if target.attr == name and self._is_module(code, target):
+                    self._say(one, code, target, "is set as an attribute of its module")
                     return True
+            for code, node in self._by_name:
+                self._say(one, code, node, f"may be set by its name: `{code.said(node)}`")
+                return True
         return False
 
     def _is_module(self, code: Code, target: ast.Attribute) -> bool:
@@ -125,6 +156,23 @@ class _Settled:
             root = root.value
         nodes = code.bindings.get(root.id, []) if isinstance(root, ast.Name) else []
         return any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes)
+
+    def _set_by_name(self) -> Iterator[tuple[Code, ast.AST]]:
+        """Every place that may set names of modules without spelling them."""
+        for code in self.closure:
+            for node in ast.walk(code.tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    name = node.func.id
+                    if (
+                        name in ("globals", "exec", "eval", "reload")
+                        or name == "vars"
+                        and not node.args
+                    ):
+                        yield code, node
+                elif isinstance(node, ast.Attribute):
+                    whole = f"{_root(node)}.{node.attr}"
+                    if whole in ("sys.modules", "importlib.reload", "imp.reload"):
+                        yield code, node
 
     def _attribute_stores(self) -> Iterator[tuple[Code, ast.Attribute]]:
         """Every place of the program that sets an attribute, `self.x` in constructors left out."""
@@ -211,10 +259,8 @@ class _Settled:
         whole = list(ast.walk(region))
         for _ in range(3):
             for node in whole:
-                if isinstance(node, ast.Assign) and _mentions_bare(node.value, names):
-                    for target in node.targets:
-                        if isinstance(target, ast.Name):
-                            names.add(target.id)
+                if id(node) not in self.moved:
+                    names |= _aliases(node, names)
         scalar = any(_shows_scalar(n, name) for n in whole) or self._scalar_default(one)
         for node in whole:
             if not isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
@@ -234,6 +280,9 @@ class _Settled:
                 if func.attr not in library.READING_METHODS and not self._is_library(code, func):
                     self._say(one, code, node, f"may be changed by `{code.said(node)}`")
                     return True
+            elif self._writes(code, node, names):
+                self._say(one, code, node, f"is changed by `{code.said(node)}`")
+                return True
             elif not scalar and not one.attributes:
                 for arg in [*node.args, *(k.value for k in node.keywords)]:
                     if (
@@ -244,6 +293,16 @@ class _Settled:
                         self._say(one, code, node, f"may be changed by `{code.said(node)}`")
                         return True
         return False
+
+    def _writes(self, code: Code, call: ast.Call, names: set[str]) -> bool:
+        """Whether a call of a library writes into an array that it is given."""
+        outs = [k.value for k in call.keywords if k.arg == "out"]
+        if any(_root(v) in names for v in outs):
+            return True
+        last = (
+            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        )
+        return last in _WRITERS and any(_root(a) in names for a in call.args)
 
     def _scalar_default(self, one: _Watched) -> bool:
         """Whether a parameter's default is a number or a text."""
@@ -295,21 +354,53 @@ def _root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
-def _mentions_bare(node: ast.expr, names: set[str]) -> bool:
-    """Whether a value is, or holds, the object of one of the names."""
+def _aliases(node: ast.AST, names: set[str]) -> set[str]:
+    """The names that a node binds to what may be, or hold, or be a view of the object of one of the names."""
+    pairs: list[tuple[ast.AST | None, ast.expr]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, ast.For | ast.comprehension):
+        # What a list holds is another object than the list, unless the list was made of the object.
+        pairs = [(node.target, node.iter)] if not isinstance(node.iter, ast.Name) else []
+    elif isinstance(node, ast.With):
+        pairs = [(item.optional_vars, item.context_expr) for item in node.items]
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        args = [*node.args.posonlyargs, *node.args.args]
+        given = list(zip(reversed(args), reversed(node.args.defaults), strict=False))
+        given += [
+            (a, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d
+        ]
+        return {argument.arg for argument, default in given if _holds(default, names)}
+    found: set[str] = set()
+    for target, value in pairs:
+        if target is not None and _holds(value, names):
+            found |= set(names_of(target))
+    return found
+
+
+def _holds(node: ast.expr, names: set[str]) -> bool:
+    """Whether a value is, or holds, or may be a view of the object of one of the names."""
     if isinstance(node, ast.Name):
         return node.id in names
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, ast.Slice | ast.Tuple) and _holds(node.value, names)
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in _COPIES:
+            return False
+        given = [*node.args, *(k.value for k in node.keywords)]
+        receiver = isinstance(node.func, ast.Attribute) and _holds(node.func.value, names)
+        return receiver or any(_holds(a, names) for a in given)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return any(_mentions_bare(e, names) for e in node.elts)
+        return any(_holds(e, names) for e in node.elts)
     if isinstance(node, ast.Dict):
-        return any(_mentions_bare(v, names) for v in node.values)
+        return any(_holds(v, names) for v in node.values)
     if isinstance(node, ast.IfExp):
-        return _mentions_bare(node.body, names) or _mentions_bare(node.orelse, names)
+        return _holds(node.body, names) or _holds(node.orelse, names)
     if isinstance(node, ast.BoolOp):
-        return any(_mentions_bare(v, names) for v in node.values)
-    if isinstance(node, ast.Starred):
-        return _mentions_bare(node.value, names)
-    return False
+        return any(_holds(v, names) for v in node.values)
+    return isinstance(node, ast.Starred) and _holds(node.value, names)
 
 
 def _shows_scalar(node: ast.AST, name: str) -> bool:

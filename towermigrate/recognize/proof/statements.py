@@ -7,8 +7,8 @@ import ast
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import names_of
-from towermigrate.recognize.proof.expressions import UNROLL
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import (
     Differs,

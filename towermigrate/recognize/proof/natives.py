@@ -1,0 +1,244 @@
+"""Run what Python and other libraries than TensorFlow give: builtins, NumPy, methods of lists and dicts."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.parts import Parts
+from towermigrate.recognize.proof.values import (
+    NOTHING,
+    Collected,
+    Differs,
+    Foreign,
+    Index,
+    Instance,
+    Items,
+    Python,
+    Setting,
+    Static,
+    Tensor,
+    Text,
+    Value,
+    holds_tensor,
+    join_all,
+    needs_of,
+)
+
+_ONCE = {"zip", "map", "filter", "reversed", "enumerate", "iter", "open", "next", "input"}
+"""Builtins that give iterators, which the first tower would use up."""
+_GOES_OVER = {
+    "sum",
+    "min",
+    "max",
+    "list",
+    "tuple",
+    "set",
+    "frozenset",
+    "dict",
+    "sorted",
+    "any",
+    "all",
+} | _ONCE
+"""Builtins that go over their argument."""
+
+
+class Arguments:
+    """The arguments of one call, evaluated."""
+
+    def __init__(self) -> None:
+        self.given: list[Value] = []
+        self.named: dict[str, Value] = {}
+        self.starred = False
+
+    def all(self) -> list[Value]:
+        return [*self.given, *self.named.values()]
+
+    def get(self, position: int, *names: str) -> Value | None:
+        for name in names:
+            if name in self.named:
+                return self.named[name]
+        return self.given[position] if position < len(self.given) else None
+
+    def needs(self) -> frozenset[str]:
+        found: frozenset[str] = NOTHING
+        for value in self.all():
+            found |= needs_of(value)
+        return found
+
+
+class Natives(Parts):
+    """Evaluates calls of builtins and of libraries."""
+
+    # -- libraries
+
+    def library_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        if name == "tf" or name.startswith("tf."):
+            return self.tf_call(name, args, node, frame)
+        if name.startswith("builtins."):
+            return self._builtin_call(name, args, node, frame)
+        if any(holds_tensor(v) for v in args.all()) and self.strict:
+            return self.report(
+                "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
+            )
+        known = name in library.NUMPY or name in library.OTHERS
+        if not known and self.strict:
+            if name.startswith(("numpy.random.", "random.")):
+                return self.report(
+                    "TM206", frame.code, node,
+                    f"`{frame.code.said(node.func)}` is drawn anew by every trace of {self.where}",
+                )  # fmt: skip
+            return self._unknown(node, frame)
+        for value in args.all():
+            if isinstance(value, Index | Differs):
+                return Differs()
+            if isinstance(value, Text):
+                return Text("name" if value.of in ("name", "tensor") else "index")
+            if isinstance(value, Static):
+                return Static()
+        if known:
+            return Setting(plain=True) if name in library.NUMPY else Python()
+        if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
+            return Setting()
+        return Foreign()
+
+    def _builtin_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        short = name.removeprefix("builtins.")
+        if self.strict and name not in library.IN_STEP:
+            if short in (
+                "print",
+                "input",
+                "raw_input",
+                "open",
+                "exec",
+                "eval",
+                "setattr",
+                "delattr",
+                "next",
+                "iter",
+            ):
+                return self.report(
+                    "TM223", frame.code, node,
+                    f"`{frame.code.said(node)}` has an effect in Python, once in TF1 and at every trace of {self.where}",
+                )  # fmt: skip
+            return self._unknown(node, frame)
+        return self.builtin(short, args, node, frame)
+
+    def builtin(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """A builtin of the list."""
+        values = args.given
+        if not self.strict and name in _ONCE:
+            return Foreign()
+        if len(values) == 1 and name in _GOES_OVER and isinstance(values[0], Setting):
+            self.element(values[0], node.args[0], frame)
+        for value in args.all():
+            if isinstance(value, Instance):
+                return self._unknown(node, frame)
+            if isinstance(value, Collected):
+                return self._part_of(value, node, frame)
+            if isinstance(value, Text) and name not in ("str", "repr", "unicode", "format"):
+                self._asked_text(value, node, frame)
+        fresh = not self.strict
+        if name in ("range", "xrange"):
+            for value in values:
+                if isinstance(value, Index | Differs):
+                    self._differs(value, node, frame)
+            numbers = [
+                v.constant for v in values if isinstance(v, Python) and isinstance(v.constant, int)
+            ]
+            if len(numbers) == len(values) and numbers and len(span := range(*numbers)) <= 64:
+                return Items([(Python(k), True) for k in span], True, fresh, False)
+            return Items([(Python(), False)], False, fresh, False)
+        if (
+            name == "zip"
+            and values
+            and not args.starred
+            and all(isinstance(v, Items) and v.exact for v in values)
+        ):
+            columns = [[v for v, _ in value.values] for value in values if isinstance(value, Items)]
+            rows = [
+                Items([(v, True) for v in row], True, fresh, False)
+                for row in zip(*columns, strict=False)
+            ]
+            return Items([(row, True) for row in rows], True, fresh, False)
+        if name == "zip":
+            row = Items(
+                [(self.element(v, node, frame), True) for v in values],
+                not args.starred,
+                fresh,
+                False,
+            )
+            return Items([(row, False)], False, fresh, False)
+        if name == "enumerate" and values:
+            inner = values[0]
+            if isinstance(inner, Items) and inner.exact and len(values) == 1:
+                pairs = [
+                    Items([(Python(k), True), (v, s)], True, fresh, False)
+                    for k, (v, s) in enumerate(inner.values)
+                ]
+                return Items([(p, True) for p in pairs], True, fresh, False)
+            pair = Items(
+                [(Python(), True), (self.element(inner, node, frame), True)], True, fresh, False
+            )
+            return Items([(pair, False)], False, fresh, False)
+        if name in ("list", "tuple", "reversed", "sorted", "set", "frozenset", "dict"):
+            if not values:
+                return Items([], True, fresh)
+            if isinstance(values[0], Items):
+                made = list(values[0].values)
+                if name == "reversed":
+                    made.reverse()
+                kept = values[0].exact and name in ("list", "tuple", "reversed")
+                return Items(made, kept, fresh, name not in ("tuple", "frozenset"))
+            return Items([(self.element(values[0], node, frame), False)], False, fresh)
+        if name == "len" and values:
+            if isinstance(values[0], Items) and values[0].exact:
+                return Python(len(values[0].values))
+            return Python()
+        if name in ("int", "float") and values and isinstance(values[0], Static):
+            return Python()
+        if name in ("str", "repr", "unicode", "slice") or name == "format":
+            return self._text(values, node, frame)
+        if name == "sum" and values and holds_tensor(values[0]):
+            return Tensor(needs_of(values[0]))
+        if any(holds_tensor(v) for v in values):
+            if name == "abs":
+                return Tensor(needs_of(values[0]))
+            return self.report(
+                "TM226",
+                frame.code,
+                node,
+                f"`{frame.code.said(node)}` compares or converts tensors in Python",
+            )
+        for value in values:
+            if isinstance(value, Index | Differs):
+                return Differs()
+            if isinstance(value, Static):
+                return Static()
+        return Setting() if any(isinstance(v, Setting) for v in values) else Python()
+
+    def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def _of_items(self, holder: Items, name: str, args: Arguments) -> Value | None:
+        """A method of a list or dict that changes nothing."""
+        fresh = not self.strict
+        if name == "get":
+            default = args.get(1, "default") or Python(None)
+            return join_all([*([holder.element()] if holder.values else []), default])
+        if name in ("values", "copy"):
+            return Items(list(holder.values), holder.exact and name == "copy", fresh)
+        if name == "keys":
+            return Items([(Python(), False)], False, fresh)
+        if name == "items":
+            pair = Items([(Python(), True), (holder.element(), True)], True, fresh, False)
+            return Items([(pair, False)], False, fresh)
+        return Python() if name in ("index", "count") else None
+
+    def _unknown(self, node: ast.Call, frame: Frame) -> Value:
+        return self.report(
+            "TM222", frame.code, node,
+            f"what `{frame.code.said(node.func)}` does is not known, and {self.where} is run several times in Python",
+        )  # fmt: skip
