@@ -135,10 +135,12 @@ def trained(p: Program, optimizer: Any, steps: int = 3, count: int = 2) -> Any:
 def load_all() -> dict[str, Idiom]:
     """Every idiom."""
     from tests.helpers.session_idioms import (  # noqa: F401
+        assignments,
         gradients,
         layers,
         loops,
         optimizers,
+        reading,
         runs,
         savers,
         services,
