@@ -176,7 +176,6 @@ LEFT = [
     pytest.param("print 'a'\nx = = 1\n", False, id="no Python at all"),
     pytest.param("print 'a'\nx: int = 1\n", False, id="Python 2 beside Python 3"),
     pytest.param("print f'{a}'\n", False, id="an f-string in a print statement"),
-    pytest.param("from __builtin__ import False\nprint 1\n", True, id="an import that Python 3 cannot parse"),
     pytest.param("print ur'\\u0041'\n", True, id="a raw text with an escape"),
     pytest.param("def f((a, b)):\r\n    print a\n", True, id="mixed line ends and a statement more"),
 ]  # fmt: skip

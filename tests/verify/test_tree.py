@@ -19,7 +19,12 @@ from towermigrate.verify.tree import NothingToVerify, choose_program, original_a
 HELPER = (
     "import tensorflow as tf\n\n\ndef summed(x):\n    tf.placeholder(tf.float32)\n    return x\n"
 )
-REFUSED = program(("range(num_gpus):", "range(1, num_gpus):"))
+REFUSED = program(
+    (
+        "loss = tf.reduce_mean(",
+        "with tf.variable_scope('tower_%d' % i):\n                loss = tf.reduce_mean(",
+    )
+)
 NOTEBOOK = json.dumps({
     "cells": [{"cell_type": "code", "metadata": {}, "outputs": [], "execution_count": None,
                "source": ["import tensorflow as tf\n", "tf.placeholder(tf.float32)"]}],
@@ -111,7 +116,7 @@ def test_of_two_programs_the_one_that_is_rewritten_is_compared(tmp_path: Path) -
 
 
 def test_a_refused_program_says_why(tmp_path: Path) -> None:
-    with pytest.raises(NothingToVerify, match=r"program.py:\d+: TM201"):
+    with pytest.raises(NothingToVerify, match=r"program.py:\d+: TM252"):
         original_and_rewritten(write(tmp_path, {"program.py": REFUSED}))
 
 
