@@ -146,6 +146,8 @@ place=module|guard repeat=twice -> repeat=once
 repeat=twice -> graph=graph
 repeat=twice place=main|other_file|class|star_import -> place=function
 repeat=twice run_place=other_file -> run_place=same
+# Event files are named by the second: two trainings in one second overwrite each other's.
+repeat=twice summaries=!none -> summaries=none
 place=star_import run_place=!same -> run_place=same
 place=star_import count=argument -> count=constant
 session=monitored|supervisor|hooks evaluation=same_graph -> evaluation=none
