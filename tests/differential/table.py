@@ -18,6 +18,7 @@ _COLUMNS = (
     trying.CRASH,
     trying.TOOL,
     trying.RACY,
+    trying.TOLD,
     trying.BAD,
 )
 

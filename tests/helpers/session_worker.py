@@ -6,6 +6,7 @@ MODE is `plain`, `resource` (plain, with resource variables) or a number of repl
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import pickle
 import sys
@@ -36,6 +37,21 @@ class SessionStyle(Program):
     device = staticmethod(tm.device)  # type: ignore[assignment]
 
 
+# What a mode's results say of an idiom's warnings, after its name.
+WARNED = " warned"
+
+
+class _Warnings(logging.Handler):
+    """Collects what the helpers warn of."""
+
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.append(record.getMessage())
+
+
 def shown(value: Any) -> Any:
     """A result as lists of NumPy and text, so that another process can read it."""
     if isinstance(value, dict):
@@ -56,11 +72,14 @@ def run_all(mode: str, only: list[str]) -> dict[str, Any]:
     tf.logging.set_verbosity(tf.logging.ERROR)
     program = Program() if mode in ("plain", "resource") else SessionStyle()
     results: dict[str, Any] = {}
+    said: list[str] = []
+    logging.getLogger("towermigrate").addHandler(_Warnings(said))
     for name, idiom in load_all().items():
         if only and name not in only:
             continue
         graph = tf.Graph()
         begun = time.perf_counter()
+        said.clear()
         with graph.as_default(), contextlib.redirect_stderr(open(os.devnull, "w")):
             try:
                 program.begin(2)
@@ -69,6 +88,7 @@ def run_all(mode: str, only: list[str]) -> dict[str, Any]:
                 where = traceback.extract_tb(error.__traceback__)
                 lines = [f"{os.path.basename(f.filename)}:{f.lineno}" for f in where][-4:]
                 results[name] = f"FAILED {type(error).__name__}: {error} {lines}"
+        results[name + WARNED] = "\n".join(said)
         if os.environ.get("TIMES"):
             print(f"{time.perf_counter() - begun:6.2f} {name}")
     return results

@@ -62,6 +62,10 @@ def test_idiom(name: str, replicas: int, results: Any) -> None:
         return
     assert not _failed(found), found
     same(found, expected, name)
+    if replicas > 1:
+        said = results(str(replicas))[name + " warned"]
+        said = re.sub(r"(?m)^.*no GPU is here.*$\n?", "", said)
+        assert re.search(idiom.warning, said) if idiom.warning else not said, said
 
 
 def _failed(result: Any) -> bool:

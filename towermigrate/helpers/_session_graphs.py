@@ -24,6 +24,8 @@ class TowerGraph:
     mirrored ones by the name of each copy's handle, with the copy's index. `read_after` are a variable and what reads it after an update of it.
     `checked` is the graph's version
     when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
+    `places` numbers variables by name, and `written_above` has the numbers, as bits, of those written before an operation;
+    `looked_for_races` counts the sets of fetches that were, and `told_of` are the variables that a warning named.
     """
 
     graph: Any
@@ -38,6 +40,10 @@ class TowerGraph:
     checked: int = 0
     looked_at: int = 0
     writes: dict[str, list[Any]] = field(default_factory=dict)
+    places: dict[str, int] = field(default_factory=dict)
+    written_above: dict[Any, int] = field(default_factory=dict)
+    looked_for_races: int = 0
+    told_of: set[str] = field(default_factory=set)
     lock: Any = field(default_factory=threading.RLock)
 
     @property

@@ -18,6 +18,7 @@ from towermigrate.helpers._session_optimizers import (
     sparse_of_both_kinds,
     tensorflows_optimizers,
 )
+from towermigrate.helpers._session_order import reads_after_its_controls
 from towermigrate.helpers._session_runs import (
     callables_that_run,
     element_by_name,
@@ -74,6 +75,7 @@ def _hooks() -> Iterator[_Hook]:
         yield (*slots, _though_variables_are_shared)
     yield (*private.SESSIONS, with_devices)
     yield (*private.RUNS, with_variables)
+    yield (*private.OPERATIONS, reads_after_its_controls)
     yield private.SESSIONS[0], "make_callable", callables_that_run
     yield private.SESSIONS[0], "run", variables_fed_by_name
     yield tf.Graph, "as_default", _mirrored_in_every_thread

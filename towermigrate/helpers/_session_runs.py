@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,9 @@ import tensorflow as tf
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import check_writes, is_write, written_handle
 from towermigrate.helpers._session_graphs import TowerGraph, find, mirrored
+from towermigrate.helpers._session_order import needed_for, read_behind, tell_of_races
 
 _v1 = tf.compat.v1
-
-# What hands a variable's memory on; a reference variable showed what was in it at the end of the run.
-_SAME_MEMORY = ("Identity", "Reshape", "Squeeze", "ExpandDims", "StopGradient")
 
 
 def with_devices(init: Callable[..., None]) -> Callable[..., None]:
@@ -160,12 +158,13 @@ def _planned(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any])
         if variable is not None:
             shown.append((place, variable))
     again = []
+    run = needed_for([*instead, *targets])
+    tell_of_races(towers, run, instead, targets)
     if shown:
-        run = _needed_for([*instead, *targets])
         for place, variable in shown:
             names = {copy.handle.op.name for copy in variable.copies}
             writes = {op for op in run if is_write(op) and written_handle(op) in names}
-            if writes - _needed_for([instead[place]]):
+            if writes - needed_for([instead[place]]):
                 read = _reading_after(writes, run, variable, towers)
                 if read is None or read.shape != instead[place].shape:
                     again.append((place, private.graph_element(variable.copies[0])))
@@ -178,7 +177,7 @@ def _reading_after(writes: set[Any], run: set[Any], variable: Any, towers: Tower
     """What reads a variable after these writes and runs nothing that does not run anyway; or None."""
     for known, read in towers.read_after:
         if known is variable:
-            before = _needed_for([read]) - {read.op, variable.copies[0].handle.op}
+            before = needed_for([read]) - {read.op, variable.copies[0].handle.op}
             if writes <= before <= run:
                 return read
     return None
@@ -186,23 +185,8 @@ def _reading_after(writes: set[Any], run: set[Any], variable: Any, towers: Tower
 
 def _shown_by(tensor: Any, towers: TowerGraph) -> Any:
     """The variable whose memory a tensor would have been, had variables been references; or None."""
-    made = tensor.op
-    while made.type in _SAME_MEMORY:
-        made = made.inputs[0].op
-    return towers.variable_of(made.inputs[0]) if made.type == "ReadVariableOp" else None
-
-
-def _needed_for(elements: Iterable[Any]) -> set[Any]:
-    """Every operation that runs where these tensors and operations are asked for."""
-    waiting = [element if isinstance(element, tf.Operation) else element.op for element in elements]
-    seen = set(waiting)
-    while waiting:
-        operation = waiting.pop()
-        for before in (*(each.op for each in operation.inputs), *operation.control_inputs):
-            if before not in seen:
-                seen.add(before)
-                waiting.append(before)
-    return seen
+    read = read_behind(tensor)
+    return None if read is None else towers.variable_of(read.inputs[0])
 
 
 def _fed(feed_dict: Any, asked: Sequence[Any], towers: TowerGraph) -> Any:
@@ -213,7 +197,7 @@ def _fed(feed_dict: Any, asked: Sequence[Any], towers: TowerGraph) -> Any:
         if tensor.op.type == "ReadVariableOp":
             variable = towers.variable_of(tensor.op.inputs[0])
             if variable is not None:
-                needed = _needed_for(asked)
+                needed = needed_for(asked)
                 for copy in variable.copies:
                     for read in copy.handle.consumers():
                         if read not in needed:

@@ -44,6 +44,8 @@ INITIAL_VALUES = (variables, "_safe_initial_value_from_op")
 SLOTS = ((slot_creator, "create_slot"), (slot_creator, "create_slot_with_initializer"))
 # One run of a session, whatever the structure of its fetches and whichever session or hook made it.
 RUNS = (_session.BaseSession, "_do_run")
+# Every operation of a graph, whichever function makes it.
+OPERATIONS = (ops.Graph, "_create_op_internal")
 # Sessions of every class, also of those that MonitoredSession and Supervisor make.
 SESSIONS = (_session.BaseSession, "__init__")
 
@@ -86,6 +88,17 @@ def leave_no_replica(graph: Any, mode: Any) -> None:
 def run_before(operation: Any, others: list[Any]) -> None:
     """Make operations run before one that is there already; public TensorFlow says so only at its creation."""
     operation._add_control_inputs(others)
+
+
+def controls_of(graph: Any) -> set[Any]:
+    """What an operation that is made here waits for, of `tf.control_dependencies`."""
+    controls: set[Any] = graph._current_control_dependencies()
+    return controls
+
+
+def control_flow(of: Any) -> Any:
+    """The branch or loop of v1 control flow that an operation is in, or that a graph is building."""
+    return of._get_control_flow_context()
 
 
 def add_variable_creator(graph: Any, creator: Any) -> None:

@@ -13,6 +13,7 @@ from towermigrate.helpers._session_graphs import here, mirrored
 
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
+_NEAR = 8  # operations
 _ON_READ = tf.VariableSynchronization.ON_READ
 
 
@@ -116,8 +117,27 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
 
     def _assigned(self, method: str, value: Any, name: str | None, read_value: bool) -> Any:
         value = tf.convert_to_tensor(value, dtype=self.dtype.base_dtype)
-        written = self._write(lambda copy: getattr(copy, method)(value, read_value=False))
+        # What counts on from the old value; `assign` may also give the first one, when none can be read.
+        counts_on = method != "assign" or self._is_read_near(value)
+
+        def act(copy: Any) -> Any:
+            with tf.control_dependencies(_reads_of(copy) if counts_on else []):
+                return getattr(copy, method)(value, read_value=False)
+
+        written = self._write(act)
         return self._read_after(written, name) if read_value else tf.group(*written, name=name)
+
+    def _is_read_near(self, value: Any) -> bool:
+        """Whether a value is made from this variable, a few operations above."""
+        handles = {copy.handle.op for copy in self._values}
+        nearest, seen = [value.op], {value.op}
+        for _ in range(_NEAR):
+            above = {tensor.op for op in nearest for tensor in op.inputs} - seen
+            if above & handles:
+                return True
+            seen |= above
+            nearest = list(above)
+        return False
 
     def _strided_slice_assign(self, *args: Any, **kwargs: Any) -> Any:
         written = self._write(lambda copy: copy._strided_slice_assign(*args, **kwargs))
@@ -177,6 +197,20 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
         from towermigrate.helpers._session_savers import CopiesSaveable
 
         return {"VARIABLE_VALUE": lambda name=self._first.op.name: CopiesSaveable(self, name)}
+
+
+def _reads_of(copy: Any) -> list[Any]:
+    """What reads a copy without waiting for anything: an assignment that has no order with it comes after it.
+
+    TF1 left the order open; without one here, towers on different devices would see different steps.
+    """
+    return [
+        read
+        for read in copy.handle.consumers()
+        if read.type == "ReadVariableOp"
+        and not read.control_inputs
+        and private.control_flow(read) is None
+    ]
 
 
 def _method_on_every_copy(method: str) -> Callable[..., Any]:

@@ -22,7 +22,7 @@ constant = tf.constant_initializer
 
 @dataclass(frozen=True)
 class Idiom:
-    """A row: what runs it, and the error that session style gives instead of a result, if it does."""
+    """A row: what runs it; the error that session style gives instead of a result, if it does; what it warns of."""
 
     name: str
     run: Callable[[Program], Any]
@@ -140,6 +140,7 @@ def load_all() -> dict[str, Idiom]:
         layers,
         loops,
         optimizers,
+        order,
         reading,
         runs,
         savers,

@@ -264,7 +264,7 @@ def ops_added_while_running(p: Program) -> Any:
     return seen
 
 
-@idiom
+@idiom(warning="assigns w:0 .* and reads it")
 def threads_that_run(p: Program) -> Any:
     import threading
 

@@ -1,0 +1,166 @@
+"""Reads and writes of a variable in one run: what a reference variable showed, or a warning."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow.compat.v1 as tf
+
+from tests.helpers.session_idioms import Program, constant, every_variable, idiom
+
+
+def _two_nets(p: Program) -> tuple[Any, Any, list[Any], list[Any]]:
+    """A generator's loss that goes through the discriminator.
+
+    The losses are squares: so each layer's gradients wait for its output, which then has the old weights.
+    """
+    d_losses, g_losses = [], []
+    for i, (x, y) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"):
+            with tf.variable_scope("gen", reuse=i > 0):
+                w = tf.get_variable("w", [3, 3], initializer=constant(0.3))
+                fake = tf.tanh(tf.matmul(x, w))
+
+            def judge(x: Any, reuse: bool) -> Any:
+                with tf.variable_scope("dis", reuse=reuse):
+                    v = tf.get_variable("v", [3, 4], initializer=constant(0.2))
+                    u = tf.get_variable("u", [4, 1], initializer=constant(0.4))
+                    return tf.matmul(tf.tanh(tf.matmul(x, v)), u)
+
+            real, made = judge(x * y, i > 0), judge(fake, True)
+            d_losses.append(tf.reduce_mean(tf.square(real - 1.0) + tf.square(made)))
+            g_losses.append(tf.reduce_mean(tf.square(made - 1.0)))
+    variables = tf.trainable_variables()
+    return (
+        tf.add_n(d_losses),
+        tf.add_n(g_losses),
+        [v for v in variables if v.op.name.startswith("dis")],
+        [v for v in variables if v.op.name.startswith("gen")],
+    )
+
+
+@idiom
+def generator_step_after_the_discriminators(p: Program) -> Any:
+    # The generator's gradients go through the discriminator's new weights, its loss through the old ones.
+    d_loss, g_loss, d_vars, g_vars = _two_nets(p)
+    d_train = tf.train.GradientDescentOptimizer(0.5).minimize(d_loss, var_list=d_vars)
+    with tf.control_dependencies([d_train]):
+        g_train = tf.train.GradientDescentOptimizer(0.5).minimize(g_loss, var_list=g_vars)
+    with p.session() as session:
+        seen = [session.run([g_train, d_loss, g_loss])[1:] for _ in range(3)]
+        return seen, every_variable(session)
+
+
+@idiom
+def generator_step_after_a_group_and_a_no_op(p: Program) -> Any:
+    d_loss, g_loss, d_vars, g_vars = _two_nets(p)
+    d_train = tf.train.AdamOptimizer(0.5).minimize(d_loss, var_list=d_vars)
+    with tf.control_dependencies([tf.group(d_train)]):
+        done = tf.no_op()
+    with tf.control_dependencies([tf.identity(1.0)]), tf.control_dependencies([done]):
+        gradients = tf.gradients(g_loss, g_vars)
+    pairs = zip(gradients, g_vars, strict=True)
+    g_train = tf.train.GradientDescentOptimizer(0.5).apply_gradients(pairs)
+    with p.session() as session:
+        seen = [session.run([g_train, d_loss, g_loss])[1:] for _ in range(3)]
+        return seen, every_variable(session)
+
+
+@idiom
+def values_handed_on_to_after_an_assignment(p: Program) -> Any:
+    outs = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("n", reuse=i > 0):
+            w = tf.get_variable("w", [3, 1], initializer=constant(0.3))
+            flat = tf.reshape(tf.stop_gradient(w), [1, 3])
+            kept = tf.identity(w)
+        if i == 0:
+            update = w.assign_add(tf.ones([3, 1]))
+        with tf.control_dependencies([update.op]):
+            outs += [x * flat, tf.matmul(x, kept), tf.identity(kept)]
+    with p.session() as session:
+        return session.run(outs), session.run(outs), every_variable(session)
+
+
+@idiom
+def values_of_before_an_assignment(p: Program) -> Any:
+    # Multiplied before it, so it keeps the old value though what uses it comes after.
+    outs = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("n", reuse=i > 0):
+            w = tf.get_variable("w", [3, 1], initializer=constant(0.3))
+            old = tf.matmul(x, w)
+        with tf.control_dependencies([old]):
+            update = w.assign_add(tf.ones([3, 1]) * 0.5)
+        with tf.control_dependencies([update]):
+            outs += [tf.reduce_sum(old), tf.reduce_sum(tf.matmul(x, w))]
+        break
+    with p.session() as session:
+        return session.run(outs), session.run(outs), every_variable(session)
+
+
+@idiom
+def controls_that_write_something_else(p: Program) -> Any:
+    counter = tf.Variable(0.0, trainable=False, name="counter")
+    outs = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("n", reuse=i > 0):
+            w = tf.get_variable("w", [3, 1], initializer=constant(0.3))
+            value = tf.identity(w)
+        with tf.control_dependencies([counter.assign_add(1.0)]):
+            outs.append(tf.reduce_sum(tf.matmul(x, value)))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(outs))
+    with p.session() as session:
+        session.run(train)
+        return session.run(outs), every_variable(session)
+
+
+@idiom(warning="assigns steps:0 .* and reads it")
+def a_step_that_counts_beside_what_reads_it(p: Program) -> Any:
+    steps = tf.Variable(0, trainable=False, name="steps")
+    for _, (x, _) in p.towers(enumerate(p.split())):
+        out = tf.reduce_sum(x) * tf.cast(steps, tf.float32)
+    up = steps.assign_add(1)
+    with p.session() as session:
+        session.run([up, out])  # the old step or the new one
+        return every_variable(session)
+
+
+@idiom(warning="assigns w:0 .* and reads it")
+def a_value_that_is_read_beside_an_update_made_of_it(p: Program) -> Any:
+    w = tf.get_variable("w", [3, 1], initializer=constant(0.3))
+    for _, (x, _) in p.towers(enumerate(p.split())):
+        out = tf.reduce_sum(tf.matmul(x, w))
+    value = w.value()
+    new = w.assign(value * 2.0)
+    changed = tf.reduce_sum(new - value)  # nothing, for a reference variable
+    with p.session() as session:
+        session.run([out, changed])
+        return every_variable(session)
+
+
+@idiom(warning="assigns global_step:0 .* and reads it")
+def a_step_that_is_counted_from_itself_beside_its_rate(p: Program) -> Any:
+    step = tf.train.get_or_create_global_step()
+    rate = tf.train.exponential_decay(0.1, step, 1, 0.5)
+    optimizer = tf.train.GradientDescentOptimizer(rate)
+    losses, pairs = p.tower_gradients(optimizer)
+    train = tf.group(optimizer.apply_gradients(pairs), step.assign(step + 1))
+    with p.session() as session:
+        session.run([train, losses])  # TF1 gives one rate or the next
+        return session.run([step, rate])
+
+
+@idiom
+def summaries_beside_an_update(p: Program) -> Any:
+    optimizer = tf.train.MomentumOptimizer(0.1, 0.9)
+    losses, pairs = p.tower_gradients(optimizer)
+    for v in tf.trainable_variables():
+        tf.summary.histogram(v.op.name, v)
+        tf.summary.scalar(v.op.name + "/mean", tf.reduce_mean(v))
+    train = optimizer.apply_gradients(pairs)
+    merged = tf.summary.merge_all()
+    with p.session() as session:
+        for _ in range(2):
+            session.run([train, merged, *losses])
+        return every_variable(session)
