@@ -91,6 +91,14 @@ class _VerifyCommand(click.Command):
     type=click.Path(path_type=Path),
     help="The script that runs the program, where PATH has several.",
 )
+@click.option(
+    "--allow-write",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="A folder in which the programs may write, rename and delete files, besides their scratch copies. May "
+    "be given several times.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -103,13 +111,14 @@ def verify(
     tf1_python: str | None,
     synthetic: bool,
     entry: Path | None,
+    allow_write: tuple[Path, ...],
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
 
     Before `towermigrate rewrite`, what it would write with the settings of pyproject.toml is compared; after it,
     what is there with the kept originals. Both train on the same data, from the same variables, with the same
-    random draws, in scratch copies. Losses, averaged gradients, variables and optimizer slots are compared at
+    random draws, in scratch copies, outside of which they can change no file (see --allow-write). Losses, averaged gradients, variables and optimizer slots are compared at
     every update. Arguments after `--` go to the programs.
 
     Free-running, roundings add up. So what is apart by more than --tolerance is run once more with the state
@@ -135,6 +144,7 @@ def verify(
             synthetic=synthetic,
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),
+            allow_write=allow_write,
             json_file=json_file,
         )
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import threading
@@ -12,6 +13,10 @@ from pathlib import Path
 from types import FrameType
 
 _KEPT_LINES = 15
+_MARK = "TOWERMIGRATE_VERIFY_CHILD"
+_ENDING = [
+    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
+]
 
 
 class ChildFailed(RuntimeError):
@@ -39,6 +44,8 @@ def run_child(
     Raises:
         ChildFailed: it ran past `timeout_s` seconds, or left with another code than 0.
     """
+    # What leaves the child's process group is found by it.
+    mark = f"{_MARK}={secrets.token_hex(16)}"
     with log.open("wb") as output, ended_by_signals():
         child = subprocess.Popen(
             command,
@@ -46,7 +53,7 @@ def run_child(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**_inherited(), **environment},
+            env={**_inherited(), **environment, _MARK: mark.partition("=")[2]},
             start_new_session=True,
         )
         try:
@@ -55,6 +62,7 @@ def run_child(
             code = None
         finally:
             end_group(child)
+            _end_marked(mark.encode())
     if code is None:
         raise ChildFailed(
             f"{what} ran past the limit of {timeout_s:g} s (--timeout).{last_words(log)}"
@@ -65,7 +73,10 @@ def run_child(
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """A SIGTERM becomes an exception, so that children and scratch folders do not outlive us."""
+    """A signal to end becomes an exception, so that children and scratch folders do not outlive us.
+
+    The exit code is a shell's, 128 and the signal's number; 1 would claim a difference.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -73,11 +84,14 @@ def ended_by_signals() -> Iterator[None]:
     def leave(number: int, frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
 
-    before = signal.signal(signal.SIGTERM, leave)
+    # Who ignores a signal (nohup) goes on ignoring it.
+    heard = [each for each in _ENDING if signal.getsignal(each) != signal.SIG_IGN]
+    before = {number: signal.signal(number, leave) for number in heard}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:
@@ -87,6 +101,21 @@ def end_group(child: subprocess.Popen[bytes]) -> None:
     except (ProcessLookupError, PermissionError):
         pass
     child.wait()
+
+
+def _end_marked(mark: bytes) -> None:
+    """Kill what a child started in sessions of their own (daemons); Linux says who inherited its environment."""
+    for _ in range(10):  # what is being killed may have started more
+        found = []
+        for environment in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if mark in environment.read_bytes().split(b"\0"):
+                    found.append(int(environment.parent.name))
+        for number in found:
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        if not found:
+            return
 
 
 def last_words(log: Path) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from towermigrate.verify import probe
 from towermigrate.verify.children import ChildFailed, last_words, run_child
 from towermigrate.verify.devices import DeviceSpec
+from towermigrate.verify.fence import fenced, refused_paths
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.trace import Trace, read_trace
 
@@ -60,12 +61,14 @@ class Launcher:
         spec: DeviceSpec,
         what: str,
     ) -> Trace:
-        """Run `command` with its configuration in `tree`.
+        """Run `command` with its configuration in `tree`. It can change files in the scratch folder only.
 
         Raises:
-            ChildFailed: it failed, or left no recording.
+            ChildFailed: it failed, left no recording, or wanted to change files that are not its own.
         """
         self.options.progress(f"{what} trains")
+        folders = [self.scratch, *self.options.allow_write]
+        config = {**config, "fence": [str(folder) for folder in folders]}
         path = folder / "config.json"
         path.write_text(json.dumps(config), encoding="utf-8")
         temporary = folder / "tmp"
@@ -76,6 +79,7 @@ class Launcher:
             "MPLBACKEND": "Agg",
             "PYTHONUNBUFFERED": "1",
             "TMPDIR": str(temporary),
+            "MPLCONFIGDIR": str(temporary),
             **spec.environment,
         }
         if "-m" in command:
@@ -83,11 +87,26 @@ class Launcher:
                 filter(None, [_package_root(), os.environ.get("PYTHONPATH")])
             )
         log = folder / "output.txt"
-        run_child([*command, str(path)], tree, log, environment, self.options.timeout_s, what)
+        whole = fenced([*command, str(path)], folders)
         try:
+            run_child(whole, tree, log, environment, self.options.timeout_s, what)
             return read_trace(folder / "trace")
         except FileNotFoundError:
             raise ChildFailed(f"{what} ended without a recording.{last_words(log)}") from None
+        except ChildFailed as failure:
+            output = log.read_text(encoding="utf-8", errors="replace")
+            refused = refused_paths(output, folders)
+            raise ChildFailed(_kept_out(what, refused) + str(failure)) from None
+
+
+def _kept_out(what: str, paths: list[str]) -> str:
+    if not paths:
+        return ""
+    return (
+        f"{what} was kept from changing {', '.join(paths)}: outside of its scratch copy, verify lets a program "
+        "change no file. Give the program a folder of its own (arguments after --), a relative one, or allow "
+        f"this one with --allow-write {paths[0]}. "
+    )
 
 
 def _package_root() -> str:

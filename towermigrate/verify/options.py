@@ -22,7 +22,8 @@ class VerifyOptions:
     """What `run_verify` compares, and how.
 
     `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
-    that is not the tree itself; `tolerance` None takes the default for the reference.
+    that is not the tree itself; `tolerance` None takes the default for the reference. The programs may change files below the
+    folders of `allow_write`, besides their scratch copies.
     """
 
     path: Path
@@ -37,6 +38,7 @@ class VerifyOptions:
     timeout_s: float = 600.0
     python: str = field(default=sys.executable)
     keep: Path | None = None
+    allow_write: tuple[Path, ...] = ()
     progress: Callable[[str], None] = field(default=lambda _: None, compare=False)
 
     @property
@@ -65,5 +67,8 @@ def check_options(options: VerifyOptions) -> None:
         raise ValueError("verify needs at least one device spec and at least one step.")
     if options.tolerance is not None and not 0 <= options.tolerance < math.inf:
         raise ValueError(f"--tolerance {options.tolerance} is no number that is at least 0.")
+    for folder in options.allow_write:
+        if not folder.exists():
+            raise ValueError(f"--allow-write {folder}: there is no such folder.")
     if not options.timeout_s > 0:
         raise ValueError(f"--timeout {options.timeout_s} is no number of seconds above 0.")

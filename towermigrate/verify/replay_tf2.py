@@ -452,7 +452,7 @@ def main(config_path: str) -> None:
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
     make_random_ops_stateless(replay.next_seed)
-    error = run_program(config["entry"], config["arguments"])
+    error = run_program(config["entry"], config["arguments"], config.get("fence"))
     replay.finish("program" if error is None else "error", error)
 
 

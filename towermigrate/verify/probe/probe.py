@@ -502,6 +502,6 @@ def main(config_path: str) -> None:
     vars(builtins)["_tm_probe_"] = probe
     make_random_ops_stateless(probe.next_seed)
     _patch_sessions(probe, config["towers"])
-    error = run_program(config["entry"], config["arguments"])
+    error = run_program(config["entry"], config["arguments"], config.get("fence"))
     probe.trace.finish("program" if error is None else "error", error)
     leave(0 if error is None else 1)

@@ -12,13 +12,22 @@ from typing import List, Optional
 
 import numpy as np
 
+from .fencing import fence
 
-def run_program(entry: str, arguments: List[str]) -> Optional[str]:
-    """Run `entry` as `__main__` with the same NumPy and Python seeds in every program. None or the error."""
+
+def run_program(
+    entry: str, arguments: List[str], fenced: Optional[List[str]] = None
+) -> Optional[str]:
+    """Run `entry` as `__main__` with the same NumPy and Python seeds in every program. None or the error.
+
+    `fenced` are the only folders below which it may change files.
+    """
     np.random.seed(0)
     random.seed(0)
     sys.argv = [entry] + arguments
     sys.path[0] = os.path.dirname(os.path.abspath(entry))
+    if fenced is not None:
+        fence(fenced)
     try:
         runpy.run_path(entry, run_name="__main__")
     except SystemExit as stop:
