@@ -16,6 +16,7 @@ from towermigrate.verify.comparison import Comparison
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
+from towermigrate.verify.doings_compare import doing_differences
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
@@ -101,15 +102,18 @@ class _Verification:
         self, recorded: Recorded, spec: DeviceSpec
     ) -> tuple[DeviceReport, list[str], list[str]]:
         stages = recorded.stages
-        made = self.programs.run_rewritten(recorded, spec, lockstep=False)
+        made = free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
         result = self._compared(recorded, made, stages)
         shown = result
         if result.differences:
             made, shown = self._in_lockstep(recorded, spec, stages, result, made)
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
+        doings, open_doings = doing_differences(
+            recorded.first, recorded.second, free_running, numbers=not shown.excused
+        )
         first = shown.first()
-        equal = first is None
+        equal = first is None and not doings
         largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
         note = None
         if equal and result.differences:
@@ -120,6 +124,8 @@ class _Verification:
             )
             if shown.excused:
                 note = _jumps_said(shown.excused, stages, moved_by(self.tolerance, adds_up=True))
+        if first is None and doings:
+            first, largest = doings[0], math.inf
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -139,6 +145,7 @@ class _Verification:
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
         ]
+        loose += open_doings
         if len(recorded.second.runs) != len(recorded.first.runs):
             loose.append(
                 f"the number of training runs: {len(recorded.first.runs)} in one run of the original, "

@@ -12,6 +12,7 @@ from typing import List, Optional
 
 import numpy as np
 
+from .doings import DOINGS
 from .fencing import fence
 
 
@@ -26,6 +27,7 @@ def run_program(
     random.seed(0)
     sys.argv = [entry] + arguments
     sys.path[0] = os.path.dirname(os.path.abspath(entry))
+    DOINGS.begin(os.getcwd())
     if fenced is not None:
         fence(fenced)
     try:

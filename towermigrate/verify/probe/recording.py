@@ -10,6 +10,8 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
+from .doings import DOINGS
+
 
 class TraceWriter:
     """Writes one recording: `initial.npz`, `run_00000.npz`, …, `meta.json`."""
@@ -42,6 +44,9 @@ class TraceWriter:
     def finish(self, ended: str, error: Optional[str] = None) -> None:
         self.meta["ended"] = ended
         self.meta["error"] = error
+        self.meta["printed"] = DOINGS.lines()
+        self.meta["files"] = DOINGS.files()
+        self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")
         with open(path + ".part", "w") as file:
             json.dump(self.meta, file)

@@ -1,0 +1,213 @@
+"""verify compares what programs print and which files they write."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from towermigrate.migrate import plan
+from towermigrate.verify import VerifyOptions, run_verify
+from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.trace import Trace, read_trace
+
+PROGRAM = """\
+import os
+import time
+
+import numpy as np
+import tensorflow as tf
+
+NUM_GPUS = 2
+
+
+def average_gradients(tower_grads):
+    average_grads = []
+    for grad_and_vars in zip(*tower_grads):
+        grads = [tf.expand_dims(g, 0) for g, _ in grad_and_vars]
+        grad = tf.reduce_mean(tf.concat(axis=0, values=grads), 0)
+        average_grads.append((grad, grad_and_vars[0][1]))
+    return average_grads
+
+
+def main():
+    x = tf.placeholder(tf.float32, [8, 3])
+    y = tf.placeholder(tf.float32, [8, 1])
+    opt = tf.train.MomentumOptimizer(0.05, 0.9)
+    global_step = tf.train.get_or_create_global_step()
+    tower_grads = []
+    with tf.variable_scope(tf.get_variable_scope()):
+        for i in range(NUM_GPUS):
+            with tf.device('/gpu:%d' % i):
+                w = tf.get_variable('w', [3, 1], initializer=tf.constant_initializer([[0.1], [0.5], [-0.3]]))
+                b = tf.get_variable('b', [1], initializer=tf.constant_initializer(0.1))
+                out = tf.matmul(x[i * 4:(i + 1) * 4], w) + b
+                loss = tf.reduce_mean(tf.square(out - y[i * 4:(i + 1) * 4]))
+                tf.get_variable_scope().reuse_variables()
+                tower_grads.append(opt.compute_gradients(loss))
+    train_op = opt.apply_gradients(average_gradients(tower_grads), global_step=global_step)
+    saver = tf.train.Saver()
+    rng = np.random.RandomState(0)
+    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
+        sess.run(tf.global_variables_initializer())
+        for step in range(6):
+            feed = {x: rng.rand(8, 3), y: rng.rand(8, 1)}
+            begun = time.time()
+            _, value = sess.run([train_op, loss], feed_dict=feed)
+            print('step %d loss %.5f (%.4f s)' % (step, value, time.time() - begun))
+            if step == 2:
+                saver.save(sess, './model.ckpt', global_step=step)
+                open('notes.txt', 'w').write('%d' % step)
+
+
+if __name__ == '__main__':
+    main()
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
+    return folder
+
+
+def _planted(tree: Path, old: str, new: str, style: Any) -> Path:
+    """The folder of the rewritten program, with one text of it replaced."""
+    text = plan(tree, style=style).report.texts["train.py"]
+    assert text.count(old) == 1, text
+    before = text[: text.index(old)].rpartition("\n")[2]
+    new = new.replace("{indent}", " " * len(before))
+    folder = tree.parent / "rewritten"
+    folder.mkdir()
+    (folder / "train.py").write_text(text.replace(old, new), encoding="utf-8")
+    return folder
+
+
+FAULTS = [
+    ("print('step %d loss", "print('step %d cost", "printed line 1"),
+    ("% (step, value,", "% (step + 1, value,", "printed line 1"),
+    ("% (step, value,", "% (step, value * 1.01,", "printed line 1"),
+    ("print('step %d loss", "if step: print('step %d loss", "printed line 1"),
+    ("if step == 2:", "print()\n{indent}if step == 2:", "printed line 2"),
+    ("'./model.ckpt'", "'./other.ckpt'", "file model.ckpt-2"),
+    ("if step == 2:", "if step == 3:", "file model.ckpt-2"),
+    ("'notes.txt'", "'other.txt'", "file notes.txt"),
+]
+OF_SESSIONS = [
+    ("Saver()", "Saver(tf.compat.v1.trainable_variables())", "in the checkpoint model"),
+    ("Saver()", "Saver({'w': w, 'c': b, 'global_step': global_step})", "in the checkpoint model"),
+    ("saver.save(", "sess.run(w.assign(w * 1.1)); saver.save(", "in the checkpoint model"),
+]
+
+
+@pytest.mark.parametrize("style", ["session", pytest.param("loop", marks=pytest.mark.full)])
+def test_a_right_rewrite_prints_and_writes_the_same(style: Any, tree: Path) -> None:
+    rewritten = _planted(tree, "NUM_GPUS = 2", "NUM_GPUS = 2", style)
+    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=6))
+    assert report.equal, json.dumps(report.to_json(), indent=1)
+    assert not report.nondeterministic
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("old", "new", "name"), [*FAULTS, *OF_SESSIONS])
+@pytest.mark.parametrize("style", ["session", "loop"])
+def test_what_is_printed_or_written_otherwise_is_found(
+    style: Any, old: str, new: str, name: str, tree: Path
+) -> None:
+    if style == "loop" and (old, new, name) in OF_SESSIONS:
+        pytest.skip("a text of session style")
+    rewritten = _planted(tree, old, new, style)
+    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=6))
+    assert report.exit_code == 1, json.dumps(report.to_json(), indent=1)
+    (run,) = report.runs
+    assert run.first_difference is not None
+    # A variable that the host changes shows in the next update first.
+    if "assign" not in new:
+        assert run.first_difference.level == "output"
+        assert name in run.first_difference.name, run.first_difference
+
+
+def _trace(folder: Path, lines: list[str], **arrays: Any) -> Trace:
+    folder.mkdir()
+    files = [f"{key.partition('|')[0]}.index" for key in arrays]
+    meta = {"runs": [], "variables": {}, "printed": lines, "files": files}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    np.savez(folder / "checkpoints.npz", **arrays)
+    return read_trace(folder)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "made", "equal"),
+    [
+        ("loss 0.12345", "loss 0.12345", "loss 0.12346", True),
+        ("loss 0.12345", "loss 0.12345", "loss 0.12545", False),
+        ("loss 0.12345", "loss 0.12345", "loss 0.12345 ", True),
+        ("loss 0.12345", "loss 0.12345", "Loss 0.12345", False),
+        ("loss 1e-05", "loss 1e-05", "loss 1.0001e-05", True),
+        ("loss 1e-05", "loss 1e-05", "loss 3e-05", False),
+        ("step 10", "step 10", "step 11", False),
+        ("step 3 took 0.12 s", "step 3 took 0.31 s", "step 3 took 4.25 s", True),
+        ("step 3 took 0.12 s", "step 3 took 0.31 s", "step 4 took 0.12 s", False),
+        ("x 1.01 y 0.01", "x 2.02 y 0.012", "x 1.11 y 0.09", True),
+        ("1.01 s loss 0.98765", "2.02 s loss 0.98765", "1.11 s loss 0.88888", False),
+        ("2026-11-22 05:00:01.25 ok", "2026-11-22 05:00:01.75 ok", "2026-11-23 01:01:01 ok", True),
+        ("<a at 0x7f12>", "<a at 0x7f13>", "<a at 0x7e99>", True),
+        ("took 0.12 s", "took 0.12 s", "took 0.21 s", True),
+        ("0.12 sec/batch", "0.12 sec/batch", "0.21 sec/batch", True),
+        ("Elapsed time: 3", "Elapsed time: 3", "Elapsed time: 4", True),
+        ("rate 0.12", "rate 0.12", "rate 0.21", False),
+        ("loss nan", "loss nan", "loss nan", True),
+        ("loss nan", "loss nan", "loss 0.1", False),
+        ("[ 0.1  10. ]", "[ 0.1  10. ]", "[0.1 10.]", True),
+        ("w1 of layer2", "w1 of layer2", "w1 of layer3", False),
+    ],
+)
+def test_lines(first: str, second: str, made: str, equal: bool, tmp_path: Path) -> None:
+    traces = [_trace(tmp_path / str(k), [line]) for k, line in enumerate((first, second, made))]
+    found, loose = doing_differences(*traces, numbers=True)
+    assert (not found) == equal, found
+    assert not loose
+
+
+def test_a_duration_that_was_the_same_twice_in_one_line(tmp_path: Path) -> None:
+    lines = (["a 0.07 b", "a 0.05 b"], ["a 0.07 b", "a 0.19 b"], ["a 0.31 b", "a 0.02 b"])
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    assert doing_differences(*traces, numbers=True) == ([], [])
+
+
+def test_what_two_originals_leave_open_is_said_and_not_compared(tmp_path: Path) -> None:
+    lines = (["a", "b"], ["b", "a"], ["c"])
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    found, loose = doing_differences(*traces, numbers=True)
+    assert not found and len(loose) == 1 and "print" in loose[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "equal"),
+    [
+        (np.float32([1, 2, 3]), True),
+        (np.float32([1, 2, 3.0001]), True),
+        (np.float32([1, 2, 3.1]), False),
+        (np.float64([1, 2, 3]), False),
+        (np.float32([[1, 2, 3]]), False),
+        (np.float32([1, 2, np.nan]), False),
+        (np.int64([1, 2, 3]), False),
+    ],
+)
+def test_tensors_of_checkpoints(made: Any, equal: bool, tmp_path: Path) -> None:
+    arrays = (np.float32([1, 2, 3]), np.float32([1, 2, 3]), made)
+    traces = [_trace(tmp_path / str(k), [], **{"m|w": each}) for k, each in enumerate(arrays)]
+    found, _ = doing_differences(*traces, numbers=True)
+    assert (not found) == equal, found
+
+
+def test_a_step_in_a_checkpoint_is_compared_exactly(tmp_path: Path) -> None:
+    arrays = (np.int64(1000), np.int64(1000), np.int64(1001))
+    traces = [_trace(tmp_path / str(k), [], **{"m|step": each}) for k, each in enumerate(arrays)]
+    (found,) = doing_differences(*traces, numbers=True)[0]
+    assert found.name == "step in the checkpoint m" and found.level == "output"

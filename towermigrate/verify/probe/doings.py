@@ -1,0 +1,112 @@
+"""What a program does for people to see: the lines that it prints and the files that it writes.
+
+Both are kept in the recording: lines of `print` and of everything else that Python writes to its standard output,
+without the folder of the scratch copy, and the files that are new or changed, checkpoints among them by tensor.
+"""
+
+# ruff: noqa: UP006, UP035, UP045
+# (Python 3.6 has neither `list[int]` nor `int | None`.)
+
+import os
+import sys
+from typing import Any, Dict, List, Optional, Tuple
+
+_MOST_LINES = 10000
+# Checkpoints beyond this size (bytes, all together) are listed but not read.
+_MOST_READ = 512 * 2**20
+_NOT_WRITTEN = ("__pycache__", ".git")
+
+
+class _Kept:
+    """A standard output that also keeps what goes through it."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._text: List[str] = []
+        self.count = 0
+
+    def write(self, text: str) -> Any:
+        if self.count < _MOST_LINES:
+            self._text.append(text)
+            self.count += text.count("\n")
+        return self._stream.write(text)
+
+    def writelines(self, texts: Any) -> None:
+        for text in texts:
+            self.write(text)
+
+    def text(self) -> str:
+        return "".join(self._text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Doings:
+    """What the program of this process has printed and written since `begin`."""
+
+    def __init__(self) -> None:
+        self._tree = ""
+        self._kept: Optional[_Kept] = None
+        self._before: Dict[str, Tuple[int, int]] = {}
+
+    def begin(self, tree: str) -> None:
+        self._tree = tree
+        self._before = _files(tree)
+        self._kept = _Kept(sys.stdout)
+        sys.stdout = self._kept
+
+    def lines(self) -> List[str]:
+        """What was printed, to the last whole line."""
+        if self._kept is None:
+            return []
+        text = self._kept.text()
+        for folder in sorted({self._tree, os.path.realpath(self._tree)}, key=len, reverse=True):
+            text = text.replace(folder, ".")
+        return text.split("\n")[:-1][:_MOST_LINES]
+
+    def files(self) -> List[str]:
+        """The files of the tree that are new or were changed."""
+        if self._kept is None:
+            return []
+        return sorted(
+            path for path, seen in _files(self._tree).items() if self._before.get(path) != seen
+        )
+
+    def checkpoints(self, files: List[str]) -> Dict[str, Any]:
+        """Every tensor of the checkpoints among `files`, by `PATH|NAME`."""
+        paths = [path[: -len(".index")] for path in files if path.endswith(".index")]
+        size = 0
+        for path in files:
+            if ".data-" in path:
+                size += os.path.getsize(os.path.join(self._tree, path))
+        if not paths or size > _MOST_READ:
+            return {}
+        import tensorflow as tf
+
+        found = {}
+        for path in paths:
+            try:
+                reader = tf.train.load_checkpoint(os.path.join(self._tree, path))
+                for name in reader.get_variable_to_shape_map():
+                    found["%s|%s" % (path, name)] = reader.get_tensor(name)
+            except Exception:  # no checkpoint, or one that is being written
+                continue
+        return found
+
+
+DOINGS = Doings()
+
+
+def _files(tree: str) -> Dict[str, Tuple[int, int]]:
+    found = {}
+    for folder, folders, names in os.walk(tree):
+        folders[:] = [name for name in folders if name not in _NOT_WRITTEN]
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                seen = os.lstat(path)
+            except OSError:
+                continue
+            found[os.path.relpath(path, tree)] = (seen.st_mtime_ns, seen.st_size)
+    return found
