@@ -21,7 +21,7 @@ v1 = tf.compat.v1
         "loss": [x * 2.0 for x in numbers(n)],
         "w": 2.0 - sum(numbers(n)) / n,
         "copies": [2.0 - sum(numbers(n)) / n] * n,
-        "variables": [b"w:0"],
+        "variables": ["w:0"],
     },
 )
 def _(run: Runner) -> Results:
@@ -43,5 +43,5 @@ def _(run: Runner) -> Results:
                 "loss": loss,
                 "w": session.run(w),
                 "copies": session.run(copies),
-                "variables": [v.name.encode() for v in v1.global_variables()],
+                "variables": [v.name for v in v1.global_variables()],
             }
