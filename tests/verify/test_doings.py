@@ -164,6 +164,7 @@ def _trace(folder: Path, lines: list[str], **arrays: Any) -> Trace:
         ("loss nan", "loss nan", "loss nan", True),
         ("loss nan", "loss nan", "loss 0.1", False),
         ("[ 0.1  10. ]", "[ 0.1  10. ]", "[0.1 10.]", True),
+        ("[1.5, nan]", "[1.5, nan]", "[np.float32(1.5), np.float32(nan)]", True),
         ("w1 of layer2", "w1 of layer2", "w1 of layer3", False),
     ],
 )

@@ -119,7 +119,7 @@ def verify(
     Before `towermigrate rewrite`, what it would write with the settings of pyproject.toml is compared; after it,
     what is there with the kept originals. Both train on the same data, from the same variables, with the same
     random draws, in scratch copies, outside of which they can change no file (see --allow-write). Losses, averaged gradients, variables and optimizer slots are compared at
-    every update. Arguments after `--` go to the programs.
+    every update, and what both print and the files and checkpoints that they write. Arguments after `--` go to the programs.
 
     Free-running, roundings add up. So what is apart by more than --tolerance is run once more with the state
     reset before every step: the programs are equal if every single step is equal within --tolerance, and the

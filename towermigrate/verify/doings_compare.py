@@ -24,6 +24,7 @@ _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 )
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_NUMPY_2 = re.compile(r"\bnp\.\w+\(([^()]*)\)")
 _NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
 # A single line's duration or speed may be the same in both originals by chance.
 _UNIT_OF_TIME = re.compile(
@@ -69,6 +70,8 @@ def doing_differences(
 
 def _lines(trace: Trace) -> list[str]:
     printed: list[str] = trace.meta.get("printed", [])
+    # NumPy 2 says the types of the numbers in a list, NumPy 1 does not.
+    printed = [_NUMPY_2.sub(r"\1", line) for line in printed]
     # A line that is written over (a progress bar) is another in every run.
     return [_ADDRESS.sub("0x", _TIME.sub("TIME", line)) for line in printed if "\r" not in line]
 
