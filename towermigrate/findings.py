@@ -333,7 +333,7 @@ _rule(
 _rule(
     "TM257", "The loop cannot be edited where it stands", "error",
     "Session style changes the loop's head in place; here that would not give the program that was meant.",
-    "See the message.",
+    "Write the loop as a plain `for i in range(num_gpus):`.",
     "async for i in numbers():\n    ...",
 )  # fmt: skip
 _rule(

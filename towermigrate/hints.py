@@ -24,7 +24,7 @@ neither their first lines nor what becomes of their results speak of it."""
 OVER_DEVICES = re.compile(r"gpu|tower|device|clone|replica", re.IGNORECASE)
 """What a loop over devices says in its first line."""
 _NONE: frozenset[str] = frozenset()
-_Loop = ast.For | ast.AsyncFor
+_Loop = ast.For | ast.AsyncFor | ast.While
 Node = TypeVar("Node", bound=ast.expr | ast.stmt)
 _LINE_END = re.compile(r"\r\n|\r|\n")
 DEPTH = 2
@@ -82,7 +82,11 @@ def hints(text: str, names: FileNames) -> Hints:
     around = [(each.name, names.scopes[each].parent) for each in functions]
     top_level = {name for name, scope in around if scope is names.module}
     methods = {name for name, scope in around if scope and isinstance(scope.node, ast.ClassDef)}
-    loops: list[_Loop] = [*names.of(ast.For), *names.of(ast.AsyncFor)]
+    loops: list[_Loop] = [
+        *names.of(ast.For),
+        *names.of(ast.AsyncFor),
+        *names.of(ast.While),
+    ]
     lines = _LINE_END.split(text) if loops else ()
     certain = False
     called: set[str] = set()
@@ -92,7 +96,7 @@ def hints(text: str, names: FileNames) -> Hints:
         inside = places.calls.inside(loop)
         if not inside:
             continue
-        values = places.derived(names_below(loop.target), loop)
+        values = places.derived(_bound_by(loop), loop)
         for call in inside:
             if values & places.names_in(call):
                 name = _of_this_file(call)
@@ -260,6 +264,19 @@ class _Places:
                     pairs = []
             self._made[node] = pairs
         return self._made[node]
+
+
+def _bound_by(loop: _Loop) -> set[str]:
+    """The names that a loop binds, or, where it is a `while`, that may tell one turn from the next."""
+    if not isinstance(loop, ast.While):
+        return names_below(loop.target)
+    bound: list[ast.expr] = [loop.test]
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign):
+            bound.append(node.target)
+        elif isinstance(node, ast.Assign):
+            bound.extend(node.targets)
+    return names_below(*bound)
 
 
 def _first_line(loop: _Loop, lines: Sequence[str]) -> str:

@@ -48,6 +48,37 @@ def test_a_loop_mirrors_its_own_graph() -> None:
         assert devices_of(w) == ["0", "1", "2"]
 
 
+def test_a_while_loop_asks_before_each_turn_outside_of_the_towers() -> None:
+    seen = []
+    with tf.Graph().as_default():
+        tm.mirror_variables(2)
+        i = 0
+
+        def goes_on() -> bool:
+            seen.append(tf.constant(0).device[-5:])
+            return i < 7
+
+        for turn in tm.towers(goes_on):
+            i += 1
+            if turn == 1:
+                continue
+            seen.append(tf.constant(0).device[-5:])
+            if i == 4:
+                break
+        else:
+            raise AssertionError("it was left by a break")
+        seen.append(tf.constant(0).device[-5:])
+    assert seen == ["", "CPU:0", "", "", "CPU:0", "", "CPU:1", ""]
+
+
+def test_a_while_loop_that_never_begins_runs_what_is_else() -> None:
+    with tf.Graph().as_default():
+        for _ in tm.towers(lambda: 0):
+            raise AssertionError("it has no turn")
+        else:
+            assert find() is None
+
+
 def test_a_loop_of_unknown_length_takes_one_device() -> None:
     with tf.Graph().as_default():
         for _ in tm.towers(iter(range(3))):

@@ -19,6 +19,14 @@ HELD = [
         id="a device for each value",
     ),
     pytest.param(
+        {"a.py": "i = 0\nwhile i < 2:\n    with tf.device('/gpu:%d' % i):\n        tf.layers.dense(x, 1)\n    i += 1\n"},
+        id="a device for each turn",
+    ),
+    pytest.param(
+        {"a.py": "while True:\n    i = next(it)\n    with tf.device('/gpu:%d' % i):\n        tf.layers.dense(x, 1)\n"},
+        id="a device for each turn, taken in the body",
+    ),
+    pytest.param(
         {"a.py": "for i in range(2):\n    grads.append(opt.compute_gradients(loss))\n"},
         id="gradients for each value",
     ),

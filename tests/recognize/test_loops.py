@@ -75,6 +75,24 @@ TOWERS = {
         "for k in range(num_gpus):\n    tower_grads.append(opt.compute_gradients(loss(k)))\n",
         [1],
     ),
+    "while": (
+        "k = 0\nwhile k < count:\n    with tf.device('/gpu:%d' % k):\n        model(x[k])\n    k += 1\n",
+        [2],
+    ),
+    "while, in a while": (
+        "while True:\n    k = 0\n    while k < n:\n        with tf.device('/gpu:%d' % k):\n            model(k)\n"
+        "        k = k + 1\n",
+        [3],
+    ),
+    "a sweep over numbers of towers": (
+        "n = 1\nwhile n < 9:\n    for k in range(n):\n        with tf.device('/gpu:%d' % k):\n            model(k)\n"
+        "    n *= 2\n",
+        [3],
+    ),
+    "while devices are left": (
+        "while devices:\n    with tf.device(devices.pop()):\n        loss = model(x)\n",
+        [1],
+    ),
     "clones, each with its own device": (
         "for clone in clones:\n    with tf.device(clone.device):\n        loss = model(clone)\n",
         [1],
@@ -99,6 +117,13 @@ OTHERS = {
     "a session per pass": (
         "for k in range(num_gpus):\n    with tf.device('/gpu:%d' % k):\n"
         "        sess.run(step, feed_dict={x: batch(k)})\n"
+    ),
+    "layers on another device each": (
+        "while k < n:\n    with tf.device(places[0]):\n        h = tf.layers.dense(h, 4)\n    k += 1\n"
+    ),
+    "a session per turn": (
+        "while k < n:\n    with tf.device('/gpu:%d' % k):\n        sess.run(step, feed_dict={x: batch(k)})\n"
+        "    k += 1\n"
     ),
     "two programs of a test": (
         "for dtype in kinds:\n    grad = opt.compute_gradients(model(dtype))[0][0]\n"

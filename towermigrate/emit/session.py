@@ -38,6 +38,7 @@ class Headline:
         target: what the loop binds.
         over: what it goes over.
         body: the statements of a `for`; None for a comprehension.
+        turns: the `while` where the loop is one.
     """
 
     file: SourceFile
@@ -46,11 +47,13 @@ class Headline:
     target: cst.BaseExpression
     over: cst.BaseExpression
     body: cst.BaseSuite | None
+    turns: cst.While | None = None
 
     @classmethod
     def of(cls, candidate: Candidate) -> Headline:
-        loop = candidate.loop
-        return cls(candidate.file, candidate.function, loop, loop.target, loop.iter, loop.body)
+        loop, turns = candidate.loop, candidate.turns
+        file, function, node = candidate.file, candidate.function, turns or loop
+        return cls(file, function, node, loop.target, loop.iter, loop.body, turns)
 
 
 class SessionStyle:
@@ -76,7 +79,10 @@ class SessionStyle:
         file = head.file
         self._loops.add(file.path)
         splices, alias = self._file(file)
-        self._go_over_towers(splices, head.over, alias)
+        if head.turns is None:
+            self._go_over_towers(splices, head.over, alias)
+        else:
+            self._turn_by_turn(splices, head.turns, alias)
         if head.body is not None:
             drop_devices(splices, head.body, set(names_of(head.target)), alias)
         kept = list(statements(head.body)) if head.body is not None else []
@@ -112,6 +118,15 @@ class SessionStyle:
         bare = own and not over.lpar
         splices.insert(start, f"{spaced}{alias}.towers(" + "(" * bare)
         splices.insert(end, ")" * bare + ")")
+
+    def _turn_by_turn(self, splices: Splices, loop: cst.While, alias: str) -> None:
+        """`for _ in tm.towers(lambda: i < n):`, which asks before each turn and leaves a tower however it ends."""
+        used = _names(splices.file)
+        name = next(each for each in ("_", "_turn", "_tower_turn") if each not in used)
+        start, _ = splices.span(loop)
+        asked, end = splices.whole(loop.test)
+        splices.replace(start, asked, f"for {name} in {alias}.towers(lambda: ")
+        splices.insert(end, ")")
 
     def _soften(self, file: SourceFile, node: cst.FunctionDef, head: Headline) -> None:
         """Let a function that the towers call hear no devices in them."""
@@ -252,13 +267,18 @@ def _alias(file: SourceFile) -> str:
     known = _imported(file)
     if known is not None:
         return known
-    module = file.module
-    labels = {id(node.attr) for node in walk(module) if isinstance(node, cst.Attribute)}
-    labels |= {id(node.keyword) for node in walk(module) if isinstance(node, cst.Arg)}
-    used = {n.value for n in walk(module) if isinstance(n, cst.Name) and id(n) not in labels}
+    used = _names(file)
     return next(
         name for name in ("tm", "towermigrate_helpers", "_towermigrate") if name not in used
     )
+
+
+def _names(file: SourceFile) -> set[str]:
+    """Every name of a file, attributes and keywords aside."""
+    module = file.module
+    labels = {id(node.attr) for node in walk(module) if isinstance(node, cst.Attribute)}
+    labels |= {id(node.keyword) for node in walk(module) if isinstance(node, cst.Arg)}
+    return {n.value for n in walk(module) if isinstance(n, cst.Name) and id(n) not in labels}
 
 
 def _anchor(splices: Splices) -> tuple[cst.CSTNode | None, bool]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
-from collections.abc import Iterable, Iterator, Sized
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sized
+from typing import Any, TypeVar, overload
 
 import tensorflow as tf
 
@@ -84,7 +85,11 @@ def mirror_variables(num_towers: int | None = None) -> None:
     graphs.enter(towers)
 
 
-def towers(iterable: Iterable[_T]) -> Iterator[_T]:
+@overload
+def towers(iterable: Iterable[_T]) -> Iterator[_T]: ...
+@overload
+def towers(iterable: Callable[[], object]) -> Iterator[int]: ...
+def towers(iterable: Any) -> Iterator[Any]:
     """The header of a tower loop: `for i in tm.towers(range(num_gpus)):`.
 
     What turn k builds belongs to replica k modulo the number of replicas: it is placed on that device and
@@ -92,10 +97,12 @@ def towers(iterable: Iterable[_T]) -> Iterator[_T]:
     `return`, scopes and reuse mean what they meant.
 
     Args:
-      iterable: what the loop goes over; each turn is given its next item.
+      iterable: what the loop goes over; each turn is given its next item. Or the condition of a `while`, as
+        a function of no arguments that is asked before each turn, outside of the towers:
+        `for _ in tm.towers(lambda: i < num_gpus):` is `while i < num_gpus:`.
 
     Yields:
-      The items.
+      The items; for a condition, the number of the turn, from 0.
 
     Where `mirror_variables` has not been called and the graph has no variables yet, it is called here, with
     the length of `iterable`.
@@ -112,7 +119,10 @@ def towers(iterable: Iterable[_T]) -> Iterator[_T]:
 
     Source: the TF1 tower loop, `for i in range(num_gpus): with tf.device("/gpu:%d" % i):`.
     """
-    for index, item in enumerate(iterable):
+    items = iterable
+    if callable(iterable) and not hasattr(iterable, "__iter__"):
+        items = itertools.takewhile(lambda _: iterable(), itertools.count())
+    for index, item in enumerate(items):
         if graphs.find() is None and not tf.executing_eagerly():
             mirror_variables(len(iterable) if isinstance(iterable, Sized) else None)
         with _tower(index):

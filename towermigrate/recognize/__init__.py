@@ -62,6 +62,9 @@ def recognize_tree(
             found.append(Recognition(path, None, 1, None, (problem,)))
             continue
         for candidate in candidates:
+            if candidate.turns is not None:
+                spreads.append(candidate)
+                continue
             analysis, reasons = analyse(tree, traits, codes, candidate)
             program = analysis.program if analysis is not None and not reasons else None
             found.append(
@@ -76,8 +79,9 @@ def recognize_tree(
                 )
             )
         for candidate in spreads:
-            where = candidate.loop.iter
-            reason = note("TM201", file, where, "the towers are built by a comprehension or `map`")
+            where = candidate.turns or candidate.loop.iter
+            built_by = "a comprehension or `map`" if candidate.turns is None else "a `while` loop"
+            reason = note("TM201", file, where, f"the towers are built by {built_by}")
             place = Place(tree, traits, candidate)
             line = file.line(where)
             found.append(Recognition(path, candidate.qualified, line, None, (reason,), None, place))

@@ -27,6 +27,7 @@ from towermigrate.recognize.syntax import (
     statements,
     walk,
 )
+from towermigrate.recognize.while_loops import as_for
 from towermigrate.tree import HELPERS_COPY
 
 _OVER_GRADIENTS = re.compile(r"grad", re.IGNORECASE)
@@ -44,13 +45,17 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Candidate:
-    """A loop that looks like a tower loop, the function it stands in and that function's statements."""
+    """A loop that looks like a tower loop, the function it stands in and that function's statements.
+
+    `loop` stands for what is written where that is no `for`; `turns` is the `while` that it stands for.
+    """
 
     file: SourceFile
     loop: cst.For
     function: cst.FunctionDef | None
     qualified: str | None
     block: Sequence[cst.BaseStatement]
+    turns: cst.While | None = None
 
 
 class LoopFinder:
@@ -70,8 +75,11 @@ class LoopFinder:
         for qualified, function in file.functions.items():
             scopes.append((qualified, function.node, statements(function.node.body)))
         for qualified_name, node, block in scopes:
+            whole = file.module if node is None else node.body
             for loop in self._tower_loops(file, block):
-                found.append(Candidate(file, loop, node, qualified_name, block))
+                turns = loop if isinstance(loop, cst.While) else None
+                stands_for = as_for(loop, whole) if isinstance(loop, cst.While) else loop
+                found.append(Candidate(file, stands_for, node, qualified_name, block, turns))
         found.sort(key=lambda c: file.line(c.loop))
         return found
 
@@ -90,7 +98,9 @@ class LoopFinder:
                     found.append(Candidate(file, loop, function, qualified, ()))
         return found
 
-    def _tower_loops(self, file: SourceFile, block: Iterable[cst.CSTNode]) -> Iterator[cst.For]:
+    def _tower_loops(
+        self, file: SourceFile, block: Iterable[cst.CSTNode]
+    ) -> Iterator[cst.For | cst.While]:
         """Tower loops of one scope; a loop over epochs is looked into, a tower loop is not."""
         for node in block:
             if isinstance(node, cst.For):
@@ -103,6 +113,13 @@ class LoopFinder:
                     yield node
                 else:
                     yield from inner
+            elif isinstance(node, cst.While):
+                inner = list(self._tower_loops(file, _suites(node)))
+                turn = as_for(node)
+                if not inner and not _has_rewritten(file, node):
+                    if self._picks_device(file, turn) or self._collects(file, turn):
+                        inner = [node]
+                yield from inner
             elif isinstance(node, cst.BaseCompoundStatement) and not isinstance(
                 node, cst.FunctionDef | cst.ClassDef
             ):
@@ -222,7 +239,7 @@ def _is_rewritten(file: SourceFile, loop: cst.For) -> bool:
     return rest == "towers" and (file.imports.get(root) in helpers or root == HELPERS_COPY)
 
 
-def _has_rewritten(file: SourceFile, loop: cst.For) -> bool:
+def _has_rewritten(file: SourceFile, loop: cst.For | cst.While) -> bool:
     """Whether the towers of a loop over epochs or attempts are written in session style already."""
     return "towers(" in file.text and any(
         isinstance(node, cst.For) and _is_rewritten(file, node) for node in walk(loop.body)

@@ -19,6 +19,7 @@ from towermigrate.recognize.refusal import Refused, note
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, dotted, elements, reads, statements, walk
 from towermigrate.recognize.variable_names import check_variable_names
+from towermigrate.recognize.while_loops import tied_to_its_function
 from towermigrate.tree import import_closure
 
 _TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
@@ -55,6 +56,10 @@ def unfit(
     findings += _no_training(tree, file, loop, [*called, *above])
     if loop.asynchronous is not None:
         findings.append(note("TM257", file, loop, "the loop is asynchronous"))
+    tied = tied_to_its_function(candidate.turns.test) if candidate.turns is not None else None
+    if tied is not None:
+        message = f"the condition of the `while` cannot be asked by a function: {tied}"
+        findings.append(note("TM257", file, candidate.turns or loop, message))
     return list(dict.fromkeys(findings))
 
 
