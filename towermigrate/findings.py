@@ -437,6 +437,12 @@ _rule(
     "def ablation():\n    for i in range(num_gpus):\n        with tf.variable_scope('tower_%d' % i):\n            ...",
 )  # fmt: skip
 _rule(
+    "TM313", "A part of the graph that no run fetches is gone", "info",
+    "TensorFlow 1 built it and never ran it. Loop style has no graph to put it into.",
+    "Nothing. If it was meant to be seen, fetch it in the original: a summary is written only by a run that fetches it.",
+    "for gradient, variable in grads:\n    tf.summary.histogram(variable.op.name, gradient)",
+)  # fmt: skip
+_rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
     "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
     "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "

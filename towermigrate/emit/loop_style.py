@@ -38,6 +38,7 @@ _LISTS = {
 }  # fmt: skip
 """Variable lists, which `TowerVariables` gives outside of steps too."""
 
+_MAKE_VARIABLES = {"apply_gradients", "apply", "minimize"}
 _INPUTS = {Kind.PIPELINE, Kind.QUEUE}
 
 
@@ -415,8 +416,21 @@ class LoopStyle:
         return made
 
     def _dead(self, item: Item) -> bool:
-        """A graph statement nobody fetches and that has no effect: an alias or an unused tensor."""
-        return item.kind is Kind.OP
+        """A graph statement that no run needs: it is proved to do nothing but make tensors, so it goes.
+
+        One that makes variables, such as an update's slots, would be missed in checkpoints.
+        """
+        if item.kind is Kind.OP:
+            return True
+        if item.kind not in (Kind.TENSOR, Kind.VARLIST, Kind.TOWER_MEAN) or any(
+            isinstance(c.func, cst.Attribute) and c.func.attr.value in _MAKE_VARIABLES
+            for c in calls(item.node)
+        ):
+            return False
+        said = f"`{code(item.node).splitlines()[0]}` makes tensors that no run fetches"
+        self.findings.append(note("TM313", self.a.file, item.node, said))
+        self.removed_items.append(item)
+        return True
 
     def _only_machinery(self, item: Item) -> bool:
         """A change of a session's configuration, a `sess.close()`, and nothing else."""

@@ -26,9 +26,10 @@ from towermigrate.recognize.analysis import (
 from towermigrate.recognize.body import BodyReader
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
-from towermigrate.recognize.kinds import OPS, Kind, Kinds, Traits, collection_key
+from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.proof import Codes, prove
+from towermigrate.recognize.proof.updates import no_updates
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
@@ -59,6 +60,8 @@ class Assembler:
         self.candidate = candidate
         self.file = candidate.file
         self.kinds = Kinds(candidate.file, traits)
+        if any(key in candidate.file.text for key in UPDATES):
+            self.kinds.no_updates = no_updates(codes, candidate.file.path)
         self.scope = Scope(tree, candidate, self.kinds)
         self.has_runs = True
 
@@ -89,7 +92,7 @@ class Assembler:
         hazards.check(reasons, self.tree, self.kinds.traits, self.candidate, body, functions)
         for item in after:
             graph.after(item)
-        hazards.check_after(reasons, self.kinds.traits, file, after)
+        hazards.check_after(reasons, self.kinds, file, after)
         stages = StageReader(self.scope).stages(after, body)
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
@@ -174,10 +177,12 @@ class Assembler:
         )  # fmt: skip
 
     def _update_ops(self) -> None:
+        if self.kinds.no_updates:
+            return
         scope = self.candidate.function or self.file.module
         for call in calls(scope):
             if self.file.tf(call.func) in ("tf.get_collection", "tf.get_collection_ref"):
-                if collection_key(self.file, call) in ("UPDATE_OPS", "update_ops"):
+                if collection_key(self.file, call) in UPDATES:
                     self.scope.reasons.say(
                         "TM207", self.file, call,
                         "batch-norm updates (UPDATE_OPS) of the towers are run by hand",

@@ -172,7 +172,11 @@ class GraphReader(ScopeReader):
             if mean is not None:
                 kind = Kind.TOWER_MEAN
                 self.scope.means[names[0]] = mean
-            if kind is Kind.OP and isinstance(value, cst.Call):
+            if (
+                kind is Kind.OP
+                and isinstance(value, cst.Call)
+                and "tf.get_collection" != self.file.tf(value.func)
+            ):
                 self._only_known_operations(value)
             item.kind = kind
             for name in names:

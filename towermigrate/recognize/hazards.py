@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.findings import Finding
-from towermigrate.recognize.kinds import IN_GRAPH, Kind, Traits, collection_key
+from towermigrate.recognize.kinds import IN_GRAPH, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import methods_by_name
 from towermigrate.recognize.refusal import Reasons, note
@@ -126,13 +126,16 @@ def _other_collection(file: SourceFile, call: cst.Call, name: str) -> bool:
     }  # fmt: skip
 
 
-def check_after(reasons: Reasons, traits: Traits, file: SourceFile, items: Sequence[Item]) -> None:
+def check_after(reasons: Reasons, kinds: Kinds, file: SourceFile, items: Sequence[Item]) -> None:
     """Say every graph statement behind the towers that has an effect or makes a model."""
     for item in items:
         if item.kind not in IN_GRAPH:
             continue
         for call in calls(item.node):
             name = file.tf(call.func)
+            if kinds.no_updates and collection_key(file, call) in UPDATES:
+                continue
+            traits = kinds.traits
             function = None if name else traits.tree.resolve(file, call.func)
             names = traits.called(function) if function is not None else {name or ""}
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
@@ -265,6 +268,11 @@ def _flags(reasons: Reasons, tree: Tree, file: SourceFile, body: Body) -> None:
                         f"`{code(call.func)}`",
                     )
                 allowed |= {id(n) for n in walk(arg.value)}
+        for inner in walk(node):
+            if isinstance(inner, cst.Arg) and inner.keyword is not None:
+                allowed.add(id(inner.keyword))
+            elif isinstance(inner, cst.Attribute):
+                allowed.add(id(inner.attr))
         for inner in walk(node):
             if isinstance(inner, cst.Name) and inner.value in flags and id(inner) not in allowed:
                 reasons.say(

@@ -60,6 +60,7 @@ IN_GRAPH = {
 OPS = {Kind.APPLY, Kind.EXTRA, Kind.OP, Kind.INIT}
 """Kinds for which `sess.run` gives None."""
 
+UPDATES = ("UPDATE_OPS", "update_ops")
 _SCHEDULES = {
     "exponential_decay",
     "piecewise_constant",
@@ -191,12 +192,16 @@ def builds_graph(name: str) -> bool:
 
 
 class Kinds:
-    """The kinds of the names of one scope, filled in as its statements are read in order."""
+    """The kinds of the names of one scope, filled in as its statements are read in order.
+
+    `no_updates` says that UPDATE_OPS is surely empty.
+    """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
         self.file = file
         self.traits = traits
         self.env: dict[str, Kind] = {}
+        self.no_updates = False
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)
@@ -357,6 +362,8 @@ class Kinds:
             return Kind.VARLIST
         if name in ("tf.get_collection", "tf.get_collection_ref"):
             key = collection_key(self.file, call)
+            if self.no_updates and key in UPDATES:
+                return Kind.OP
             if key in (
                 "TRAINABLE_VARIABLES",
                 "TRAINABLE_RESOURCE_VARIABLES",

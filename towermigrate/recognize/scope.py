@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from towermigrate.recognize.kinds import Kind, Kinds
+from towermigrate.recognize.kinds import UPDATES, Kind, Kinds, collection_key
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
     binds,
@@ -93,6 +93,8 @@ def dissolves(item: cst.WithItem, file: SourceFile) -> bool:
     if name == "tf.control_dependencies":
         # Names only: an operation made in the list itself would be lost with it.
         waits = node.args[0].value if len(node.args) == 1 else None
+        if isinstance(waits, cst.Call):  # where there are any, that is a reason of its own
+            return reads_updates(file, waits)
         inside = elements(waits) if waits is not None else None
         return isinstance(waits, cst.Name) or (
             inside is not None and all(isinstance(i, cst.Name) for i in inside)
@@ -113,7 +115,8 @@ def _waits_for(node: cst.With, file: SourceFile) -> frozenset[str]:
         call = item.item
         if isinstance(call, cst.Call) and file.tf(call.func) == "tf.control_dependencies":
             for arg in call.args:
-                found |= set(reads(arg))
+                if not isinstance(arg.value, cst.Call):
+                    found |= set(reads(arg))
     return frozenset(found)
 
 
@@ -196,3 +199,8 @@ def literal_default(node: cst.BaseExpression) -> str | None:
     """`False`, `True` or `None` of a name node."""
     written = code(node)
     return written if written in ("True", "False", "None") else None
+
+
+def reads_updates(file: SourceFile, call: cst.Call) -> bool:
+    """`tf.get_collection(tf.GraphKeys.UPDATE_OPS)`."""
+    return file.tf(call.func) == "tf.get_collection" and collection_key(file, call) in UPDATES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.frames import Frame
@@ -31,6 +32,7 @@ from towermigrate.recognize.proof.values import (
     needs_of,
 )
 
+_COPY_ENDS = ["replica_"[k:] for k in range(len("replica_"))]
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
@@ -186,7 +188,7 @@ class Expressions(Machine):
         )
 
     def _differs(self, value: Value, node: ast.AST, frame: Frame) -> None:
-        if isinstance(value, Index | Differs):
+        if isinstance(value, Index | Differs) and not self.placing:
             self.report(
                 "TM227", frame.code, node,
                 f"`{frame.code.said(node)}` computes with the tower's index, so the towers differ",
@@ -286,11 +288,27 @@ class Expressions(Machine):
         return result
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
+        if self._asks_a_name(node, frame):
+            return Python()
         values = [self.value(n, frame) for n in [node.left, *node.comparators]]
         result: Value = Python()
         for op, left, right in zip(node.ops, values, values[1:], strict=False):
             result = self._compared(node, op, left, right, frame)
         return result
+
+    def _asks_a_name(self, node: ast.Compare, frame: Frame) -> bool:
+        """Whether a variable's name is asked for a text that the name of a replica's copy has or lacks as well."""
+        if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+            return False
+        asked = node.comparators[0]
+        if not isinstance(asked, ast.Attribute) or asked.attr != "name":
+            return False
+        if not isinstance(asked.value, ast.Name) or not isinstance(node.left, ast.Constant):
+            return False
+        of = self.value(asked.value, frame)
+        if not isinstance(of, Tensor) or not of.variable:
+            return False
+        return isinstance(node.left.value, str) and not in_copies_only(node.left.value)
 
     def _compared(
         self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
@@ -369,6 +387,17 @@ class Expressions(Machine):
         made = join(self.value(node.body, frame), self.value(node.orelse, frame))
         self.maybe -= 1
         return Differs() if isinstance(test, Index | Differs) else made
+
+
+def in_copies_only(text: str) -> bool:
+    """Whether a text may stand in `w/replica_1:0`, the name of a copy, for more than its part that is in `w:0`.
+
+    Without a slash and a colon it stands within one part of the name: in what both have, or in `replica_1`.
+    """
+    return (
+        "/" in text or ":" in text or re.fullmatch(r"\d+", text) is not None or text in "replica_"
+        or any(re.fullmatch(end + r"\d+", text) is not None for end in _COPY_ENDS)
+    )  # fmt: skip
 
 
 def _is_text(value: Value) -> bool:

@@ -79,6 +79,8 @@ DRAWN_INITIALIZERS = frozenset(
 SCOPES = _all(
     "tf.", "name_scope op_scope variable_scope device control_dependencies variable_op_scope"
 )
+DEVICES = frozenset({"tf.DeviceSpec", "tf.DeviceSpec.from_string"})
+"""What makes a device of its parts and does nothing else."""
 LISTS = _all("tf.", "trainable_variables global_variables all_variables")
 COLLECTIONS = _all("tf.", "add_to_collection get_collection get_variable_scope get_variable")
 CONSTANTS = _all(

@@ -41,7 +41,8 @@ class Machine:
 
     `strict` says that the code at hand moves into a tower or a step: only there is anything reported, and only
     there are values from around it noted as read. `maybe` counts the branches and loops around the statement
-    that may not run.
+    that may not run. `placing` says that the expression at hand names a device of the tower's own, which goes: it
+    may differ between the towers, but have no effect.
     """
 
     def __init__(self, codes: Codes) -> None:
@@ -62,6 +63,8 @@ class Machine:
         self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
+        self.placing = False
+        self.no_updates = False
         self._modules: dict[str, Frame] = {}
         self._evaluating: set[tuple[str, str]] = set()
 

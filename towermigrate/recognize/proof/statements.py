@@ -309,6 +309,10 @@ class Statements(TensorFlow):
 
     _named = False
 
+    def goes(self, device: ast.Call) -> bool:
+        """Whether a device that is entered goes with the loop, as the replicas have theirs."""
+        return False
+
     def _entered(self, node: ast.expr, frame: Frame) -> Value:
         """The value of a scope; only those of the list may be entered."""
         code = frame.code
@@ -323,8 +327,10 @@ class Statements(TensorFlow):
                 f"`with {code.said(node)}` is no scope that is known to mean the same in a step",
             )
         assert isinstance(node, ast.Call)
-        args = self._arguments(node, frame)
         name = function.name
+        self.placing = name == "tf.device" and self.goes(node)
+        args = self._arguments(node, frame)
+        self.placing = False
         if name == "tf.device":
             return Object("device")
         denied = (

@@ -52,6 +52,8 @@ class TensorFlow(Calls):
                 node,
                 f"`{code.said(node)}` passes arguments that could not be followed",
             )
+        if self.placing and name in library.DEVICES:
+            return Object("device")
         denied = self._denied(name, args, node, frame)
         if denied is not None:
             return denied
@@ -193,6 +195,8 @@ class TensorFlow(Calls):
                 key = given.constant
             scope = args.get(1, "scope")
             variables = key in _VARIABLE_KEYS
+        if self.no_updates and key in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
+            return Items([], mutable=False)
         if isinstance(scope, Text) and scope.of != "scope" or isinstance(scope, Index | Differs):
             return self.report(
                 "TM219", code, node,
@@ -256,7 +260,10 @@ class TensorFlow(Calls):
                     "TM218", code, node,
                     f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
                 )  # fmt: skip
+        says_reuse = args.named.get("reuse") if name in library.WITH_VARIABLES else None
         for value in args.all():
+            if value is says_reuse and isinstance(value, Index | Differs):
+                continue  # the first tower's value is written instead
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
         return Tensor(NOTHING if name in library.NO_VALUES else args.needs())

@@ -50,6 +50,7 @@ class TowerProof(Statements):
     ) -> None:
         super().__init__(codes)
         self.facts = scope
+        self.no_updates = scope.kinds.no_updates
         self.code = code
         self.body = body
         self.averages = frozenset(averages)
@@ -276,6 +277,21 @@ class TowerProof(Statements):
         return self.where == "a step" or any(
             start <= node.lineno <= end for start, end in self.step_lines
         )
+
+    def goes(self, device: ast.Call) -> bool:
+        return not self.stack and id(device) in self._devices
+
+    @cached_property
+    def _devices(self) -> frozenset[int]:
+        """What the loop's own `with` statements enter, as far as only such are around them."""
+        found: set[int] = set()
+        waiting: list[ast.stmt] = list(self.loop.body)
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, ast.With):
+                found |= {id(item.context_expr) for item in node.items}
+                waiting.extend(node.body)
+        return frozenset(found)
 
     def only_reuse(self, node: ast.If) -> bool:
         inside = not self.stack and any(n is node for n in ast.walk(self.loop))

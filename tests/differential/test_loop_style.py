@@ -1,0 +1,178 @@
+"""What loop style was widened to: spellings that it takes, which do the same when run, and neighbours that it must not."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.differential import running, trying
+from tests.differential.loop_programs import Change, program
+from towermigrate.rewrite import rewrite_tree
+
+DEVICE = "tf.device('/gpu:%d' % i)"
+LOOP = "        for i in range(2):\n"
+HEAD = "drawn = [0]\n"
+START = "    tower_grads = []\n"
+FORWARD = "                    out = net(x)\n"
+REUSED = "                    tf.get_variable_scope().reuse_variables()\n"
+LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
+GRADS = "                    grads = opt.compute_gradients(loss)\n"
+APPENDED = "                    tower_grads.append(grads)\n"
+AVERAGED = "    grads = average_gradients(tower_grads)\n"
+APPLIED = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+SAVER = "    saver = tf.train.Saver()\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+MATMUL = "    return tf.matmul(x, w) + b\n"
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param(changes, id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param(changes, rule, id=name)
+
+
+# The towers' devices, which go: they may differ, but have no effect.
+DEVICES = [
+    case("an item", (DEVICE, "tf.device(DEVICES[i])")),
+    case("an item, counted round", (DEVICE, "tf.device(DEVICES[i % len(DEVICES)])")),
+    case("a spec", (DEVICE, "tf.device(tf.DeviceSpec(device_type='GPU', device_index=i))")),
+    case("an item of a tuple of its own", (DEVICE, "tf.device(('/gpu:0', '/gpu:1')[i])")),
+    case("an item in a text", (DEVICE, "tf.device('/job:localhost' + DEVICES[i])")),
+    case("two at once", (DEVICE, "tf.device(None), tf.device(DEVICES[i])")),
+]
+NO_DEVICES = [
+    other("one that is taken away", "TM222", (DEVICE, "tf.device(DEVICES.pop(0))")),
+    other("one that an iterator gives", "TM223", (START, "    left = iter(DEVICES)\n" + START), (DEVICE, "tf.device(next(left))")),
+    other("a name", "TM227", (LOOP, LOOP + "            device = DEVICES[i]\n"), (DEVICE, "tf.device(device)")),
+    other("an item elsewhere", "TM227", (LOSS, LOSS.replace("out - y", "out - y * [1.0, 2.0][i]"))),
+    other("what a function does too", "TM206", (HEAD, HEAD + "\n\ndef place(i):\n    drawn[0] += 1\n    return DEVICES[i]\n"), (DEVICE, "tf.device(place(i))")),
+]  # fmt: skip
+
+# A flag that says no more than that variables are reused, by whatever name.
+FLAG = (START, START + "    reuse = None\n")
+FLAGGED = (REUSED, "")
+FLAGS = [
+    case("a keyword of its name", FLAG, FLAGGED,
+         (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x)\n                    reuse = True\n")),
+    case("a keyword in a function", FLAG, FLAGGED,
+         ("def net(x):\n", "def net(x, reuse):\n  with tf.variable_scope('net', reuse=reuse):\n"),
+         (FORWARD, "                    out = net(x, reuse=reuse)\n                    reuse = True\n")),
+    case("a layer's keyword, by the index", FLAGGED,
+         (FORWARD, "                    out = tf.layers.dense(x, 1, kernel_initializer=init(3, 1), name='fc', reuse=i > 0)\n")),
+    case("a layer's keyword", FLAG, FLAGGED,
+         (FORWARD, "                    out = tf.layers.dense(x, 1, kernel_initializer=init(3, 1), name='fc', reuse=reuse)\n                    reuse = True\n")),
+]  # fmt: skip
+NO_FLAGS = [
+    other("a factor", "TM214", FLAG, FLAGGED,
+          (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x) * (2.0 if reuse else 1.0)\n                    reuse = True\n")),
+    other("another keyword", "TM214", FLAG, FLAGGED,
+          ("def net(x):\n", "def net(x, half=None):\n    x = x if half is None else x * 0.5\n"),
+          (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x, half=reuse)\n                    reuse = True\n")),
+]  # fmt: skip
+
+# Parts of variables' names.
+LISTED = "                    params = [v for v in tf.trainable_variables() if {}]\n                    grads = opt.compute_gradients(loss, params)\n"
+NAMES = [
+    case("a letter", (GRADS, LISTED.format("'w' in v.name"))),
+    case("not in", (GRADS, LISTED.format("'critic' not in v.name"))),
+    case("two of them", (GRADS, LISTED.format("'w' in v.name or 'b' in v.name"))),
+    case("a name with a number", (GRADS, LISTED.format("'fc1' not in v.name"))),
+    case("behind the towers", (AVERAGED, AVERAGED + "    grads = [(g * 2.0, v) if 'w' in v.name else (g, v) for g, v in grads]\n")),
+]  # fmt: skip
+NO_NAMES = [
+    other("a letter of what replicas are called", "TM227", (GRADS, LISTED.format("'a' in v.name"))),
+    other("a number", "TM227", (GRADS, LISTED.format("'0' in v.name"))),
+    other("a letter and a number", "TM227", (GRADS, LISTED.format("'a_1' not in v.name"))),
+    other("the end", "TM227", (GRADS, LISTED.format("'w:0' in v.name"))),
+    other("a slash", "TM227", (GRADS, LISTED.format("'w/' not in v.name"))),
+    other("nothing", "TM227", (GRADS, LISTED.format("'' in v.name"))),
+    other("the whole name", "TM227", (GRADS, LISTED.format("v.name == 'w:0'"))),
+    other("the name in a text", "TM227", (GRADS, LISTED.format("v.name in 'w:0 b:0'"))),
+]  # fmt: skip
+
+# What no run fetches.
+UNFETCHED = [
+    case("histograms", (AVERAGED, AVERAGED + "    for g, v in grads:\n        tf.summary.histogram(v.op.name, g)\n")),
+    case("histograms under a condition",
+         (AVERAGED, AVERAGED + "    for g, v in grads:\n        if g is not None:\n            tf.summary.histogram(v.op.name, g)\n")),
+    case("a summary", (APPLIED, APPLIED + "    tf.summary.scalar('loss', loss)\n")),
+    case("a tensor with a name", (APPLIED, APPLIED + "    shown = tf.identity(loss, name='shown')\n")),
+    case("a chain of tensors", (APPLIED, APPLIED + "    twice = loss * 2.0\n    more = twice + 1.0\n")),
+    case("a list of variables", (APPLIED, APPLIED + "    params = tf.trainable_variables()\n")),
+]  # fmt: skip
+FETCHED_ELSEWHERE = [
+    other("a variable", "TM211", (APPLIED, APPLIED + "    best = tf.get_variable('best', [], trainable=False)\n")),
+    other("slots", "TM204", (APPLIED, APPLIED + "    again = opt.apply_gradients(grads)\n")),
+    other("a print", "TM223", (APPLIED, APPLIED + "    print(loss.op.name, tf.identity(loss).op.name)\n")),
+    other("a graph that is asked", "TM223", (APPLIED, APPLIED + "    shown = tf.identity(loss, name='shown')\n"),
+          (SAVER, SAVER + "    print(shown.name)\n")),
+]  # fmt: skip
+
+# UPDATE_OPS of a program that has none.
+COLLECTED = "    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)\n"
+WAITED = "    with tf.control_dependencies({}):\n    " + APPLIED
+NO_UPDATES = [
+    case("waited for", (APPLIED, COLLECTED + WAITED.format("updates"))),
+    case("by its text", (APPLIED, COLLECTED.replace("tf.GraphKeys.UPDATE_OPS", "'update_ops'") + WAITED.format("updates"))),
+    case("in place", (APPLIED, WAITED.format("tf.get_collection(tf.GraphKeys.UPDATE_OPS)"))),
+    case("grouped", (APPLIED, COLLECTED + APPLIED.replace("train_op", "apply_op") + "    train_op = tf.group(apply_op, *updates)\n")),
+    case("in a scope", (APPLIED, COLLECTED.replace("OPS)", "OPS, 'tower_0')") + WAITED.format("updates"))),
+    case("never used", (APPLIED, COLLECTED + APPLIED)),
+]  # fmt: skip
+UPDATES = [
+    other("batch normalisation", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (MATMUL, "    x = tf.layers.batch_normalization(x, training=True, name='bn')\n" + MATMUL)),
+    other("batch normalisation before the towers", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (START, "    whole = tf.layers.batch_normalization(X, training=True, name='bn')\n" + START)),
+    other("batch normalisation by its name", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (MATMUL, "    x = getattr(tf.layers, 'batch_normalization')(x, training=True, name='bn')\n" + MATMUL)),
+    other("an addition", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (LOSS, LOSS + "                    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, loss)\n")),
+    other("an addition by its text", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (LOSS, LOSS + "                    tf.add_to_collection('update_ops', loss)\n")),
+    other("a list that grows", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (LOSS, LOSS + "                    tf.get_collection_ref('update_ops').append(loss)\n")),
+    other("layers of another package", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          ("import numpy as np\n", "import numpy as np\nimport tflearn\n")),
+    other("a graph that is loaded", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (START, "    tf.train.import_meta_graph('graph.meta')\n" + START)),
+    other("a number of them", "TM210", (APPLIED, COLLECTED + WAITED.format("updates")),
+          (RUN, RUN + "            print(len(updates))\n")),
+    other("another collection", "TM219", (APPLIED, COLLECTED.replace("UPDATE_OPS", "LOSSES") + WAITED.format("updates"))),
+]  # fmt: skip
+
+TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES]
+LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES]
+
+
+@pytest.mark.parametrize("changes", TAKEN)
+def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
+    assert result.style == "loop"
+
+
+@pytest.mark.parametrize(("changes", "rule"), LEFT)
+def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert result.style != "loop"
+    assert rule in [one.rule for one in result.not_loop]
+
+
+@pytest.mark.full
+def test_all_of_them_do_the_same_rewritten() -> None:
+    pytest.importorskip("tensorflow")
+    wish = trying.Wish("loop")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
+        jobs = {
+            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, wish)  # type: ignore[misc]
+            for one in TAKEN
+        }
+        found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
+    assert found == dict.fromkeys(found, (trying.LOOP, ""))
