@@ -146,8 +146,53 @@ UPDATES = [
     other("another collection", "TM219", (APPLIED, COLLECTED.replace("UPDATE_OPS", "LOSSES") + WAITED.format("updates"))),
 ]  # fmt: skip
 
-TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES]
-LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES]
+# The tags of summaries, which TF1 numbers where the graph has the name.
+WRITTEN = [
+    (SAVER, SAVER + "    writer = tf.summary.FileWriter('logs')\n"),
+    (RUN, "            _, value, note = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(note, step)\n"),
+    ("        print('draws'", "        writer.close()\n        print('draws'"),
+]  # fmt: skip
+BARE = (" with tf.name_scope('tower_%d' % i) as scope:", " with tf.device(None):")
+
+
+def shown(tag: str, *changes: Change) -> tuple[Change, ...]:
+    """The changes, and a summary of that tag that is made behind the towers, fetched and written."""
+    return (*changes, (SAVER, f"    shown = tf.summary.scalar('{tag}', loss)\n{SAVER}"), *WRITTEN)
+
+
+NAMED = (LOSS, LOSS.replace("out - y))", "out - y), name='loss')"))
+TAGS = [
+    case("its own", *shown("shown")),
+    case("one that is another's in the towers", *shown("loss", NAMED)),
+    case("with a slash", *shown("train/error")),
+    case("of towers without a scope", *shown("error", BARE)),
+]
+NO_TAGS = [
+    other("a tower's operation's", "TM231", *shown("loss", NAMED, BARE)),
+    other("in other case", "TM231", *shown("LOSS", NAMED, BARE)),
+    other("a placeholder's", "TM231", *shown("fed", ("[None, 3])", "[None, 3], name='fed')"))),
+    other("a placeholder's, by position", "TM231", *shown("fed", ("[None, 3])", "[None, 3], 'fed')"))),
+    other("a variable's", "TM231", *shown("w")),
+    other("the global step's", "TM231", *shown("global_step")),
+    other("the optimizer's", "TM231", *shown("Momentum")),
+    other("an average's", "TM231", *shown("concat")),
+    other("a mean's", "TM231", *shown("Mean", BARE)),
+    other("the gradients'", "TM231", *shown("gradients", BARE)),
+    other("another summary's", "TM231", *shown("error", (APPLIED, APPLIED + "    tf.summary.scalar('error', loss * 2.0)\n"))),
+    other("a tower's summary's", "TM231", *shown("error", BARE, (LOSS, LOSS + "                    tf.summary.scalar('error', loss)\n"))),
+    other("one that is computed", "TM231", *shown("error"), ("'error'", "'err' + str(drawn[0])")),
+]  # fmt: skip
+SCOPED = (
+    (
+        SAVER,
+        f"    with tf.name_scope('stats'):\n        shown = tf.summary.scalar('error', loss)\n{SAVER}",
+    ),
+    *WRITTEN,
+)
+NO_TAGS.append(other("in a scope of its own", "TM231", *SCOPED))
+
+TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS]
+LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES, *NO_TAGS]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

@@ -20,6 +20,7 @@ from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
 from towermigrate.recognize.proof.spelling import check_spelling
+from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.scope import Item
@@ -62,6 +63,7 @@ def prove(
         check_random(proof)
         check_reads(proof)
         check_spelling(proof)
+        check_tags(proof)
         _check_averages(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:

@@ -36,6 +36,16 @@ class Frame:
 
 
 @dataclass(frozen=True)
+class Tag:
+    """The tag of a summary, where it is made, and whether a step makes it."""
+
+    tag: Value | None
+    code: Code
+    node: ast.Call
+    in_step: bool
+
+
+@dataclass(frozen=True)
 class Read:
     """A value from around the moved code that it reads: its scope and name, the chain read, where."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from towermigrate.findings import Finding
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
-from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.frames import Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
     Class,
     Either,
@@ -63,6 +63,7 @@ class Machine:
         self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
+        self.tags: list[Tag] = []
         self.placing = False
         self.no_updates = False
         self._modules: dict[str, Frame] = {}

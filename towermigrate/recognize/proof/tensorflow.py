@@ -6,7 +6,7 @@ import ast
 
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.calls import Arguments, Calls
-from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
@@ -239,6 +239,8 @@ class TensorFlow(Calls):
         made = Tensor(args.needs(), summary=True)
         if not name.endswith(("merge", "merge_summary")):
             self.collections.setdefault("summaries", []).append((made, not self.maybe))
+            tag = args.get(0, "name") or args.get(0, "tags")
+            self.tags.append(Tag(tag, frame.code, node, self.where == "a step"))
         return made
 
     def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:

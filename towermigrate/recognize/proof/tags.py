@@ -1,0 +1,175 @@
+"""The tags of summaries: TF1 numbers one (`loss_1`) where something else of the graph has its name already.
+
+A step's graph has other names than the original's: no placeholder, no other towers, no optimizer of the session. So a
+summary that a step makes must have a tag that nothing else of the program can have.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from towermigrate.recognize.proof.code import BUILTINS, Code
+from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.values import Python, Text
+
+_OPERATORS = frozenset(
+    "abs add addn and argmax argmin assert assign beta1power beta2power biasadd cast concat cond const div expanddims "
+    "fifoqueue floordiv gradients greater groupdeps identity init initializers iteratorgetnext l2loss less lrn "
+    "matmul mean merge mod mul neg not or pack placeholder pow read realdiv reportuninitializedvariables reshape save "
+    "select slice split stack stridedslice sub sum switch todouble tofloat toint32 transpose truediv unpack unstack "
+    "variable where while xentropy xwplusb zeroslike".split()
+)
+"""What operations are called that operators, queues, savers and initialisers make, without case and signs."""
+_NO_NAMES = frozenset(
+    "get format join split startswith endswith replace append write info warning debug error add_argument save restore "
+    "strip rstrip lstrip exists open makedirs count find setdefault pop encode decode add_summary".split()
+)
+"""Methods that name nothing in a graph by a text that they are given."""
+
+
+def check_tags(proof: TowerProof) -> None:
+    """Report the summaries of steps whose tags TF1 may have numbered."""
+    scoped = proof.body is not None and proof.body.name_scope is not None
+    made = {id(one.node): one for one in proof.tags}.values()
+    steps = [one for one in made if one.in_step]
+    if not steps:
+        return
+    counted = Counter(_key(one.tag, one.node) for one in made if one.in_step or not scoped)
+    taken = _names(proof, scoped)
+    functions = _functions(proof)
+    for one in steps:
+        code, node, tag = one.code, one.node, one.tag
+        if _enters_scope(proof, node):
+            why = "stands in a name scope, which a step does not have"
+        elif counted[_key(tag, node)] > 1:
+            why = "has the tag of another summary, and TF1 numbers the second"
+        elif isinstance(tag, Text):
+            continue
+        elif not isinstance(tag, Python) or not isinstance(tag.constant, str):
+            why = "has a tag that is not known, and TF1 numbers what is there already"
+        else:
+            parts = {tag.constant.lower(), tag.constant.lower().rpartition("/")[2]}
+            plain = _plain(tag.constant)
+            if not parts & taken and plain not in functions:
+                continue
+            why = "has a tag that something else of the graph may have as its name: TF1 then numbers it"
+        proof.always("TM231", code, node, f"`{code.said(node)}` {why}")
+
+
+def _key(tag: object, node: ast.Call) -> str:
+    if isinstance(tag, Python) and isinstance(tag.constant, str):
+        return tag.constant.lower()
+    first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg), node)
+    return ast.unparse(first)
+
+
+def _plain(text: str) -> str:
+    """A name without case, signs and a number at its end: `Mean_1` and `reduce_mean` are `mean`."""
+    bare = re.sub(r"[^a-z0-9]", "", re.sub(r"_\d+$", "", text.lower()))
+    return bare.removeprefix("reduce") or bare
+
+
+def _enters_scope(proof: TowerProof, node: ast.Call) -> bool:
+    """Whether a call stands in a `with` that names what is made in it."""
+    scope: ast.AST = proof.function[0] if proof.function else proof.code.tree
+    for block in ast.walk(scope):
+        if isinstance(block, ast.With) and any(inner is node for inner in ast.walk(block)):
+            for item in block.items:
+                call = item.context_expr
+                name = (
+                    call.func.attr
+                    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+                    else ""
+                )
+                if name in ("name_scope", "op_scope", "variable_op_scope"):
+                    return True
+                if name == "variable_scope" and "get_variable_scope" not in ast.unparse(call):
+                    return True
+    return False
+
+
+def _names(proof: TowerProof, scoped: bool) -> set[str]:
+    """The texts by which the program may name what is in its graph; those in the towers' own scope aside."""
+    inside = {id(n) for n in ast.walk(proof.loop)} if scoped else set()
+    found: set[str] = set()
+    for code in proof.codes.closure(proof.code.path):
+        for call in ast.walk(code.tree):
+            if not isinstance(call, ast.Call):
+                continue
+            last = (
+                call.func.attr
+                if isinstance(call.func, ast.Attribute)
+                else getattr(call.func, "id", "")
+            )
+            if id(call) in inside and last != "get_variable":
+                continue
+            for value in _naming(proof, code, call, last):
+                for node in ast.walk(value):
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        found.add(node.value.lower())
+                        found.add(node.value.lower().rpartition("/")[2])
+    return found
+
+
+def _naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterator[ast.expr]:
+    """The arguments of a call that may name something in the graph."""
+    root: ast.expr = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    bound = code.bindings.get(root.id, []) if isinstance(root, ast.Name) else []
+    imports = [n for n in bound if isinstance(n, ast.Import | ast.ImportFrom)]
+    modules = {
+        a.name.partition(".")[0] for n in imports if isinstance(n, ast.Import) for a in n.names
+    }
+    modules |= {
+        (n.module or "").partition(".")[0] for n in imports if isinstance(n, ast.ImportFrom)
+    }
+    by_keyword = [
+        k.value
+        for k in call.keywords
+        if k.arg in ("name", "scope", "name_or_scope", "default_name", None)
+    ]
+    quiet = isinstance(root, ast.Constant | ast.JoinedStr) or last in _NO_NAMES
+    quiet = quiet or isinstance(call.func, ast.Name) and last in BUILTINS
+    quiet = quiet or last.startswith("DEFINE_") or "summary" in ast.unparse(call.func)
+    quiet = (
+        quiet
+        or bool(imports)
+        and not modules & {"tensorflow"}
+        and all(proof.codes.imported(code.path, m) is None for m in modules)
+    )
+    yield from by_keyword
+    if not quiet:
+        yield from call.args
+        yield from (k.value for k in call.keywords)
+
+
+def _functions(proof: TowerProof) -> set[str]:
+    """What operations are called by default: after the functions that make them, and their classes."""
+    found = set(_OPERATORS)
+    for code in proof.codes.closure(proof.code.path):
+        for node in ast.walk(code.tree):
+            names: list[str] = []
+            if isinstance(node, ast.Attribute) and _is_tf(code, node):
+                names = [node.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
+                names = [alias.name for alias in node.names]
+            for plain in filter(None, map(_plain, names)):
+                found |= {plain, plain + "loss"}
+                found |= {plain.removesuffix("optimizer"), plain.removeprefix("getorcreate")}
+    return found
+
+
+def _is_tf(code: Code, node: ast.expr) -> bool:
+    """Whether a chain of names begins at TensorFlow, or where a star may have imported it."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    bound = code.bindings.get(node.id, [])
+    imported = [a.name for n in bound if isinstance(n, ast.Import) for a in n.names]
+    imported += [n.module or "" for n in bound if isinstance(n, ast.ImportFrom)]
+    return any("tensorflow" in name for name in imported) or bool(code.star_imports and not bound)
