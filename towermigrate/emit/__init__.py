@@ -21,7 +21,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
-from towermigrate.recognize.refusal import Refused, note
+from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.syntax import reads
 from towermigrate.recognize.unfit import unfit
 
@@ -85,7 +85,7 @@ def emit_tree(
     return work.outcome()
 
 
-class _Unwritten(Exception):
+class _NotWritten(Exception):
     """Programs cannot be written in a style: the rule that says so, and the message."""
 
     def __init__(self, rule: str, message: str) -> None:
@@ -131,37 +131,50 @@ class _Emission:
         """Convert what recognition proved; a file's only program, as the others would run a graph beside it."""
         changed: dict[str, str] = {}
         for key, each in enumerate(self.recognitions):
-            if each.program is None or each.path in self.held:
-                continue
-            others = [o for o in self.recognitions if o.path == each.path and o is not each]
-            if others:
-                message = f"the file has another tower loop, at line {others[0].line}"
-                self.not_loop[key].append(self._said(key, "TM221", message))
-                continue
             analysis = each.analysis
-            assert isinstance(analysis, Analysis)
-            again = runs_again(analysis.tree, analysis.file, analysis.candidate.function)
-            if again is not None:
-                message = (
-                    f"`{each.function}` may run more than once in a process: it is called here"
-                )
-                self.not_loop[key].append(note("TM235", *again, message))
+            if not isinstance(analysis, Analysis) or each.path in self.held:
                 continue
-            try:
-                texts, more = _emit_program({**self.sources, **changed}, analysis)
-                out_of_reach = sorted(texts.keys() & self.fixed)
-                if out_of_reach:
-                    raise _failed(
-                        analysis, f"{', '.join(out_of_reach)} would have to change as well", "TM107"
-                    )
-            except Refused as refusal:
-                self.not_loop[key] += [*each.findings, refusal.finding]
-                continue
-            except Exception as error:  # one program's fault is no other's
-                self.not_loop[key].append(self._said(key, "TM290", what_failed(error)))
-                continue
-            changed.update(texts)
-            self.in_loop[key] = texts, more
+            reasons = self._beside(each, analysis)
+            if each.program is None or reasons:
+                reasons += _unwritable(analysis)
+            else:
+                try:
+                    texts, more = self._emitted({**self.sources, **changed}, analysis)
+                    changed.update(texts)
+                    self.in_loop[key] = texts, more
+                    continue
+                except Unwritten as unwritten:
+                    reasons = list(unwritten.findings)
+                except Exception as error:  # one program's fault is no other's
+                    reasons = [self._said(key, "TM290", what_failed(error))]
+            self.not_loop[key] = by_importance([*each.findings, *reasons], each.path)
+
+    def _beside(self, each: Recognition, analysis: Analysis) -> list[Finding]:
+        """What around a program keeps it from loop style: others of its file, and a second run."""
+        found: list[Finding] = []
+        others = [o for o in self.recognitions if o.path == each.path and o is not each]
+        if others:
+            message = f"the file has another tower loop, at line {others[0].line}"
+            found.append(Finding("TM221", each.path, each.line, 0, message))
+        again = runs_again(analysis.tree, analysis.file, analysis.candidate.function)
+        if again is not None:
+            message = f"`{each.function}` may run more than once in a process: it is called here"
+            found.append(note("TM235", *again, message))
+        return found
+
+    def _emitted(
+        self, sources: Mapping[str, str], analysis: Analysis
+    ) -> tuple[dict[str, str], list[Finding]]:
+        """A program in loop style; raises `Unwritten`."""
+        try:
+            texts, more = _emit_program(sources, analysis)
+            out_of_reach = sorted(texts.keys() & self.fixed)
+            if out_of_reach:
+                message = f"{', '.join(out_of_reach)} would have to change as well"
+                raise _failed(analysis, message, "TM107")
+        except Refused as refusal:
+            raise Unwritten([refusal.finding]) from refusal
+        return texts, more
 
     def keep_apart(self, together: Callable[[str, str], bool]) -> None:
         """Take back what shares a process with a program that an earlier rewrite put into session style."""
@@ -242,13 +255,13 @@ class _Emission:
         try:
             self.session_texts, self.in_session = self._written(wanted, fixed)
             return set()
-        except _Unwritten as why:
+        except _NotWritten as why:
             problem = why
-        failed: dict[int, _Unwritten] = {}
+        failed: dict[int, _NotWritten] = {}
         for key in wanted if len(wanted) > 1 else ():
             try:
                 self._written([key], fixed)
-            except _Unwritten as why:  # one program's fault is no other's
+            except _NotWritten as why:  # one program's fault is no other's
                 failed[key] = why
         # Where each can be written alone, they are in each other's way.
         for key, each in (failed or dict.fromkeys(wanted, problem)).items():
@@ -258,7 +271,7 @@ class _Emission:
     def _written(
         self, wanted: Sequence[int], fixed: frozenset[str]
     ) -> tuple[dict[str, str], dict[int, list[Finding]]]:
-        """Programs in session style: the new texts, and what is to be said of each; raises `_Unwritten`."""
+        """Programs in session style: the new texts, and what is to be said of each; raises `_NotWritten`."""
         places = {key: self.recognitions[key].place for key in wanted}
         try:
             first = places[wanted[0]]
@@ -270,13 +283,13 @@ class _Emission:
                 said[key] = style.convert(Headline.of(place.candidate))
             texts = style.texts()
         except ValueError as error:  # edits that overlap
-            raise _Unwritten("TM213", str(error)) from error
+            raise _NotWritten("TM213", str(error)) from error
         except Exception as error:
-            raise _Unwritten("TM290", what_failed(error)) from error
+            raise _NotWritten("TM290", what_failed(error)) from error
         for text in texts.values():
             problem = parses(text)
             if problem is not None:
-                raise _Unwritten("TM213", f"the output does not parse: {problem}")
+                raise _NotWritten("TM213", f"the output does not parse: {problem}")
         return texts, said
 
     # ---- the end ---------------------------------------------------------------------------------
@@ -306,6 +319,19 @@ class _Emission:
         elif each.path in self.fixed:
             found.append(self._said(key, "TM107", f"{each.path} would have to change"))
         return tuple(dict.fromkeys(found or self.not_loop[key]))
+
+
+def _unwritable(analysis: Analysis) -> list[Finding]:
+    """What else would keep a program from being written in loop style, where other reasons do already."""
+    if analysis.program is None:
+        return []
+    try:
+        LoopStyle(analysis).statements()
+    except Unwritten as unwritten:
+        return unwritten.findings
+    except Exception:  # it was not to be written, so that it cannot be is no fault
+        return []
+    return []
 
 
 def _emit_program(

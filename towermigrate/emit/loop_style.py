@@ -21,7 +21,7 @@ from towermigrate.emit.templates import (
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
-from towermigrate.recognize.refusal import note, refuse
+from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
 from towermigrate.recognize.syntax import argument, assigned, calls, code, reads, small, walk
 
@@ -48,8 +48,9 @@ class LoopStyle:
     def __init__(self, analysis: Analysis) -> None:
         self.a = analysis
         self.t = Templates(analysis.file.module)
+        self.reasons = Reasons()
         self.names = self._choose_names()
-        self.steps = StepBuilder(analysis, self.t, self.names)
+        self.steps = StepBuilder(analysis, self.t, self.names, self.reasons)
         self.findings: list[Finding] = list(analysis.findings)
         self.depth = 2 if analysis.candidate.function is None else 1
         self.removed_items: list[Item] = []
@@ -58,7 +59,7 @@ class LoopStyle:
     def _choose_names(self) -> Names:
         taken = self._taken()
         if "tm" in taken:
-            raise refuse(
+            self.reasons.say(
                 "TM211",
                 self.a.file,
                 self.a.candidate.loop,
@@ -97,6 +98,14 @@ class LoopStyle:
     # -- the parts
 
     def statements(self) -> list[cst.BaseStatement]:
+        """The new statements of the program's scope; raises `Unwritten` with every reason against them."""
+        made: list[cst.BaseStatement] = []
+        with self.reasons.collected():
+            made = self._statements()
+        self.reasons.settle()
+        return made
+
+    def _statements(self) -> list[cst.BaseStatement]:
         taken = self._taken() | {self.names.tower, "step"}
         self.steps.plan(taken)
         before = self._before()
@@ -118,7 +127,7 @@ class LoopStyle:
             if item.kind in _INPUTS or item.kind is Kind.TENSOR:
                 for name in item.reads:
                     if a.kinds.of_name(name) in (Kind.VARIABLE, Kind.SCHEDULE, Kind.PLACEHOLDER):
-                        raise refuse(
+                        self.reasons.say(
                             "TM208",
                             a.file,
                             item.node,
@@ -146,7 +155,9 @@ class LoopStyle:
                 pipeline_lead[id(item)] = [*carry, *strip_blank(lead_of(item.node))]
                 carry = []
                 continue
-            node = self._stays_before(item, flags)
+            node: cst.BaseStatement | None = None
+            with self.reasons.collected():
+                node = self._stays_before(item, flags)
             if node is None:
                 if item.kind is Kind.TOWER_LIST:
                     self.loop_lead.extend(strip_blank(lead_of(item.node)))
@@ -197,7 +208,7 @@ class LoopStyle:
         names = set(reads(self.t.expression(self.a.program.loop.count.expression)))
         needed = [k for k, (item, _) in enumerate(stay) if item.binds & names]
         if needed and needed[-1] >= first:
-            raise refuse(
+            self.reasons.say(
                 "TM211",
                 self.a.file,
                 stay[needed[-1]][0].node,
@@ -241,7 +252,7 @@ class LoopStyle:
         for name in item.reads:
             kind = self.a.kinds.of_name(name)
             if kind in IN_GRAPH or kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
-                raise refuse(
+                self.reasons.say(
                     "TM211", self.a.file, item.node,
                     f"`{name}` ({kind.value}) is used to make `{', '.join(item.binds)}`",
                 )  # fmt: skip
@@ -254,7 +265,7 @@ class LoopStyle:
                     if self.a.kinds.of(arg.value) in (Kind.SCHEDULE, Kind.VARIABLE):
                         continue
                     if self.a.kinds.in_graph(arg.value):
-                        raise refuse(
+                        self.reasons.say(
                             "TM211", self.a.file, item.node,
                             f"`{code(arg.value)}` is computed in the graph; only schedules of tf.train are "
                             "understood",
@@ -291,9 +302,9 @@ class LoopStyle:
                     later |= item.binds
                 continue
             if item.kind is Kind.VARIABLE:
-                raise refuse("TM211", a.file, item.node, "a variable is made after the towers")
+                self.reasons.say("TM211", a.file, item.node, "a variable is made after the towers")
             if item.reads & later:
-                raise refuse(
+                self.reasons.say(
                     "TM211", a.file, item.node,
                     f"`{', '.join(sorted(item.reads & later))}` is set after the towers and needed before",
                 )  # fmt: skip
@@ -342,7 +353,10 @@ class LoopStyle:
             gives = [i.source for i in sources]
             helper = ""
         else:
-            raise refuse("TM208", a.file, a.candidate.loop, "the towers mix several kinds of input")
+            self.reasons.say(
+                "TM208", a.file, a.candidate.loop, "the towers mix several kinds of input"
+            )
+            return []
         returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
         inside.append(self.t.statement(f"return {returned}"))
         made = [
@@ -382,16 +396,20 @@ class LoopStyle:
         for index, item in enumerate(a.after):
             carry.extend(comments(item.lead))
             if item.kind in IN_GRAPH:
-                if id(item) not in self.steps.commented and item.kind is not Kind.OP:
-                    if not self._dead(item):
-                        raise refuse(
-                            "TM211", a.file, item.node,
-                            "this part of the graph is never fetched by a `sess.run`",
-                        )  # fmt: skip
+                # Where a run could not be planned, what it needs is not known.
+                planned = not any(one.rule in STRUCTURE for one in self.reasons.findings)
+                if id(item) not in self.steps.commented and planned and not self._dead(item):
+                    self.reasons.say(
+                        "TM211", a.file, item.node,
+                        "this part of the graph is never fetched by a `sess.run`",
+                    )  # fmt: skip
                 continue
             if item.kind in _OBJECTS:
                 continue
-            if item.kind in _GONE or self._only_machinery(item):
+            machinery = False
+            with self.reasons.collected():
+                machinery = item.kind in _GONE or self._only_machinery(item)
+            if machinery:
                 self.removed_items.append(item)
                 continue
             if item.kind is Kind.COORDINATOR and not rewriter.keep_coordinator:
@@ -400,7 +418,9 @@ class LoopStyle:
             if not created and self._needs_variables(item):
                 created = True
                 made.extend(self._create())
-            node = self._after_node(index, item, rewriter)
+            node: cst.BaseStatement | None = None
+            with self.reasons.collected():
+                node = self._after_node(index, item, rewriter)
             if node is None:
                 self.removed_items.append(item)
                 continue
@@ -523,7 +543,7 @@ class LoopStyle:
                 continue
             if name in _LISTS or self.a.kinds.of(call) is Kind.COORDINATOR:
                 continue
-            raise refuse(
+            self.reasons.say(
                 "TM210",
                 self.a.file,
                 call,

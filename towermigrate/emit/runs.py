@@ -43,7 +43,8 @@ class RunRewriter(cst.CSTTransformer):
         for run in analysis.runs:
             # Known before the walk: the dict stands in front of the runs that it is fed to.
             if id(run) in steps.of_run:
-                self.step_call(run)
+                with steps.reasons.collected():
+                    self.step_call(run)
         self.keep_coordinator = coordinator_matters(analysis)
         self.dicts = {id(node): name for name, node in analysis.feed_dicts.items()}
         self._lists: Callable[[cst.CSTNode], cst.CSTNode | None] = variable_lists(

@@ -19,7 +19,7 @@ from towermigrate.emit.templates import (
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_slice
 from towermigrate.recognize.kinds import OPS, Kind
-from towermigrate.recognize.refusal import note, refuse
+from towermigrate.recognize.refusal import Reasons, note, refuse
 from towermigrate.recognize.scope import Item, comments
 from towermigrate.recognize.syntax import assigned, binds, code, reads
 from towermigrate.recognize.tower import Compute, Input
@@ -51,8 +51,11 @@ class Step:
 class StepBuilder:
     """Plans the steps of a program and writes them."""
 
-    def __init__(self, analysis: Analysis, templates: Templates, names: Names) -> None:
+    def __init__(
+        self, analysis: Analysis, templates: Templates, names: Names, reasons: Reasons
+    ) -> None:
         self.a = analysis
+        self.reasons = reasons
         self.t = templates
         self.names = names
         self.steps: list[Step] = []
@@ -67,7 +70,8 @@ class StepBuilder:
     def plan(self, taken: set[str]) -> None:
         self.taken = taken
         for run in self.a.runs:
-            self._plan_run(run)
+            with self.reasons.collected():
+                self._plan_run(run)
 
     def _plan_run(self, run: Run) -> None:
         a = self.a
@@ -78,7 +82,7 @@ class StepBuilder:
         known = {i.source for i in a.body.inputs}
         for name in run.feeds:
             if name not in known:
-                raise refuse(
+                self.reasons.say(
                     "TM209",
                     a.file,
                     run.call,
@@ -115,14 +119,14 @@ class StepBuilder:
         averaged_lists = {c.list_name for c in a.body.computes}
         averaged_lists |= self._lists_of_means(picked)
         for name in (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists):
-            raise refuse(
+            self.reasons.say(
                 "TM203", a.file, a.candidate.loop,
                 f"`{name}`, a list over the towers, is used other than by averaging gradients",
             )  # fmt: skip
         for item in picked:
             for name in item.reads:
                 if a.kinds.of_name(name) in (Kind.PLACEHOLDER, Kind.PIPELINE, Kind.SPLITS):
-                    raise refuse(
+                    self.reasons.say(
                         "TM211",
                         a.file,
                         item.node,
@@ -141,7 +145,7 @@ class StepBuilder:
             if values not in losses or any(
                 name in item.reads or values in item.binds for item in picked
             ):
-                raise refuse(
+                self.reasons.say(
                     "TM203",
                     a.file,
                     a.candidate.loop,
@@ -239,7 +243,11 @@ class StepBuilder:
 
     def write(self) -> list[cst.BaseStatement]:
         returned = self.returned()
-        return [self._function(step, returned) for step in self.steps]
+        made: list[cst.BaseStatement] = []
+        for step in self.steps:
+            with self.reasons.collected():
+                made.append(self._function(step, returned))
+        return made
 
     def _lead(self, item: Item) -> list[cst.EmptyLine]:
         """A statement's own comments, the first time it is written."""

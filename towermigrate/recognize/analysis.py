@@ -103,7 +103,10 @@ class ScopeReader:
 
 @dataclass
 class Analysis:
-    """A recognised program with its nodes: what the emitter works on."""
+    """A recognised program with its nodes: what the emitter works on.
+
+    `program` is there where all parts of it were read, whether it was proved to fit loop style or not.
+    """
 
     scope: Scope
     before: list[Item]

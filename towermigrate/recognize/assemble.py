@@ -31,7 +31,7 @@ from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.proof.updates import no_updates
 from towermigrate.recognize.reach import tower_functions
-from towermigrate.recognize.refusal import Refused, by_importance, note
+from towermigrate.recognize.refusal import STRUCTURE, Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
 from towermigrate.recognize.runs import RunReader
 from towermigrate.recognize.scope import (
@@ -110,7 +110,7 @@ class Assembler:
             tower_functions=[(f.file, f.node) for f in functions],
         )
         reasons.findings += prove(self.codes, self.scope, before, after, body, stages, runs)
-        if not reasons.findings:
+        if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis
 

@@ -19,6 +19,14 @@ class Refused(Exception):
         self.finding = finding
 
 
+class Unwritten(Exception):
+    """A program cannot be written in loop style; `findings` say why, in the order in which they were found."""
+
+    def __init__(self, findings: list[Finding]) -> None:
+        super().__init__(findings[0].message)
+        self.findings = findings
+
+
 def note(rule: str, file: SourceFile, node: cst.CSTNode, message: str) -> Finding:
     """A finding at a node."""
     where = file.span(node)
@@ -42,6 +50,11 @@ class Reasons:
         """A finding at a node; the reader goes on."""
         self.findings.append(note(rule, file, node, message))
 
+    def settle(self) -> None:
+        """Raise `Unwritten` where there is anything."""
+        if self.findings:
+            raise Unwritten(self.findings)
+
     @contextmanager
     def collected(self) -> Iterator[None]:
         """Keep what is raised inside, where a reader cannot go on at one statement but can at the next."""
@@ -52,10 +65,14 @@ class Reasons:
 
 
 _ORDER = (
-    "TM205 TM212 TM201 TM202 TM218 TM214 TM217 TM208 TM203 TM204 TM207 TM219 TM206 TM220 TM211 TM209 TM210 TM225 TM233 "
+    "TM205 TM212 TM221 TM235 TM201 TM202 TM218 TM214 TM217 TM208 TM203 TM204 TM207 TM219 TM206 TM220 TM211 TM209 TM210 TM225 TM233 "
     "TM234 TM230 TM226 TM228 TM227 TM224 TM229 TM232 TM231 TM223 TM222"
 ).split()
 """Rules by how much of a program would have to change: its structure, what trains, then single statements."""
+
+
+STRUCTURE = frozenset("TM201 TM202 TM203 TM204 TM205 TM208 TM209 TM212 TM217 TM218 TM290".split())
+"""Rules that leave parts of a program unread: what could be written of such a program says nothing of it."""
 
 
 def by_importance(findings: list[Finding], own: str) -> list[Finding]:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from towermigrate.recognize.proof.code import BUILTINS, Code
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.proof.values import Python, Text
+from towermigrate.recognize.proof.values import Python, Text, Value
 
 _OPERATORS = frozenset(
     "abs add addn and argmax argmin assert assign beta1power beta2power biasadd cast concat cond const div expanddims "
@@ -46,8 +46,8 @@ def check_tags(proof: TowerProof) -> None:
             why = "stands in a name scope, which a step does not have"
         elif counted[_key(tag, node)] > 1:
             why = "has the tag of another summary, and TF1 numbers the second"
-        elif isinstance(tag, Text):
-            continue
+        elif isinstance(tag, Text) or type(tag) is Value:
+            continue  # of a plain value it was said where it was made why nothing is known of it
         elif not isinstance(tag, Python) or not isinstance(tag.constant, str):
             why = "has a tag that is not known, and TF1 numbers what is there already"
         else:
