@@ -191,8 +191,46 @@ SCOPED = (
 )
 NO_TAGS.append(other("in a scope of its own", "TM231", *SCOPED))
 
-TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS]
-LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES, *NO_TAGS]
+# All summaries of a program, merged.
+MERGED = "    merged = tf.summary.merge_all()\n"
+WRITES = [(old, new.replace("shown", "merged")) for old, new in WRITTEN]
+
+
+def merged(*made: str) -> tuple[Change, ...]:
+    """Summaries that statements make behind the towers, merged, fetched and written."""
+    return (SAVER, "".join(f"    {line}\n" for line in made) + MERGED + SAVER), *WRITES
+
+
+SCALAR = "tf.summary.scalar('error', loss)"
+MERGES = [
+    case("one", *merged(SCALAR)),
+    case("two", *merged(SCALAR, "tf.summary.histogram('outs', out)")),
+    case("one by a name", *merged(f"kept = {SCALAR}", "tf.summary.scalar('more', loss * 2.0)")),
+    case("one by keywords", *merged("tf.summary.scalar(name='error', tensor=loss)")),
+    case("one that comes later", *merged(SCALAR), (MERGED, MERGED + "    tf.summary.scalar('late', loss)\n")),
+    case("in a run of its own", *merged(SCALAR),
+         ("[train_op, loss, merged], feed_dict={X: bx, Y: by})", "[train_op, loss], feed_dict={X: bx, Y: by}), 0"),
+         ("_, value, note = sess.run([train_op, loss], feed_dict={X: bx, Y: by}), 0", "_, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n            note = sess.run(merged, feed_dict={X: bx, Y: by})")),
+]  # fmt: skip
+NO_MERGES = [
+    other("none", "TM219", *merged()),
+    other("one in the towers", "TM219", *merged(SCALAR), (LOSS, LOSS + "                    tf.summary.scalar('tower', loss)\n")),
+    other("one in the model", "TM219", *merged(SCALAR), (MATMUL, "    tf.summary.histogram('inputs', x)\n" + MATMUL)),
+    other("one before the towers", "TM219", *merged(SCALAR), (START, "    tf.summary.scalar('fed', tf.reduce_mean(X))\n" + START)),
+    other("some in a loop", "TM219", *merged("for g, v in grads:", "    tf.summary.histogram(v.op.name, g)", SCALAR)),
+    other("one of a name that is bound again", "TM219", *merged(f"kept = {SCALAR}", "kept = loss * 2.0")),
+    other("one by an alias", "TM219", *merged(SCALAR, "summary = tf.summary", "summary.scalar('other', loss)")),
+    other("one of an older name", "TM219", *merged(SCALAR, "tf.scalar_summary('other', loss)")),
+    other("one in a collection of its own", "TM219", *merged("tf.summary.scalar('error', loss, collections=['mine'])")),
+    other("of another collection", "TM219", *merged(SCALAR), ("merge_all()", "merge_all('mine')")),
+    other("a collection by its name", "TM219", *merged(SCALAR), (LOSS, LOSS + "                    tf.add_to_collection(tf.GraphKeys.SUMMARIES, loss)\n")),
+    other("layers of another package", "TM219", *merged(SCALAR), ("import numpy as np\n", "import numpy as np\nimport tflearn\n")),
+    other("two of one tag", "TM231", *merged(SCALAR, SCALAR.replace("loss)", "loss * 2.0)"))),
+    other("written elsewhere", "TM231", *merged(SCALAR), ("writer.add_summary(note, step)", "print(len(note))")),
+]  # fmt: skip
+
+TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS, *MERGES]
+LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES, *NO_TAGS, *NO_MERGES]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

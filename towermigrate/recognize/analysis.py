@@ -72,7 +72,7 @@ class Scope:
 
     `placeholders` and `splits` are found before the loop (a split maps to the name it splits), `means` map
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
-    by name.
+    by name, `merges` the calls of `merge_all` all of whose summaries are known.
     """
 
     tree: Tree
@@ -82,6 +82,7 @@ class Scope:
     splits: dict[str, str] = field(default_factory=dict)
     means: dict[str, str] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
+    merges: list[cst.Call] = field(default_factory=list)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property

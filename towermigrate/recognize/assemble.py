@@ -29,7 +29,7 @@ from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.proof import Codes, prove
-from towermigrate.recognize.proof.updates import no_updates
+from towermigrate.recognize.proof.collected import no_updates, summary_makers
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import STRUCTURE, Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
@@ -41,6 +41,7 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.stages import StageReader
+from towermigrate.recognize.summaries import merged_by_name
 from towermigrate.recognize.syntax import (
     assigned,
     calls,
@@ -75,6 +76,8 @@ class Assembler:
             self.kinds.env[name] = kind
         where = self._position(items)
         before, loop_item, after = items[:where], items[where], items[where + 1 :]
+        if any(word in file.text for word in ("merge_all", "merge_all_summaries")):
+            after = merged_by_name(self.scope, after, summary_makers(self.codes, file.path))
         graph = GraphReader(self.scope)
         appended = _appended(loop)
         for item in before:

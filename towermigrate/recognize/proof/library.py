@@ -60,6 +60,7 @@ LOSSES = _all(
 SUMMARIES = _all("tf.summary.", "histogram merge scalar") | _all(
     "tf.", "scalar_summary histogram_summary merge_summary"
 )
+MERGE_ALL = frozenset({"tf.summary.merge_all", "tf.merge_all_summaries"})
 INITIALIZERS = _all(
     "tf.",
     "constant_initializer ones_initializer orthogonal_initializer random_normal_initializer "

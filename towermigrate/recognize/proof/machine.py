@@ -66,6 +66,7 @@ class Machine:
         self.tags: list[Tag] = []
         self.placing = False
         self.no_updates = False
+        self.merges: frozenset[tuple[str, int, int]] = frozenset()
         self._modules: dict[str, Frame] = {}
         self._evaluating: set[tuple[str, str]] = set()
 

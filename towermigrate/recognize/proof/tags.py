@@ -127,24 +127,16 @@ def _naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterato
     modules |= {
         (n.module or "").partition(".")[0] for n in imports if isinstance(n, ast.ImportFrom)
     }
-    by_keyword = [
-        k.value
-        for k in call.keywords
-        if k.arg in ("name", "scope", "name_or_scope", "default_name", None)
-    ]
+    if ".summary." in f".{ast.unparse(call.func)}":
+        return  # tags are compared with each other
     quiet = isinstance(root, ast.Constant | ast.JoinedStr) or last in _NO_NAMES
-    quiet = quiet or isinstance(call.func, ast.Name) and last in BUILTINS
-    quiet = quiet or last.startswith("DEFINE_") or "summary" in ast.unparse(call.func)
-    quiet = (
-        quiet
-        or bool(imports)
-        and not modules & {"tensorflow"}
-        and all(proof.codes.imported(code.path, m) is None for m in modules)
-    )
-    yield from by_keyword
+    quiet |= isinstance(call.func, ast.Name) and last in BUILTINS or last.startswith("DEFINE_")
+    foreign = modules and "tensorflow" not in modules
+    quiet |= bool(foreign and all(proof.codes.imported(code.path, m) is None for m in modules))
+    names = ("name", "scope", "name_or_scope", "default_name", None)
+    yield from (k.value for k in call.keywords if k.arg in names or not quiet)
     if not quiet:
         yield from call.args
-        yield from (k.value for k in call.keywords)
 
 
 def _functions(proof: TowerProof) -> set[str]:

@@ -150,6 +150,9 @@ class TensorFlow(Calls):
             return Items([(many, True), (Tensor(args.needs()), True)], True, False, False)
         if name == "tf.group":
             return Object("update", args.needs())
+        if name in library.MERGE_ALL and (code.path, *code.place(node)) in self.merges:
+            needs = needs_of(Items(list(self.collections.get("summaries", [])), False))
+            return Tensor(needs, summary=True)
         if name in library.SUMMARIES:
             return self._summary(name, args, node, frame)
         return None

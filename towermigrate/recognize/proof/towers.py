@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cached_property
 
 import libcst as cst
@@ -51,6 +52,7 @@ class TowerProof(Statements):
         super().__init__(codes)
         self.facts = scope
         self.no_updates = scope.kinds.no_updates
+        self.merges = frozenset((code.path, *place_of(scope.file, call)) for call in scope.merges)
         self.code = code
         self.body = body
         self.averages = frozenset(averages)
@@ -331,7 +333,7 @@ class TowerProof(Statements):
         for name in item.binds:
             value = self.top.names.get(name)
             if isinstance(value, Tensor):
-                self.top.names[name] = Tensor(value.needs | needs, value.variable, value.gradient)
+                self.top.names[name] = replace(value, needs=value.needs | needs)
             elif isinstance(value, Object):
                 self.top.names[name] = Object(value.kind, value.needs | needs)
 

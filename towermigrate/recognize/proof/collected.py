@@ -1,7 +1,7 @@
-"""Whether a program's UPDATE_OPS are surely empty, so that waiting for them is waiting for nothing.
+"""What the collections of a program may hold, told from the names that its files use.
 
-TensorFlow's core adds to the collection in batch normalisation, and in what loads a graph with its collections;
-everything else adds by name.
+TensorFlow's core adds to UPDATE_OPS in batch normalisation, to SUMMARIES in `tf.summary` and in queues of inputs, and
+to both in what loads a graph with its collections; everything else adds by the collection's name.
 """
 
 from __future__ import annotations
@@ -25,15 +25,84 @@ _NO_LAYERS = frozenset(sys.stdlib_module_names) | {
 """Packages that make no layers."""
 
 
+_MAKERS = frozenset("scalar histogram image audio text tensor_summary".split())
+_QUIET = frozenset(
+    "FileWriter FileWriterCache merge merge_all Event Summary SummaryDescription".split()
+)
+_OLD_SUMMARY = re.compile(r"_summary$|^merge_all_summaries$|^summarize|^optimize_loss$")
+_QUEUES = re.compile(
+    r"_producer$|^prefetch_queue$|^(?:maybe_)?(?:shuffle_)?batch(?:_join)?$|^bucket"
+)
+
+
 def no_updates(codes: Codes, path: str) -> bool:
     """Whether nothing that may run in a process with a file's program adds to UPDATE_OPS."""
-    tree = codes.tree
+    files = _beside(codes, path)
+    return files is not None and all(_adds_none(codes, code) for code in files)
+
+
+def summary_makers(codes: Codes, path: str) -> list[tuple[str, int, int]] | None:
+    """Every place that adds to SUMMARIES in what may run in a process with a file's program; None: not known."""
+    files = _beside(codes, path)
+    if files is None:
+        return None
+    found: list[tuple[str, int, int]] = []
+    for code in files:
+        made = _summaries(codes, code)
+        if made is None:
+            return None
+        found += made
+    return found
+
+
+def _beside(codes: Codes, path: str) -> list[Code] | None:
+    """The files that may run in a process with one; None where some cannot be read."""
     seen: dict[str, Code] = {}
-    for user in sorted(tree.users.get(path, {path})):
+    for user in sorted(codes.tree.users.get(path, {path})):
         if codes.code(user) is None:
-            return False
+            return None
         seen.update({code.path: code for code in codes.closure(user)})
-    return all(_adds_none(codes, code) for code in seen.values())
+    return list(seen.values())
+
+
+def _summaries(codes: Codes, code: Code) -> list[tuple[str, int, int]] | None:
+    """The places of a file that add to SUMMARIES; None where that is not known."""
+    found: list[tuple[str, int, int]] = []
+    for node in ast.walk(code.tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            if not _known(codes, code, node):
+                return None
+            inner = isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                "tensorflow"
+            )
+            if inner and any(alias.name not in ("compat", "v1") for alias in node.names):
+                return None
+        for name in _names(node):
+            if name in _LOADS or _OLD_SUMMARY.search(name) and name != "add_summary":
+                if not isinstance(node, ast.Name | ast.Constant):
+                    return None
+            if name in ("SUMMARIES", "summaries") and _is_key(node):
+                return None
+        if isinstance(node, ast.Call) and not _plain(node):
+            return None
+        if isinstance(node, ast.Attribute):
+            of = node.value.attr if isinstance(node.value, ast.Attribute) else ""
+            if of == "summary" and node.attr in _MAKERS:
+                found.append((code.path, *code.place(node)))
+            elif of == "summary" and node.attr not in _QUIET:
+                return None
+            elif node.attr == "summary" and not _is_taken_apart(code, node):
+                return None
+            elif _QUEUES.search(node.attr) and of in ("train", "input", "data", "training"):
+                return None
+    return found
+
+
+def _is_taken_apart(code: Code, node: ast.Attribute) -> bool:
+    """Whether `tf.summary` stands in `tf.summary.name`, and is handed on nowhere."""
+    return any(
+        isinstance(each, ast.Attribute) and each.value is node for each in ast.walk(code.tree)
+    )
 
 
 def _adds_none(codes: Codes, code: Code) -> bool:

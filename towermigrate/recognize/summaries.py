@@ -1,0 +1,105 @@
+"""`tf.summary.merge_all()` behind the towers, as the merge of the summaries that it merges, each by a name.
+
+In a step a collection would hold the summaries of all replicas. Where every summary of the program is made by a
+statement of its own behind the towers, what is merged is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import Scope
+from towermigrate.recognize.proof.library import MERGE_ALL
+from towermigrate.recognize.scope import Item, bare_call
+from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.syntax import argument, assigned, text, walk
+
+_MADE = ("tf.summary.scalar", "tf.summary.histogram")
+_KEYWORDS = {"name", "tensor", "values", None}
+
+
+def merged_by_name(
+    scope: Scope, after: Sequence[Item], makers: Sequence[tuple[str, int, int]] | None
+) -> list[Item]:
+    """The statements behind the loop, with the summaries that are merged named and merged by these names.
+
+    Args:
+        scope: the program's scope; the calls of `merge_all` that were replaced are put into it.
+        after: the statements.
+        makers: every place of the program that makes a summary; None where that is not known.
+    """
+    file = scope.file
+    made = {id(item): call for item in after if (call := _maker(file, item)) is not None}
+    places = sorted((file.path, file.line(c.func), file.span(c.func).column) for c in made.values())
+    if makers is None or places != sorted(makers):
+        return list(after)
+    bound = Counter(name for item in after for name in item.binds)
+    taken = {n.value for n in walk(file.module) if isinstance(n, cst.Name)}
+    names: list[str] = []
+    merges: list[cst.Call] = []
+    changed: list[Item] = []
+    for item in after:
+        call = made.get(id(item))
+        merge = _merge(file, item)
+        own = assigned(item.node)
+        if call is not None and own is not None:
+            if bound[own[0][0]] > 1:
+                return list(after)
+            names.append(own[0][0])
+        elif call is not None:
+            names.append(_name(call, taken))
+            item = _with(item, cst.Assign([cst.AssignTarget(cst.Name(names[-1]))], call))
+        elif merge is not None and names:
+            merges.append(merge)
+            listed = cst.List([cst.Element(cst.Name(name)) for name in names])
+            assert isinstance(merge.func, cst.Attribute)
+            func = merge.func.with_changes(attr=cst.Name("merge"))
+            inner = item.node.body[0]  # type: ignore[attr-defined]
+            item = _with(item, inner.with_changes(value=cst.Call(func, [cst.Arg(listed)])))
+        changed.append(item)
+    scope.merges += merges
+    return changed
+
+
+def _maker(file: SourceFile, item: Item) -> cst.Call | None:
+    """The call of a statement that makes one summary and does nothing else."""
+    call = bare_call(item.node)
+    found = assigned(item.node)
+    if call is None and found is not None and len(found[0]) == 1 and isinstance(found[1], cst.Call):
+        call = found[1]
+    if call is None or file.tf(call.func) not in _MADE:
+        return None
+    keywords = {arg.keyword.value if arg.keyword else None for arg in call.args}
+    starred = any(arg.star for arg in call.args)
+    return call if keywords <= _KEYWORDS and len(call.args) == 2 and not starred else None
+
+
+def _merge(file: SourceFile, item: Item) -> cst.Call | None:
+    """`merged = tf.summary.merge_all()`."""
+    found = assigned(item.node)
+    if found is None or len(found[0]) != 1 or not isinstance(found[1], cst.Call):
+        return None
+    call = found[1]
+    plain = not call.args and isinstance(call.func, cst.Attribute)
+    return call if plain and file.tf(call.func) in MERGE_ALL else None
+
+
+def _name(call: cst.Call, taken: set[str]) -> str:
+    """A name for a summary: after its tag, and no other name of the file."""
+    tag = text(argument(call, 0, "name")) or "tower"
+    bare = re.sub(r"\W+", "_", tag).strip("_").lower()
+    stem = f"{bare}_summary" if bare.isidentifier() else "tag_summary"
+    name = next(n for n in [stem, *(f"{stem}_{k}" for k in range(2, 999))] if n not in taken)
+    taken.add(name)
+    return name
+
+
+def _with(item: Item, small: cst.BaseSmallStatement) -> Item:
+    assert isinstance(item.node, cst.SimpleStatementLine)
+    made = Item.of(item.node.with_changes(body=[small]), item.lead)
+    made.ordered_after |= item.ordered_after
+    return made
