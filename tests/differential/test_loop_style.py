@@ -70,6 +70,8 @@ FLAGS = [
 NO_FLAGS = [
     other("a factor", "TM214", FLAG, FLAGGED,
           (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x) * (2.0 if reuse else 1.0)\n                    reuse = True\n")),
+    other("a layer's keyword, by one tower", "TM227", FLAGGED,
+          (FORWARD, "                    out = tf.layers.dense(x, 1, kernel_initializer=init(3, 1), name='fc', reuse=i == 1)\n")),
     other("another keyword", "TM214", FLAG, FLAGGED,
           ("def net(x):\n", "def net(x, half=None):\n    x = x if half is None else x * 0.5\n"),
           (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x, half=reuse)\n                    reuse = True\n")),
@@ -143,6 +145,9 @@ UPDATES = [
           (START, "    tf.train.import_meta_graph('graph.meta')\n" + START)),
     other("a number of them", "TM210", (APPLIED, COLLECTED + WAITED.format("updates")),
           (RUN, RUN + "            print(len(updates))\n")),
+    other("fetched", "TM209", (APPLIED, COLLECTED + WAITED.format("updates")),
+          ("_, value = sess.run([train_op, loss]", "_, value, _ = sess.run([train_op, loss, updates]")),
+    other("gone through", "TM210", (APPLIED, COLLECTED + APPLIED + "    for one in updates:\n        loss = loss + tf.reduce_sum(one)\n")),
     other("another collection", "TM219", (APPLIED, COLLECTED.replace("UPDATE_OPS", "LOSSES") + WAITED.format("updates"))),
 ]  # fmt: skip
 
@@ -169,6 +174,9 @@ TAGS = [
 ]
 NO_TAGS = [
     other("a tower's operation's", "TM231", *shown("loss", NAMED, BARE)),
+    other("a tower's operation's, out of its scope", "TM231", *shown("fed"),
+          (FORWARD, FORWARD), ("                with tf.name_scope('tower_%d' % i) as scope:\n                    x, y",
+           "                half = tf.multiply(X, 0.5, name='fed')\n                with tf.name_scope('tower_%d' % i) as scope:\n                    x, y")),
     other("in other case", "TM231", *shown("LOSS", NAMED, BARE)),
     other("a placeholder's", "TM231", *shown("fed", ("[None, 3])", "[None, 3], name='fed')"))),
     other("a placeholder's, by position", "TM231", *shown("fed", ("[None, 3])", "[None, 3], 'fed')"))),

@@ -14,6 +14,7 @@ from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
     bare_call,
+    reads_updates,
     run_calls,
 )
 from towermigrate.recognize.syntax import (
@@ -172,12 +173,11 @@ class GraphReader(ScopeReader):
             if mean is not None:
                 kind = Kind.TOWER_MEAN
                 self.scope.means[names[0]] = mean
-            if (
-                kind is Kind.OP
-                and isinstance(value, cst.Call)
-                and "tf.get_collection" != self.file.tf(value.func)
-            ):
-                self._only_known_operations(value)
+            if kind is Kind.OP and isinstance(value, cst.Call):
+                if reads_updates(self.file, value):
+                    self.kinds.updates.update(names)
+                else:
+                    self._only_known_operations(value)
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind

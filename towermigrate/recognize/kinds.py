@@ -194,7 +194,7 @@ def builds_graph(name: str) -> bool:
 class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
-    `no_updates` says that UPDATE_OPS is surely empty.
+    `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -202,6 +202,7 @@ class Kinds:
         self.traits = traits
         self.env: dict[str, Kind] = {}
         self.no_updates = False
+        self.updates: set[str] = set()
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)

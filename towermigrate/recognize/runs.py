@@ -107,6 +107,8 @@ class RunReader(ScopeReader):
                     call,
                     f"`{node.value}` is fetched and not understood ({kind.value})",
                 )
+            if node.value in self.kinds.updates:
+                raise refuse("TM209", self.file, call, f"`{node.value}`, an empty list, is fetched")
             if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST):
                 raise refuse("TM209", self.file, call, f"`{node.value}` ({kind.value}) is fetched")
             names.append(node.value)

@@ -93,7 +93,7 @@ def _enters_scope(proof: TowerProof, node: ast.Call) -> bool:
 
 def _names(proof: TowerProof, scoped: bool) -> set[str]:
     """The texts by which the program may name what is in its graph; those in the towers' own scope aside."""
-    inside = {id(n) for n in ast.walk(proof.loop)} if scoped else set()
+    inside = _in_own_scope(proof) if scoped else set()
     found: set[str] = set()
     for code in proof.codes.closure(proof.code.path):
         for call in ast.walk(code.tree):
@@ -112,6 +112,24 @@ def _names(proof: TowerProof, scoped: bool) -> set[str]:
                         found.add(node.value.lower())
                         found.add(node.value.lower().rpartition("/")[2])
     return found
+
+
+def _in_own_scope(proof: TowerProof) -> set[int]:
+    """The nodes of the loop that stand in a name scope of their tower's."""
+    return {
+        id(inner)
+        for block in ast.walk(proof.loop)
+        if isinstance(block, ast.With)
+        and any(
+            isinstance(call := item.context_expr, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in ("name_scope", "op_scope")
+            and any(isinstance(n, ast.Name) and n.id == proof.index for n in ast.walk(call))
+            for item in block.items
+        )
+        for statement in block.body
+        for inner in ast.walk(statement)
+    }
 
 
 def _naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterator[ast.expr]:

@@ -265,13 +265,20 @@ class TensorFlow(Calls):
                     "TM218", code, node,
                     f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
                 )  # fmt: skip
-        says_reuse = args.named.get("reuse") if name in library.WITH_VARIABLES else None
+        says_reuse = None
+        for keyword in node.keywords if name in library.WITH_VARIABLES else ():
+            if keyword.arg == "reuse" and self.for_first_tower(keyword.value):
+                says_reuse = args.named.get("reuse")
         for value in args.all():
             if value is says_reuse and isinstance(value, Index | Differs):
-                continue  # the first tower's value is written instead
+                continue
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
         return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
+
+    def for_first_tower(self, node: ast.expr) -> bool:
+        """Whether the first tower's value is written instead of what says that variables are reused."""
+        return False
 
     def _given(self, value: Value, node: ast.Call, frame: Frame) -> None:
         """An argument of a pure function."""

@@ -280,6 +280,13 @@ class TowerProof(Statements):
             start <= node.lineno <= end for start, end in self.step_lines
         )
 
+    def for_first_tower(self, node: ast.expr) -> bool:
+        if self.stack or self.body is None:
+            return False
+        if isinstance(node, ast.Name):
+            return node.id in self.body.flags
+        return ast.unparse(node) in (f"{self.index} > 0", f"{self.index} != 0")
+
     def goes(self, device: ast.Call) -> bool:
         return not self.stack and id(device) in self._devices
 
