@@ -237,8 +237,39 @@ NO_MERGES = [
     other("written elsewhere", "TM231", *merged(SCALAR), ("writer.add_summary(note, step)", "print(len(note))")),
 ]  # fmt: skip
 
-TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS, *MERGES]
-LEFT = [*NO_DEVICES, *NO_FLAGS, *NO_NAMES, *FETCHED_ELSEWHERE, *UPDATES, *NO_TAGS, *NO_MERGES]
+# What runs fetch.
+MEANS = [
+    (START, START + "    losses = []\n"), (APPENDED, APPENDED + "                    losses.append(loss)\n"),
+    (AVERAGED, "    average = tf.reduce_mean(losses)\n" + AVERAGED),
+    ("'%.6f' % value)", "'%.6f' % value, count)"),
+]  # fmt: skip
+FETCHES = [
+    case("a mean and the global step", *MEANS,
+         ("_, value = sess.run([train_op, loss]", "_, value, count = sess.run([train_op, average, step_count]")),
+    case("the global step and a mean", *MEANS,
+         ("_, value = sess.run([train_op, loss]", "count, value, _ = sess.run([step_count, average, train_op]")),
+    case("a mean and the global step, of a name that is taken", *MEANS, ("drawn = [0]\n", "drawn = [0]\nstep_count_value = 0\n"),
+         ("_, value = sess.run([train_op, loss]", "_, value, count = sess.run([train_op, average, step_count]")),
+]  # fmt: skip
+NAMED_FETCH = (RUN, RUN + "            print('%.6f' % sess.run(name, feed_dict={X: bx, Y: by}))\n")
+NO_FETCHES = [
+    other("a tensor's name", "TM209", (SAVER, "    name = loss.name\n" + SAVER), NAMED_FETCH),
+    other("an operation's name", "TM209", (SAVER, "    name = loss.op.name + ':0'\n" + SAVER), NAMED_FETCH),
+    other("a list in a list", "TM209", (SAVER, "    both = [loss, out]\n" + SAVER),
+          ("_, value = sess.run([train_op, loss]", "_, (value, _) = sess.run([train_op, both]")),
+]  # fmt: skip
+
+TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS, *MERGES, *FETCHES]
+LEFT = [
+    *NO_DEVICES,
+    *NO_FLAGS,
+    *NO_NAMES,
+    *FETCHED_ELSEWHERE,
+    *UPDATES,
+    *NO_TAGS,
+    *NO_MERGES,
+    *NO_FETCHES,
+]
 
 
 @pytest.mark.parametrize("changes", TAKEN)
@@ -252,6 +283,23 @@ def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
 def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
     (result,) = rewrite_tree(program(*changes)).programs
     assert result.style != "loop"
+    assert rule in [one.rule for one in result.not_loop]
+
+
+ELSEWHERE = [
+    pytest.param((APPLIED, COLLECTED + WAITED.format("updates")), "tf.layers.batch_normalization(tf.zeros([2, 2]), training=True)", "TM207", id="an update"),
+    pytest.param(merged(SCALAR)[0], "tf.summary.scalar('more', tf.zeros([]))", "TM219", id="a summary"),
+    pytest.param(shown("error")[0], "tf.zeros([], name='error')", "TM231", id="a name"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "made", "rule"), ELSEWHERE)
+def test_what_the_file_that_calls_it_makes_counts(change: Change, made: str, rule: str) -> None:
+    text = program(change)["train.py"].partition("\n\nif __name__")[0] + "\n"
+    main = "import tensorflow as tf\nimport train\n\n{}\ntrain.train()\n"
+    plain = rewrite_tree({"train.py": text, "main.py": main.format("")}).programs
+    assert [one.style for one in plain] == ["loop"]
+    (result,) = rewrite_tree({"train.py": text, "main.py": main.format(made)}).programs
     assert rule in [one.rule for one in result.not_loop]
 
 

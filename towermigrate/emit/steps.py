@@ -312,9 +312,17 @@ class StepBuilder:
             return [*made, self.t.statement(f"return {gives}")]
         if len(set(pick.values())) == 1:
             return [self.t.statement(f"return {pick[values[0]]}({run})")]
-        made = [self.t.statement(f"{', '.join(values)} = {run}")]
-        gives = ", ".join(f"{pick[v]}({v})" for v in values)
+        bound = {v: self._bound(v) for v in values}
+        made = [self.t.statement(f"{', '.join(bound.values())} = {run}")]
+        gives = ", ".join(f"{pick[v]}({bound[v]})" for v in values)
         return [*made, self.t.statement(f"return {gives}")]
+
+    def _bound(self, name: str) -> str:
+        """The name of a value in a step function; not a variable's own, which the replicas' function reads."""
+        if self.a.kinds.of_name(name) is not Kind.VARIABLE:
+            return name
+        names = [f"{name}_value", *(f"{name}_value_{k}" for k in range(2, 99))]
+        return next(each for each in names if each not in self.taken)
 
     def _picker(self, name: str) -> str:
         """Which tower a fetched value is read from: the first where only the first one had it."""

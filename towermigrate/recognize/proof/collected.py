@@ -37,13 +37,13 @@ _QUEUES = re.compile(
 
 def no_updates(codes: Codes, path: str) -> bool:
     """Whether nothing that may run in a process with a file's program adds to UPDATE_OPS."""
-    files = _beside(codes, path)
+    files = files_beside(codes, path)
     return files is not None and all(_adds_none(codes, code) for code in files)
 
 
 def summary_makers(codes: Codes, path: str) -> list[tuple[str, int, int]] | None:
     """Every place that adds to SUMMARIES in what may run in a process with a file's program; None: not known."""
-    files = _beside(codes, path)
+    files = files_beside(codes, path)
     if files is None:
         return None
     found: list[tuple[str, int, int]] = []
@@ -55,7 +55,7 @@ def summary_makers(codes: Codes, path: str) -> list[tuple[str, int, int]] | None
     return found
 
 
-def _beside(codes: Codes, path: str) -> list[Code] | None:
+def files_beside(codes: Codes, path: str) -> list[Code] | None:
     """The files that may run in a process with one; None where some cannot be read."""
     seen: dict[str, Code] = {}
     for user in sorted(codes.tree.users.get(path, {path})):

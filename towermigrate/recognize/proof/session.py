@@ -6,14 +6,28 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.analysis import Run
-from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
+from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.proof.values import NOTHING, Items, Library, Tensor, Value, needs_of
+from towermigrate.recognize.proof.values import (
+    NOTHING,
+    Differs,
+    Index,
+    Items,
+    Library,
+    Python,
+    Setting,
+    Static,
+    Tensor,
+    Text,
+    Value,
+    needs_of,
+)
 from towermigrate.recognize.scope import Item
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
 _WRITES = {"add_summary", "flush", "close"}
+_NO_TENSORS = (Items, Text, Python, Setting, Static, Index, Differs)
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _OBJECTS = {Kind.OPTIMIZER, Kind.EMA, Kind.SCHEDULE, Kind.VARIABLE}
 
@@ -165,6 +179,11 @@ class SessionCheck:
         run = self.trains.get(self.code.place(call))
         for name, kind in zip(names, kinds, strict=False):
             value = self.proof.top.names.get(name)
+            if kind not in OPS and isinstance(value, _NO_TENSORS):
+                self._say(
+                    "TM209", call,
+                    f"`{name}`, which is fetched, is no tensor: a run finds what a text names, and gives lists for lists",
+                )  # fmt: skip
             if isinstance(value, Tensor) and value.summary and not self._written(call, name):
                 self._say(
                     "TM231", call,

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.proof.code import BUILTINS, Code
+from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import Python, Text, Value
 
@@ -38,11 +39,14 @@ def check_tags(proof: TowerProof) -> None:
     if not steps:
         return
     counted = Counter(_key(one.tag, one.node) for one in made if one.in_step or not scoped)
-    taken = _names(proof, scoped)
-    functions = _functions(proof)
+    files = files_beside(proof.codes, proof.code.path) or []
+    taken = _names(proof, files, scoped)
+    functions = _functions(files)
     for one in steps:
         code, node, tag = one.code, one.node, one.tag
-        if _enters_scope(proof, node):
+        if not files:
+            why = "is made in a process whose files could not all be read: TF1 may number its tag"
+        elif _enters_scope(proof, node):
             why = "stands in a name scope, which a step does not have"
         elif counted[_key(tag, node)] > 1:
             why = "has the tag of another summary, and TF1 numbers the second"
@@ -91,11 +95,11 @@ def _enters_scope(proof: TowerProof, node: ast.Call) -> bool:
     return False
 
 
-def _names(proof: TowerProof, scoped: bool) -> set[str]:
+def _names(proof: TowerProof, files: Sequence[Code], scoped: bool) -> set[str]:
     """The texts by which the program may name what is in its graph; those in the towers' own scope aside."""
     inside = _in_own_scope(proof) if scoped else set()
     found: set[str] = set()
-    for code in proof.codes.closure(proof.code.path):
+    for code in files:
         for call in ast.walk(code.tree):
             if not isinstance(call, ast.Call):
                 continue
@@ -157,10 +161,10 @@ def _naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterato
         yield from call.args
 
 
-def _functions(proof: TowerProof) -> set[str]:
+def _functions(files: Sequence[Code]) -> set[str]:
     """What operations are called by default: after the functions that make them, and their classes."""
     found = set(_OPERATORS)
-    for code in proof.codes.closure(proof.code.path):
+    for code in files:
         for node in ast.walk(code.tree):
             names: list[str] = []
             if isinstance(node, ast.Attribute) and _is_tf(code, node):
