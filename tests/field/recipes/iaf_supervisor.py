@@ -12,9 +12,6 @@ def run(field):
     field.stub("tqdm", "scipy", "matplotlib", "theano", "graphy", "PIL")
     field.module("tf_utils.data_utils", get_inputs=None, get_images=None)
     # Python 2 divided whole numbers so.
-    # And the likelihood is the logarithm of a difference of two sigmoids, which with a scale of 1 are nearly the same:
-    # a rounding of 4e-09 in what the first layer starts with became 3e-05 in gradients.
-    field.edit("tf_train.py", {"initializer=tf.constant(0.0)": "initializer=tf.constant(-4.0)"})
     division = "hps.image_size / 2 ** len(layers)"
     field.edit("tf_train.py", {division: division.replace("/", "//")})
     # Else Adamax makes steps of the learning rate out of gradients that are no more than rounding.
