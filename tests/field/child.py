@@ -124,12 +124,13 @@ class Field:
         return module
 
     def train(self, fetches, feed=None, steps=3, start=None):
-        """Run a graph that the recipe built itself."""
+        """Run a graph that the recipe built itself; `start` are the runs before, if not the one usual initializer."""
         tf = self.tf
         self.look_at(tf.get_default_graph())
         self.left = steps
         with tf.Session(config=self.config()) as session:
-            session.run(start if start is not None else tf.global_variables_initializer())
+            for each in start or [tf.global_variables_initializer()]:
+                session.run(each)
             while True:
                 session.run(fetches, feed() if callable(feed) else feed)
 
