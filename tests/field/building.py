@@ -49,6 +49,8 @@ class Recipe:
     races: str
     """Part of the names of variables that the original itself leaves to chance."""
     what: str
+    differs: str = ""
+    """What is known of why the two sides differ."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def recipes() -> list[Recipe]:
                 values.get("STYLE", "auto"),
                 values.get("RACES", ""),
                 what,
+                values.get("DIFFERS", ""),
             )
         )
     return found
