@@ -65,3 +65,19 @@ def test_a_loop_of_attempts_around_the_towers_is_none_itself() -> None:
     assert [(p.status, p.style) for p in report.programs] == [("converted", "session")]
     assert "for attempt in range(1):" in report.texts["m.py"]
     assert "for i in tm.towers(range(n)):" in report.texts["m.py"]
+
+
+def test_a_script_without_tensorflow_mirrors_and_is_switched() -> None:
+    main = "\n\nif __name__ == '__main__':\n    main()\n"
+    sources = {
+        "m.py": PROGRAM.format(towers="losses = [tower(i) for i in range(n)]")
+        + "\n\ndef fit(xs, n):\n    with tf.Session() as session:\n        session.run(train(xs, n))\n",
+        # As a script of TensorFlow's runs the module, the module is not switched itself.
+        "other.py": "import tensorflow as tf\nimport m\n\n\ndef main():\n    tf.Session()\n" + main,
+    }
+    script = "from m import fit\n\n\ndef main():\n    fit([[1.0]], 2)\n" + main
+    report = rewrite_tree(sources, links={"run.py": script})
+    text = report.texts["run.py"]
+    assert "    tm.mirror_variables(2)\n    fit([[1.0]], 2)\n" in text
+    assert "\ntf.compat.v1.disable_v2_behavior()\n" in text
+    assert rewrite_tree({**sources, **report.texts}).texts == {}

@@ -7,7 +7,7 @@ import json
 import pickle
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -66,7 +66,9 @@ def _rows(chosen: argparse.Namespace, scratch: Path) -> list[Row]:
             for recipe in own:
                 kept = scratch / f"{recipe.name}.tried"
                 run = partial(attempt, recipe, repository, scratch, chosen.verify)
-                tried.append(_kept(kept, chosen.keep, run))
+                found = _kept(kept, chosen.keep, run)
+                known_now = replace(found.recipe, differs=recipe.differs)
+                tried.append(replace(found, recipe=known_now))
         rows.append(Row(name, outcome, tuple(tried)))
         print(rows[-1].line(), flush=True)
     return rows

@@ -49,6 +49,8 @@ class Recipe:
     races: str
     """Part of the names of variables that the original itself leaves to chance."""
     what: str
+    differs: str = ""
+    """What is known of why the two sides differ."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,10 @@ class Side:
     error: str | None
     seconds: float
     moved: float = 0.0
-    """How far training took the variables."""
+    """How far training took the trainable variables."""
+    trainable: int = 0
+    mirrored: int = 0
+    """How many of these have a copy per tower."""
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,7 @@ def recipes() -> list[Recipe]:
                 values.get("STYLE", "auto"),
                 values.get("RACES", ""),
                 what,
+                values.get("DIFFERS", ""),
             )
         )
     return found
@@ -176,9 +182,8 @@ def run(recipe: Recipe, tree: Path, scratch: Path, side: str, python: str) -> Si
     report = json.loads(out.read_text("utf-8"))
     with numpy.load(f"{out}.npz", allow_pickle=False) as arrays:
         variables = {name: arrays[name] for name in arrays.files}
-    return Side(
-        report["built"], report["runs"], variables, report["error"], seconds, report["moved"]
-    )
+    kept = {name: report[name] for name in ("moved", "trainable", "mirrored")}
+    return Side(report["built"], report["runs"], variables, report["error"], seconds, **kept)
 
 
 def _style(document: dict[str, Any], path: str) -> str:
@@ -210,6 +215,9 @@ def _compared(recipe: Recipe, style: str, rewritten: Side, reference: Side) -> T
         problem = f"{len(odd)} variables on one side only: {odd[0]}"
     if not ours:
         problem = "no variable was compared"
+    if style == "session" and rewritten.mirrored < rewritten.trainable:
+        alone = rewritten.trainable - rewritten.mirrored
+        problem = f"{alone} of {rewritten.trainable} variables are not mirrored"
     variables = 0.0
     for name in set(ours) & set(theirs):
         if ours[name].shape != theirs[name].shape:

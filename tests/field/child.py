@@ -45,6 +45,8 @@ class Field:
         self.left = None
         self.built = None
         self.first = None
+        self.trainable = set()
+        self.mirrored = 0
         self._depth = threading.local()
         self.random = numpy.random.RandomState(20180501)
 
@@ -122,12 +124,13 @@ class Field:
         return module
 
     def train(self, fetches, feed=None, steps=3, start=None):
-        """Run a graph that the recipe built itself."""
+        """Run a graph that the recipe built itself; `start` are the runs before, if not the one usual initializer."""
         tf = self.tf
         self.look_at(tf.get_default_graph())
         self.left = steps
         with tf.Session(config=self.config()) as session:
-            session.run(start if start is not None else tf.global_variables_initializer())
+            for each in start or [tf.global_variables_initializer()]:
+                session.run(each)
             while True:
                 session.run(fetches, feed() if callable(feed) else feed)
 
@@ -171,6 +174,9 @@ class Field:
             variables = {}
             for variable in self.tf.global_variables():
                 variables.setdefault(_name(variable), variable)
+            trainable = self.tf.trainable_variables()
+        self.trainable = {_name(each) for each in trainable}
+        self.mirrored = sum(len(getattr(each, "values", ())) == self.towers for each in trainable)
         self._depth.value = 1
         try:
             return session.run(variables) if variables else {}
@@ -184,9 +190,11 @@ class Field:
         self.write(values)
 
     def moved(self, values):
-        """How far the variables went after the first run that was looked at."""
+        """How far the trained variables went after the first run that was looked at."""
         pairs = [
-            (values[name], first) for name, first in (self.first or {}).items() if name in values
+            (values[name], first)
+            for name, first in (self.first or {}).items()
+            if name in values and name in self.trainable
         ]
         return max(
             [
@@ -204,6 +212,8 @@ class Field:
             "devices": sorted(self.devices),
             "runs": self.runs,
             "moved": self.moved(values or {}),
+            "trainable": len(self.trainable),
+            "mirrored": self.mirrored,
             "error": error,
         }
         numpy.savez(

@@ -83,9 +83,10 @@ def _built(tried: Sequence[Tried]) -> list[str]:
             equal.append(each.problem)
         else:
             sign = "equal" if each.equal else "DIFFERENT"
+            why = f"; {each.recipe.differs}" if each.recipe.differs and not each.equal else ""
             against = "1.15" if each.recipe.reference == "original" else "tower graph"
             equal.append(
-                f"{sign} ({against}): {each.losses:.0e}, {each.variables:.0e} of {each.reference.moved:.0e}"
+                f"{sign} ({against}): {each.losses:.0e}, {each.variables:.0e} of {each.reference.moved:.0e}{why}"
             )
     return ["; ".join(built), "; ".join(ran), "; ".join(equal)]
 
@@ -96,9 +97,19 @@ HEADER = (
 )  # fmt: skip
 
 
+_LEGEND = (
+    "Compared with: `1.15` is the original under TensorFlow 1.15.5, `tower graph` is it with TF2 names under 2.x, where",
+    "TensorFlow 1.15 cannot run it. Equal is: losses and variables within 1e-5 (relative above 1), variables also within",
+    "a twentieth of how far training moved the trained ones, and every trained variable has a copy per tower. What a",
+    "recipe changes of a program (sizes, an optimizer's epsilon, an order where the original races) it says and does on",
+    "both sides; averages that the original itself leaves to chance (`RACES` in it) are left out.",
+)
+
+
 def markdown(rows: Sequence[Row], absent: Sequence[str]) -> str:
     """The whole ledger."""
     lines = ["# Ledger of the field", "", *_summary(rows)]
+    lines += ["", *_LEGEND]
     if absent:
         lines += ["", f"Not looked at: {', '.join(absent)}."]
     lines += ["", _line(HEADER), _line(["---"] * len(HEADER))]

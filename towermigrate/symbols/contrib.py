@@ -21,6 +21,11 @@ _CELLS = (
 # Whole groups that keep their names: the module in tf.contrib, where it went, the names.
 _GROUPS: tuple[tuple[str, str, str], ...] = (
     (
+        "framework.python.ops.arg_scope",
+        "tf_slim",
+        "add_arg_scope arg_scope arg_scope_func_key arg_scoped_arguments current_arg_scope has_arg_scope",
+    ),
+    (
         "cluster_resolver",
         "tf.distribute.cluster_resolver",
         "ClusterResolver GCEClusterResolver KubernetesClusterResolver SimpleClusterResolver SlurmClusterResolver TFConfigClusterResolver",
@@ -72,6 +77,8 @@ _OURS = (
 
 EXACT: dict[str, str] = {
     **{name: f"{HELPERS}.{name.rpartition('.')[2]}" for name in _OURS},
+    # Its package has the function under the name of the module: `from …python.ops import arg_scope` is the function.
+    "framework.python.ops.arg_scope": "tf_slim.arg_scope",
     "slim.learning.supervisor.Supervisor": "tf.compat.v1.train.Supervisor",
     "training.python.training.hparam.HParams": f"{HELPERS}.HParams",
     **{f"{old}.{name}": f"{new}.{name}" for old, new, names in _GROUPS for name in names.split()},
@@ -162,7 +169,6 @@ EXACT: dict[str, str] = {
 
 # Longest first: the first that fits decides. The empty end stands for the module itself.
 TREES: tuple[tuple[str, str], ...] = (
-    ("framework.python.ops.arg_scope", "tf_slim.ops.arg_scope"),
     ("framework.python.ops.variables", "tf_slim.ops.variables"),
     ("slim.python.slim.data", "tf_slim.data"),
     ("slim.python.slim.nets", "tf_slim.nets"),

@@ -128,7 +128,9 @@ def unswitched(
             starts.append(path)
             # What is switched already, or is a script that gets the switch, is so when it is imported.
             if not any(each.switches for each in results):
-                new = with_switch(text, early=any(each.builds for each in results))
+                # A script where the graph of the towers begins has been changed before.
+                now = symbols[path].text if path in symbols else text
+                new = with_switch(now, early=any(each.builds for each in results))
                 found[path] = finding if new is not None else replace(finding, rule="TM120")
                 if new is not None:
                     texts[path] = new

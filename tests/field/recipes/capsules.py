@@ -36,5 +36,6 @@ def run(field):
                 "recons_image": tf.constant(images),
             }
         )  # fmt: skip
+    field.begin()
     result, _ = conv_model.ConvModel(hparams).multi_gpu(features, 2)
     field.train([result.train_op, result.correct, result.almost], steps=3)

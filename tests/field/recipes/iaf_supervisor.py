@@ -5,6 +5,7 @@ PROGRAM = "tf_train.py"
 REFERENCE = "tower"
 OUTER = "missing"
 RACES = "ExponentialMovingAverage"
+DIFFERS = "it starts 4e-09 apart, where values are made from data; why gradients then differ by 3e-05 is not shown"
 
 
 def run(field):
@@ -14,6 +15,8 @@ def run(field):
     # Python 2 divided whole numbers so.
     division = "hps.image_size / 2 ** len(layers)"
     field.edit("tf_train.py", {division: division.replace("/", "//")})
+    # Else Adamax makes steps of the learning rate out of gradients that are no more than rounding.
+    field.edit("tf_utils/adamax.py", {"eps = 1e-8": "eps = 1e-2"})
     layers = {each: each.replace("/", "//") for each in ("n_out / n_in", "n_in / n_out", "1) / 2")}
     field.edit("tf_utils/layers.py", layers)
     program = field.load("tf_train.py")
@@ -33,6 +36,6 @@ def run(field):
     for name, value in sizes.items():
         setattr(hps, name, value)
     program.FLAGS(["train", "--num_gpus=2", "--logdir=log"])
-    field.watch(4)
+    field.watch(8)
     field.begin()
     program.run(hps)

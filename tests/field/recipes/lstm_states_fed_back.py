@@ -30,6 +30,7 @@ def run(field):
         "sample_softmax": False,
     }
     field.watch(4)
+    field.begin()
     training.train(options, _Data(field.random), 2, ".", "log")
 
 

@@ -2,6 +2,7 @@
 
 REPOSITORY = "SeonbeomKim/TensorFlow-MultiGPU"
 PROGRAM = "multi_gpu/Placeholder/MultiGPU.py"
+REFERENCE = "tower"
 VARIABLES = "resource"
 
 

@@ -3,6 +3,8 @@
 REPOSITORY = "normanheckscher/mnist-multi-gpu"
 PROGRAM = "mnist_multi_gpu_batching_train.py"
 REFERENCE = "tower"
+# Because of `gate_gradients=0` the tower graph with reference variables differs from itself by 7e-02.
+VARIABLES = "resource"
 
 
 def run(field):

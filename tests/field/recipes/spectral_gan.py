@@ -2,6 +2,7 @@
 
 REPOSITORY = "watsonyanghx/GAN_Lib_Tensorflow"
 PROGRAM = "SNGAN/gan_cifar_resnet.py"
+DIFFERS = "not explained; only names were changed, it is refused"
 
 
 def run(field):
