@@ -42,6 +42,14 @@ def many_variables(x: Any) -> Any:
     return h
 
 
+def deep(x: Any) -> Any:
+    """120 variables and some 10 ms to compute: where the updates still show."""
+    h = x[:, :64]
+    for _ in range(60):
+        h = h + tf.layers.dense(h, 64, tf.nn.tanh)
+    return h
+
+
 def lstm(x: Any) -> Any:
     """An LSTM of 12 steps."""
     cell = tf.nn.rnn_cell.LSTMCell(32)
@@ -66,6 +74,7 @@ def wide(x: Any) -> Any:
 MODELS: dict[str, tuple[Model, int]] = {
     "one layer": (nothing, 8),
     "forty variables": (many_variables, 8),
+    "sixty layers": (deep, 512),
     "LSTM": (lstm, 32),
     "CNN": (cnn, 16),
     "larger CNN": (cnn, 64),
