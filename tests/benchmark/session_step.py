@@ -6,8 +6,8 @@ Each program is built twice in one process: plainly under `tf.compat.v1` on virt
 in session style on as many replicas. The two take turns of a few steps each; of the rounds' ratios the median counts.
 CPU time stands beside wall time, for machines that do something else as well.
 "plus a fetch" also fetches a variable beside the train op, which session style reads in a second run.
-The fixed cost is what a step takes where the model is hardly anything: session style updates each variable once
-for every replica, and writes as many ops as that; a step that computes for 10 ms does not notice.
+The fixed cost is what a step takes where the model is hardly anything: session style updates each variable once, as the
+tower graph does, and hands its value to every other replica; a step that computes for 10 ms hardly notices.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _check_writes(towers: TowerGraph) -> None:
     towers.looked_at = len(operations)
     touched = set()
     for operation in new:
-        if is_write(operation):
+        if is_write(operation) and operation.name not in towers.in_step:
             found = towers.variables.get(written_handle(operation))
             if found is not None:
                 variable, index = found

@@ -25,7 +25,8 @@ class TowerGraph:
     `checked` is the graph's version
     when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
     `places` numbers variables by name, and `written_above` has the numbers, as bits, of those written before an operation;
-    `looked_for_races` counts the sets of fetches that were, and `told_of` are the variables that a warning named.
+    `in_step` are the names of writes of one copy that another hands on, or was handed. `writers` counts what writes
+    a variable, and `together` has what gives all copies the first one's value, of variables that have two writers. `looked_for_races` counts the sets of fetches that were, and `told_of` are the variables that a warning named.
     """
 
     graph: Any
@@ -42,6 +43,9 @@ class TowerGraph:
     writes: dict[str, list[Any]] = field(default_factory=dict)
     places: dict[str, int] = field(default_factory=dict)
     written_above: dict[Any, int] = field(default_factory=dict)
+    in_step: set[str] = field(default_factory=set)
+    writers: dict[str, int] = field(default_factory=dict)
+    together: dict[str, Any] = field(default_factory=dict)
     looked_for_races: int = 0
     told_of: set[str] = field(default_factory=set)
     lock: Any = field(default_factory=threading.RLock)
@@ -59,11 +63,15 @@ class TowerGraph:
 
 
 class _Here(threading.local):
-    """What this thread builds: `replica` the tower's; `in_tower`; `writing`, the only copy to write."""
+    """What this thread builds: `replica` the tower's; `in_tower`; a slot of an optimizer.
+
+    Where `writes` is a list, only the first copies are written, by the operations in it.
+    """
 
     replica: int = 0
     in_tower: bool = False
-    writing: int | None = None
+    making_slot: bool = False
+    writes: list[Any] | None = None
 
 
 here = _Here()
@@ -136,12 +144,12 @@ def replica(towers: TowerGraph, index: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def writing(towers: TowerGraph, index: int) -> Iterator[None]:
-    """As `replica`, and assignments inside write that copy only."""
-    before = here.writing
-    with replica(towers, index):
-        here.writing = index
+def writing_first(towers: TowerGraph) -> Iterator[list[Any]]:
+    """As `replica` of the first one, and assignments inside write that copy only. Yields them, as they are made."""
+    before = here.writes
+    with replica(towers, 0):
+        here.writes = []
         try:
-            yield
+            yield here.writes
         finally:
-            here.writing = before
+            here.writes = before

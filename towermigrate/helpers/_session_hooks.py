@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_gradients import summed_over_copies
-from towermigrate.helpers._session_graphs import enter, find, mirrored, without_strategy
+from towermigrate.helpers._session_graphs import enter, find, here, mirrored, without_strategy
 from towermigrate.helpers._session_optimizers import (
     applied_to_copies,
     dense_of_both_kinds,
@@ -147,13 +147,18 @@ def _though_variables_are_shared(create: Callable[..., Any]) -> Callable[..., An
     """
 
     def create_slot(*args: Any, **kwargs: Any) -> Any:
-        scope = _v1.get_variable_scope()
-        if find() is None or scope.reuse is not True:
+        if find() is None:
             return create(*args, **kwargs)
-        private.set_reuse(scope, False)
+        scope, before = _v1.get_variable_scope(), here.making_slot
+        reused = scope.reuse is True
+        here.making_slot = True
+        if reused:
+            private.set_reuse(scope, False)
         try:
             return create(*args, **kwargs)
         finally:
-            private.set_reuse(scope, True)
+            here.making_slot = before
+            if reused:
+                private.set_reuse(scope, True)
 
     return create_slot

@@ -1,4 +1,8 @@
-"""An optimizer's update of every copy of a variable."""
+"""An optimizer's update of a variable: of its first copy, whose value the others get.
+
+So an update and its slots cost what they cost TF1, copies cannot drift apart, and what an author's optimizer does in its
+update it does once.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,14 @@ from typing import Any
 import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
-from towermigrate.helpers._session_graphs import TowerGraph, mirrored, writing
-from towermigrate.helpers._session_variables import TowerVariable, copies_of
+from towermigrate.helpers._session_graphs import TowerGraph, mirrored, writing_first
+from towermigrate.helpers._session_variables import TowerVariable, copies_of, hand_on
 
 _v1 = tf.compat.v1
 
 
 def applied_to_copies(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """What stands in for `Optimizer.apply_gradients`: as TF1's, with one update for each copy."""
+    """What stands in for `Optimizer.apply_gradients`: as TF1's, and the other copies are given the new values."""
 
     def apply_gradients(
         self: Any, grads_and_vars: Any, global_step: Any = None, name: Any = None, **kwargs: Any
@@ -73,14 +77,16 @@ def _checked(grads_and_vars: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _updates(optimizer: Any, gradient: Any, variable: Any, towers: TowerGraph) -> Iterator[Any]:
-    """One update for each copy, with that copy's slots."""
-    for index, copy in enumerate(copies_of(variable)):
-        with (
-            writing(towers, index),
-            _v1.name_scope("update_" + copy.op.name),
-            private.colocate_with(copy, ignore_existing=True),
-        ):
-            yield private.processor_of(copy).update_op(_AsWritten(optimizer), gradient)
+    """The update of the first copy, and what hands on all that it wrote."""
+    first = copies_of(variable)[0]
+    with (
+        _v1.name_scope("update_" + first.op.name),
+        private.colocate_with(first, ignore_existing=True),
+    ):
+        with writing_first(towers) as writes:
+            update = private.processor_of(first).update_op(_AsWritten(optimizer), gradient)
+        yield update
+        yield from hand_on(towers, update, writes)
 
 
 class _AsWritten:

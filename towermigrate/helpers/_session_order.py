@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import is_write, written_handle
-from towermigrate.helpers._session_graphs import TowerGraph, mirrored
+from towermigrate.helpers._session_graphs import TowerGraph, here, mirrored
 
 _log = logging.getLogger("towermigrate")
 
@@ -72,7 +72,10 @@ def reads_after_its_controls(create: Callable[..., Any]) -> Callable[..., Any]:
             controls = private.controls_of(self)
             if controls:
                 inputs = [_as_of(controls, each, towers) for each in inputs]
-        return create(self, op_type, inputs, *args, **kwargs)
+        made = create(self, op_type, inputs, *args, **kwargs)
+        if here.writes is not None and towers is not None and is_write(made):
+            here.writes.append(made)
+        return made
 
     return _create_op_internal
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,12 +50,13 @@ def _split_gpus(config: Any, towers: TowerGraph) -> None:
 class Plan:
     """How to run one set of fetches.
 
-    `fetches` are what is fetched instead (values for handles); `again` tells of which of them the value at
+    `together` runs after it, where the run writes variables more than once. `fetches` are what is fetched instead (values for handles); `again` tells of which of them the value at
     the end of the run is wanted, by place, and what reads it. `kept` keeps the keys' objects alive.
     """
 
     fetches: tuple[Any, ...]
     again: tuple[tuple[int, Any], ...]
+    together: tuple[Any, ...]
     kept: Any
 
 
@@ -82,6 +84,8 @@ def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
             feed_dict = _fed(feed_dict, [*fetch_list, *target_list], towers)
         plan = _plan(towers, fetch_list, target_list)
         results = do_run(self, handle, target_list, plan.fetches, feed_dict, options, run_metadata)
+        if plan.together and handle is None:
+            do_run(self, None, list(plan.together), [], {}, None, None)
         if plan.again and handle is None:
             wanted = [read for _, read in plan.again]
             values = do_run(self, None, [], wanted, {}, None, None)
@@ -170,7 +174,22 @@ def _planned(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any])
                     again.append((place, private.graph_element(variable.copies[0])))
                 else:
                     instead[place] = read
-    return Plan(tuple(instead), tuple(again), (tuple(fetches), tuple(targets)))
+    together = tuple(_brought_together(towers, run))
+    return Plan(tuple(instead), tuple(again), together, (tuple(fetches), tuple(targets)))
+
+
+def _brought_together(towers: TowerGraph, run: set[Any]) -> Iterator[Any]:
+    """What gives the copies one value again, for each variable that a run writes more than once."""
+    if not towers.together:
+        return
+    written = Counter(
+        found[0].name
+        for op in run
+        if is_write(op) and (found := towers.variables.get(written_handle(op))) and found[1] == 1
+    )
+    for name, count in written.items():
+        if count > 1 and name in towers.together:
+            yield towers.together[name]
 
 
 def _reading_after(writes: set[Any], run: set[Any], variable: Any, towers: TowerGraph) -> Any:

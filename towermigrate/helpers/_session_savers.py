@@ -38,7 +38,7 @@ class CopiesSaveable(private.SaveableObject):  # type: ignore[misc]
             raise ValueError(
                 f"{self.name} has the shape {value.shape} in the checkpoint and {self._variable.shape} here."
             )
-        return self._variable.assign(value, read_value=False)
+        return self._variable.restored(value)
 
 
 def restoring_copies(saveables_for: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
-from towermigrate.helpers._session_graphs import here, mirrored
+from towermigrate.helpers._session_checks import written_handle
+from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrored
 
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
@@ -146,7 +147,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     def _lazy_read(self, operation: Any) -> Any:
         """What `tf.scatter_*` end with: they wrote the copy of this replica, so write the others too."""
         written = [operation]
-        if here.writing is None:
+        if here.writes is None:
             done = self._get()
             for copy in self._values:
                 if copy is not done:
@@ -154,17 +155,23 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
                         written.append(_repeated(operation, copy.handle))
         return self._read_after(written, None)
 
-    def _write(self, act: Callable[[Any], Any]) -> list[Any]:
-        """`act` on every copy, or on the one that is being updated; returns the operations."""
-        if here.writing is not None:
-            written = [self._get()]
-        else:
-            written = list(self._values)
+    def restored(self, value: Any) -> Any:
+        """The operation that gives every copy a value from a checkpoint, in a run that writes nothing else."""
+        value = tf.convert_to_tensor(value, dtype=self.dtype.base_dtype)
+        return tf.group(
+            *self._write(lambda copy: copy.assign(value, read_value=False), counts=False)
+        )
+
+    def _write(self, act: Callable[[Any], Any], *, counts: bool = True) -> list[Any]:
+        """`act` on every copy, or on the first where an optimizer updates it; returns the operations."""
+        written = list(self._values) if here.writes is None else [self._first]
         done = []
         for copy in written:
             with _on_the_device_of(copy):
                 result = act(copy)
             done.append(result if isinstance(result, tf.Operation) else result.op)
+        if counts and here.writes is None:
+            _count_writer(self)
         return done
 
     def _read_after(self, written: list[Any], name: str | None) -> Any:
@@ -175,7 +182,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
 
     def count_up_to(self, limit: int) -> Any:
         counts = []
-        for copy in self._values if here.writing is None else [self._get()]:
+        for copy in self._values if here.writes is None else [self._first]:
             with _on_the_device_of(copy):
                 counts.append(copy.count_up_to(limit))
         with tf.control_dependencies([count.op for count in counts]):
@@ -267,8 +274,10 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
     kwargs.pop("aggregation", None)
     kwargs.pop("caching_device", None)  # every tower has its copy
     # Statistics of batch normalization and tf.metrics: assigned in the towers, hardly read there. One variable,
-    # as in TF1, is written once. What belongs to such a variable (its average) is like it.
+    # as in TF1, is written once. What belongs to such a variable (its average) is like it. An optimizer updates
+    # the first copy only, so its slots are of that one; averages of variables are made in the same way.
     once = synchronization == _ON_READ or len(getattr(colocate_with, "copies", "..")) == 1
+    once |= here.making_slot
     devices = towers.devices[:1] if once else towers.devices
     if kwargs.get("validate_shape") is False:
         kwargs["shape"] = tf.TensorShape(None)
@@ -302,3 +311,50 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
 
 def _initial_value_of(first: Any) -> Callable[[], Any]:
     return lambda: tf.identity(first.initializer.inputs[1])
+
+
+def hand_on(towers: TowerGraph, after: Any, writes: list[Any]) -> Iterator[Any]:
+    """What gives the other copies the values that `writes` left in the first ones, once `after` is done."""
+    names = {written_handle(write) for write in writes}
+    towers.in_step.update(write.name for write in writes)
+    for variable in dict.fromkeys(towers.variables[n][0] for n in names if n in towers.variables):
+        first, *others = variable.copies
+        if not others:
+            continue
+        with tf.control_dependencies([after, *writes]), _on_the_device_of(first):
+            value = first.read_value()
+        for copy in others:
+            with _on_the_device_of(copy):
+                given = copy.assign(value, read_value=False)
+            towers.in_step.add(given.name)
+            yield given
+        _count_writer(variable)
+
+
+def _count_writer(variable: TowerVariable) -> None:
+    """Have an operation ready that brings the copies together again, from the second writer of a variable on.
+
+    Where one run has both and no order, each copy may see them in another one.
+    """
+    towers = find(variable.copies[0].graph)
+    if towers is None or len(variable.copies) < 2:
+        return
+    count = towers.writers[variable.name] = towers.writers.get(variable.name, 0) + 1
+    if (
+        count < 2
+        or variable.name in towers.together
+        or towers.graph is not tf.compat.v1.get_default_graph()
+    ):
+        return
+    if private.control_flow(towers.graph) is not None:
+        return
+    first, *others = variable.copies
+    with tf.control_dependencies(None):
+        with _on_the_device_of(first):
+            value = first.read_value()
+        given = []
+        for copy in others:
+            with _on_the_device_of(copy):
+                given.append(copy.assign(value, read_value=False))
+        towers.in_step.update(each.name for each in given)
+        towers.together[variable.name] = tf.group(*given, name="together")

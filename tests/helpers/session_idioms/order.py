@@ -164,3 +164,57 @@ def summaries_beside_an_update(p: Program) -> Any:
         for _ in range(2):
             session.run([train, merged, *losses])
         return every_variable(session)
+
+
+@idiom
+def two_updates_in_one_run_read_by_every_tower(p: Program) -> Any:
+    outs = []
+    for i in p.towers(range(2)):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("n", reuse=i > 0):
+            w = tf.get_variable("w", [400], initializer=constant(1.0))
+            outs.append(w * 1.0)
+    ones = tf.ones([400])
+    first = tf.train.GradientDescentOptimizer(0.5).apply_gradients([(ones, w)])
+    second = tf.train.GradientDescentOptimizer(0.25).apply_gradients([(ones, w)])
+    third = w.assign_sub(ones * 0.125)
+    seen = []
+    with p.session() as session:
+        for _ in range(20):
+            session.run([first, second, third])
+            seen.append(session.run(outs))
+    return seen
+
+
+@idiom
+def an_update_that_writes_what_it_was_not_given(p: Program) -> Any:
+    class Counting(tf.train.Optimizer):
+        """Counts its updates, and keeps a sum, in variables of its own."""
+
+        def __init__(self) -> None:
+            super().__init__(False, "Counting")
+
+        def _prepare(self) -> None:
+            with tf.variable_scope("own", reuse=tf.AUTO_REUSE):
+                self.count = tf.get_variable(
+                    "count", [], initializer=constant(0.0), trainable=False
+                )
+                self.total = tf.get_variable(
+                    "total", [3, 1], initializer=constant(0.0), trainable=False
+                )
+
+        def _apply_dense(self, grad: Any, var: Any) -> Any:
+            total = self.total.assign_add(tf.ones([3, 1]) * tf.reduce_sum(grad))
+            return tf.group(
+                var.assign_sub(0.1 * grad + 0.0 * tf.reduce_sum(total)), self.count.assign_add(1.0)
+            )
+
+        _resource_apply_dense = _apply_dense
+
+    optimizer = Counting()
+    losses, pairs = p.tower_gradients(optimizer)
+    train = optimizer.apply_gradients(pairs[:1])
+    read = [(optimizer.count + 0.0, tf.reduce_sum(optimizer.total)) for _ in p.towers(range(2))]
+    with p.session() as session:
+        session.run(train)
+        session.run(train)
+        return session.run([losses, read]), every_variable(session)
