@@ -138,7 +138,8 @@ def two_optimizers_in_turns(p: Program) -> Any:
 def one_optimizer_for_two_losses(p: Program) -> Any:
     optimizer = tf.train.AdamOptimizer(0.1)
     losses = p.tower_losses()
-    a = optimizer.minimize(losses[0], var_list=tf.trainable_variables()[:1])
+    with tf.control_dependencies(losses):  # else the second loss may see the new weights
+        a = optimizer.minimize(losses[0], var_list=tf.trainable_variables()[:1])
     with tf.control_dependencies([a]):
         both = optimizer.minimize(tf.add_n(losses))
     with p.session() as session:
