@@ -146,16 +146,19 @@ def _though_variables_are_shared(create: Callable[..., Any]) -> Callable[..., An
     TensorFlow 0.x made them so, and many programs of that time rely on it.
     """
 
-    def create_slot(*args: Any, **kwargs: Any) -> Any:
-        if find() is None:
-            return create(*args, **kwargs)
+    def create_slot(primary: Any, *args: Any, **kwargs: Any) -> Any:
+        towers = find()
+        if towers is None:
+            return create(primary, *args, **kwargs)
+        # In an update that makes its slots as it goes, it is the copy that is updated.
+        primary = towers.variable_of(getattr(primary, "handle", None)) or primary
         scope, before = _v1.get_variable_scope(), here.making_slot
         reused = scope.reuse is True
         here.making_slot = True
         if reused:
             private.set_reuse(scope, False)
         try:
-            return create(*args, **kwargs)
+            return create(primary, *args, **kwargs)
         finally:
             here.making_slot = before
             if reused:

@@ -314,14 +314,17 @@ def _initial_value_of(first: Any) -> Callable[[], Any]:
 
 
 def hand_on(towers: TowerGraph, after: Any, writes: list[Any]) -> Iterator[Any]:
-    """What gives the other copies the values that `writes` left in the first ones, once `after` is done."""
+    """What gives the other copies the values that `writes` left in the first ones, once `after` is done.
+
+    `after` is all of an update; its writes may stand in branches, which nothing outside may wait for.
+    """
     names = {written_handle(write) for write in writes}
     towers.in_step.update(write.name for write in writes)
     for variable in dict.fromkeys(towers.variables[n][0] for n in names if n in towers.variables):
         first, *others = variable.copies
         if not others:
             continue
-        with tf.control_dependencies([after, *writes]), _on_the_device_of(first):
+        with tf.control_dependencies([after]), _on_the_device_of(first):
             value = first.read_value()
         for copy in others:
             with _on_the_device_of(copy):

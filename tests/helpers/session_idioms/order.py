@@ -218,3 +218,42 @@ def an_update_that_writes_what_it_was_not_given(p: Program) -> Any:
         session.run(train)
         session.run(train)
         return session.run([losses, read]), every_variable(session)
+
+
+@idiom
+def an_update_with_a_branch(p: Program) -> Any:
+    class Slow(tf.train.Optimizer):
+        """Steps in every second update."""
+
+        def __init__(self) -> None:
+            super().__init__(False, "Slow")
+
+        def _prepare(self) -> None:
+            with tf.variable_scope("own", reuse=tf.AUTO_REUSE):
+                self.turn = tf.get_variable("turn", [], tf.int32, constant(0), trainable=False)
+
+        def _apply_dense(self, grad: Any, var: Any) -> Any:
+            total = self._zeros_slot(var, "total", "Total")
+            added = total.assign_add(grad)
+            with tf.control_dependencies([added]):
+                return tf.cond(
+                    tf.equal(self.turn.read_value() % 2, 1),
+                    lambda: tf.group(var.assign_sub(0.1 * total), total.assign(total * 0.0)),
+                    lambda: tf.no_op(),
+                )
+
+        _resource_apply_dense = _apply_dense
+
+        def _finish(self, updates: Any, name: Any) -> Any:
+            with tf.control_dependencies(updates):
+                return tf.group(self.turn.assign_add(1), name=name)
+
+    optimizer = Slow()
+    losses, pairs = p.tower_gradients(optimizer)
+    train = optimizer.apply_gradients(pairs)
+    with p.session() as session:
+        seen = []
+        for _ in range(4):
+            session.run(train)
+            seen.append((session.run(losses), every_variable(session)))
+        return seen
