@@ -82,7 +82,7 @@ def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
             continue
         code = proof.codes.code(function.file.path)
         line = function.file.line(function.node)
-        for node in ast.walk(code.tree) if code is not None else ():
+        for node in code.nodes if code is not None else ():
             if isinstance(node, ast.FunctionDef) and node.name == function.node.name.value:
                 if code is not None and node.lineno == line and not is_mean(code, node):
                     proof.always(

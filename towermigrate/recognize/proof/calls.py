@@ -301,7 +301,7 @@ def _mentions_graph(node: ast.AST, code: Code) -> bool:
     """Whether a class or function mentions TensorFlow: then what it makes may belong to a graph."""
     roots = {
         (a.asname or a.name).split(".")[0]
-        for n in ast.walk(code.tree)
+        for n in code.nodes
         if isinstance(n, ast.Import | ast.ImportFrom)
         for a in n.names
         if "tensorflow" in (a.name + (getattr(n, "module", "") or "")) or "tf_slim" in a.name

@@ -44,10 +44,15 @@ class Code:
         return text if len(text) <= most else text[: most - 1] + "…"
 
     @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the file, as `ast.walk` gives them; found once, since proofs look through files many times."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
     def star_imports(self) -> list[ast.ImportFrom]:
         return [
             n
-            for n in ast.walk(self.tree)
+            for n in self.nodes
             if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names)
         ]
 
@@ -68,6 +73,7 @@ class Codes:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self._known: dict[str, Code | None] = {}
+        self._closures: dict[str, list[Code]] = {}
 
     def code(self, path: str) -> Code | None:
         if path not in self._known:
@@ -88,6 +94,11 @@ class Codes:
 
     def closure(self, path: str) -> list[Code]:
         """A file and every file of the tree that it imports, directly or through others."""
+        if path not in self._closures:
+            self._closures[path] = self._closure(path)
+        return self._closures[path]
+
+    def _closure(self, path: str) -> list[Code]:
         found: dict[str, Code] = {}
         waiting = [path]
         while waiting:
@@ -96,7 +107,7 @@ class Codes:
             if current in found or code is None:
                 continue
             found[current] = code
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 for module in _modules(node):
                     target = self.tree.module_path(current, module)
                     if target is not None:

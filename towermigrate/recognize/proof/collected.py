@@ -68,7 +68,7 @@ def files_beside(codes: Codes, path: str) -> list[Code] | None:
 def _summaries(codes: Codes, code: Code) -> list[tuple[str, int, int]] | None:
     """The places of a file that add to SUMMARIES; None where that is not known."""
     found: list[tuple[str, int, int]] = []
-    for node in ast.walk(code.tree):
+    for node in code.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             if not _known(codes, code, node):
                 return None
@@ -100,18 +100,16 @@ def _summaries(codes: Codes, code: Code) -> list[tuple[str, int, int]] | None:
 
 def _is_taken_apart(code: Code, node: ast.Attribute) -> bool:
     """Whether `tf.summary` stands in `tf.summary.name`, and is handed on nowhere."""
-    return any(
-        isinstance(each, ast.Attribute) and each.value is node for each in ast.walk(code.tree)
-    )
+    return any(isinstance(each, ast.Attribute) and each.value is node for each in code.nodes)
 
 
 def _adds_none(codes: Codes, code: Code) -> bool:
     read: set[int] = set()
-    for node in ast.walk(code.tree):
+    for node in code.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args:
             if node.func.attr == "get_collection":
                 read.add(id(node.args[0]))
-    for node in ast.walk(code.tree):
+    for node in code.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             if not _known(codes, code, node):
                 return False

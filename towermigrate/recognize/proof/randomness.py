@@ -12,7 +12,7 @@ def check_random(proof: TowerProof) -> None:
     seeds = [
         (code, node)
         for code in proof.codes.closure(proof.code.path)
-        for node in ast.walk(code.tree)
+        for node in code.nodes
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "set_random_seed"

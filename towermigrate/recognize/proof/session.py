@@ -429,7 +429,7 @@ class SessionCheck:
         return isinstance(value, Library) and value.name in library.LISTS
 
     def _in_saver(self, call: ast.Call) -> bool:
-        for node in ast.walk(self.code.tree):
+        for node in self.code.nodes:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)

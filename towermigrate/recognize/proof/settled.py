@@ -126,7 +126,7 @@ class _Settled:
         for code in self.closure:
             if code is not frame.code:
                 continue
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
                     if frame.is_module or isinstance(node, ast.Nonlocal):
                         self._say(one, code, node, "is set by a function")
@@ -160,7 +160,7 @@ class _Settled:
     def _set_by_name(self) -> Iterator[tuple[Code, ast.AST]]:
         """Every place that may set names of modules without spelling them."""
         for code in self.closure:
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                     name = node.func.id
                     if (
@@ -178,13 +178,13 @@ class _Settled:
         """Every place of the program that sets an attribute, `self.x` in constructors left out."""
         for code in self.closure:
             made: set[int] = set()
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
                     for inner in ast.walk(node):
                         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
                             if inner.value.id == "self":
                                 made.add(id(inner))
-            for node in ast.walk(code.tree):
+            for node in code.nodes:
                 if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
                     if id(node) not in made:
                         yield code, node
@@ -198,7 +198,7 @@ class _Settled:
                 self._say(one, code, target, f"is changed by `{code.said(target)} = …`")
                 return
         for code in self.closure:
-            for call in ast.walk(code.tree):
+            for call in code.nodes:
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
                     if call.func.id in ("setattr", "exec", "eval", "delattr") and not self._early(
                         one, code, call
@@ -236,7 +236,7 @@ class _Settled:
         if frame.is_module:
             for code in self.closure:
                 for name in self._names_in(code, one):
-                    for node in ast.walk(code.tree):
+                    for node in code.nodes:
                         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                             if name not in bindings(node) and name not in parameters(node):
                                 yield code, node, name

@@ -27,7 +27,7 @@ def check_spelling(proof: TowerProof) -> None:
 def _patched(proof: TowerProof) -> None:
     """Attributes set on modules: `tf.nn.relu = mine`."""
     for code in proof.codes.closure(proof.code.path):
-        for node in ast.walk(code.tree):
+        for node in code.nodes:
             if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)):
                 continue
             root: ast.AST = node

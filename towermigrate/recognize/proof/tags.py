@@ -100,7 +100,7 @@ def _names(proof: TowerProof, files: Sequence[Code], scoped: bool) -> set[str]:
     inside = _in_own_scope(proof) if scoped else set()
     found: set[str] = set()
     for code in files:
-        for call in ast.walk(code.tree):
+        for call in code.nodes:
             if not isinstance(call, ast.Call):
                 continue
             last = (
@@ -165,7 +165,7 @@ def _functions(files: Sequence[Code]) -> set[str]:
     """What operations are called by default: after the functions that make them, and their classes."""
     found = set(_OPERATORS)
     for code in files:
-        for node in ast.walk(code.tree):
+        for node in code.nodes:
             names: list[str] = []
             if isinstance(node, ast.Attribute) and _is_tf(code, node):
                 names = [node.attr]

@@ -76,7 +76,7 @@ class TowerProof(Statements):
 
     def _find_loop(self) -> ast.For:
         wanted = place_of(self.facts.file, self.facts.candidate.loop)
-        for node in ast.walk(self.code.tree):
+        for node in self.code.nodes:
             if isinstance(node, ast.For) and self.code.place(node) == wanted:
                 return node
         raise LookupError("the tower loop is not where it was")
@@ -84,7 +84,7 @@ class TowerProof(Statements):
     def _find_function(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """The functions around the loop, innermost first."""
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
-        for node in ast.walk(self.code.tree):
+        for node in self.code.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 if any(inner is self.loop for inner in ast.walk(node)):
                     found.append(node)
@@ -106,7 +106,7 @@ class TowerProof(Statements):
         names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
         position = names.index(name) if name in names else len(names)
         for code in self.codes.closure(self.code.path):
-            for call in ast.walk(code.tree):
+            for call in code.nodes:
                 if not isinstance(call, ast.Call):
                     continue
                 called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
