@@ -234,14 +234,24 @@ def calls_entry(node: ast.stmt) -> bool:
     return isinstance(call.func, ast.Name) and _RUNS.match(call.func.id) is not None
 
 
-def entry_script(sources: Mapping[str, str], path: str, at_module_level: bool) -> str | None:
-    """The script that runs the program in `path`: the file itself, else the one script that reaches it."""
+def entry_script(
+    sources: Mapping[str, str],
+    path: str,
+    at_module_level: bool,
+    graph: Mapping[str, Iterable[str]] | None = None,
+) -> str | None:
+    """The script that runs the program in `path`: the file itself, else the one script that reaches it.
+
+    `graph` are the `imported_files` of every file, where these are known already.
+    """
     if at_module_level or is_script(sources[path]):
         return path
     scripts = [
         other
         for other, text in sources.items()
-        if may_be_script(text) and is_script(text) and path in import_closure(sources, [other])
+        if may_be_script(text)
+        and path in import_closure(sources, [other], graph)
+        and is_script(text)
     ]
     return scripts[0] if len(scripts) == 1 else None
 
