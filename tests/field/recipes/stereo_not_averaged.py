@@ -3,7 +3,7 @@
 REPOSITORY = "CarlosCCV/3net"
 PROGRAM = "trinet_main.py"
 REFERENCE = "tower"
-DIFFERS = "not explained; just above what is allowed"
+DIFFERS = "not explained; by 1e-05 or 2e-04 from run to run"
 
 
 def run(field):
