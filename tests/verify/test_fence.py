@@ -105,10 +105,17 @@ def test_the_python_of_tensorflow_1_refuses(name: str, tmp_path: Path) -> None:
     _refused_by_python(tf1_env.required_python(), name, tmp_path)
 
 
-def test_only_what_the_fence_refused_is_named(tmp_path: Path) -> None:
+def test_only_what_the_fence_refused_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A folder that this user may not write to; root may write to all, so it is said.
+    locked = tmp_path / "locked"
+    locked.mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != locked and may(path, mode))
     said = (
         f"PermissionError: [Errno 13] Permission denied: '{tmp_path}/a.txt'\n"
-        "PermissionError: [Errno 13] Permission denied: '/proc/1/root/x'\n"
+        f"PermissionError: [Errno 13] Permission denied: '{tmp_path}/locked/x'\n"
         f"tensorflow...PermissionDeniedError: {tmp_path}/log; Permission denied\n"
         f"rm: cannot remove '{tmp_path}/b': Permission denied\n"
         f"PermissionError: [Errno 13] Permission denied: '{tmp_path}/scratch/mine.txt'\n"
