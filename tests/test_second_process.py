@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import pytest
 
 from towermigrate import reading
-from towermigrate.reading import Readings, _Shared
+from towermigrate.pair import Pair
+from towermigrate.reading import Readings
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs fork")
 # What the second process says of these is more than a pipe holds, so it waits in the middle of saying it.
@@ -36,15 +37,15 @@ def _read_all() -> set[str]:
 def test_a_process_that_is_killed_while_it_writes_is_done_without(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def killed_while_it_writes(self: _Shared) -> Iterator[object]:
+    def killed_while_it_writes(self: Pair) -> Iterator[object]:
         while os.read(self._numbers, 1):
             time.sleep(0.1)  # the other process shall have a part of the work
         time.sleep(1.0)
         os.kill(self._pid, signal.SIGKILL)
         yield from results(self)
 
-    results = _Shared.results
-    monkeypatch.setattr(_Shared, "results", killed_while_it_writes)
+    results = Pair.results
+    monkeypatch.setattr(Pair, "results", killed_while_it_writes)
     assert _read_all() == SOURCES.keys()
 
 
@@ -74,6 +75,6 @@ def test_a_process_that_has_said_all_is_waited_for_and_not_killed(
         readings.read_ahead(SOURCES)
         for path, text in SOURCES.items():
             readings.of(path, readings.of(path, text).symbols.text)
-    assert killed == [] and _Shared.running == 0
+    assert killed == [] and Pair.running == 0
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

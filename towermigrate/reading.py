@@ -6,18 +6,15 @@ tree of files is shared between two processes.
 
 from __future__ import annotations
 
-import os
-import pickle
-import signal
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import ClassVar
+from typing import TypeVar
 
 from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.hints import Hints, hints
+from towermigrate.pair import Pair
 from towermigrate.python2 import Ported, Unported, port, python2_names
 from towermigrate.symbols import SymbolResult
 from towermigrate.symbols.apply import file_symbols
@@ -29,6 +26,7 @@ from towermigrate.tree import Module, modules_in, modules_named, parse_python, p
 _WORTH_A_PROCESS = 500_000
 """Characters: below, a second process costs more than it saves."""
 
+_Any = TypeVar("_Any")
 _File = tuple[str, str]
 """Path and text."""
 
@@ -154,8 +152,8 @@ class Readings:
         self.link_modules = {path: modules_named(text) for path, text in links.items()}
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
-        self._ahead: _Shared | None = None
-        self._last: _Shared | None = None
+        self._ahead: Pair[_File, _Found] | None = None
+        self._last: Pair[_File, _Found] | None = None
         self._python2: frozenset[_File] = frozenset()
 
     def __enter__(self) -> Readings:
@@ -167,7 +165,7 @@ class Readings:
 
     def of(self, path: str, text: str) -> Reading:
         """The reading of a text, made now where it is not there yet."""
-        if self._ahead is not None and (path, text) in self._ahead.files:
+        if self._ahead is not None and (path, text) in self._ahead.items:
             self._finish()
         if (path, text) not in self._known:
             old = (path, text) in self._python2
@@ -196,15 +194,13 @@ class Readings:
         return self._ported[path, text]
 
     def read_ahead(self, sources: Mapping[str, str], python2: Collection[str] = ()) -> None:
-        """Read many files, and begin to read the texts that most of them will become.
+        """Read many files, in two processes.
 
         The files of `python2` may be Python 2: where Python 3 cannot parse them they are brought to Python 3,
         and of the others `Reading.python2` is found out.
         """
         self._python2 = frozenset((path, sources[path]) for path in python2)
-        if sum(map(len, sources.values())) < _WORTH_A_PROCESS or not hasattr(os, "fork"):
-            return
-        if _Shared.running:  # of a tree that this one is a part of: two processes are enough
+        if not self._are_worth_a_process(sources):
             return
         old = self._python2
         self._share(
@@ -212,10 +208,14 @@ class Readings:
             lambda path, text: _Found.of(path, text, (path, text) in old, self.given_to(path)),
         )
         self._finish()
+
+    def read_on(self, sources: Mapping[str, str]) -> None:
+        """Begin to read, in another process, what most files will become; `sources` are as they were read."""
+        if not self._are_worth_a_process(sources):
+            return
         after: dict[_File, Reading] = {}
         for path, text in sources.items():
-            ported = self._ported.get((path, text))
-            reading = self.of(path, ported.text if isinstance(ported, Ported) else text)
+            reading = self.of(path, text)
             new = _likely(reading)
             if (path, new) not in self._known:
                 after[path, new] = reading
@@ -226,10 +226,35 @@ class Readings:
             ),
         )
 
+    def _are_worth_a_process(self, sources: Mapping[str, str]) -> bool:
+        if sum(map(len, sources.values())) < _WORTH_A_PROCESS:
+            return False
+        return self._last is not None or Pair.may_start()
+
+    def spread(self, texts: Mapping[str, str], work: Callable[[str], _Any]) -> dict[str, _Any]:
+        """What `work` gives for each path of `texts`, in two processes where there is enough to do."""
+        found: dict[str, _Any] = {}
+        if self._ahead is None and self._are_worth_a_process({p: 4 * t for p, t in texts.items()}):
+            if self._last is not None:
+                self._last.end()
+                self._last = None
+            pair = Pair(list(texts), work, size=lambda path: len(texts[path]))
+            try:
+                found.update(pair.results())
+            finally:
+                pair.end()
+        return {path: found[path] if path in found else work(path) for path in texts}
+
     def _share(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
         if self._last is not None:
             self._last.end()  # not earlier: a process takes its time to go
-        self._ahead = self._last = _Shared(files, found)
+        self._ahead = self._last = Pair(
+            files,
+            lambda file: found(*file),
+            size=lambda file: len(file[1]),
+            pack=lambda file, one: one.packed(file[1]),
+            unpack=lambda file, one: one.unpacked(file[1]),
+        )
 
     def _finish(self) -> None:
         """Read, together with the second process, what it has still to read."""
@@ -278,78 +303,3 @@ class _Found:
     def _with(self, text: str) -> _Found:
         symbols = replace(self.reading.symbols, text=text)
         return replace(self, reading=replace(self.reading, symbols=symbols))
-
-
-class _Shared:
-    """Files that two processes read: each takes the next part when it is done with one.
-
-    The numbers of the parts stand in a pipe, one byte each, so that no part is taken twice.
-    """
-
-    running: ClassVar[int] = 0
-    """How many second processes there are."""
-
-    def __init__(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
-        self.files = frozenset(files)
-        self._found = found
-        # The largest first: what comes last decides how long one process waits for the other.
-        files = sorted(files, key=lambda file: -len(file[1]))
-        count = min(len(files), 256)
-        self._parts = [files[number::count] for number in range(count)]
-        self._numbers, sink = os.pipe()
-        os.write(sink, bytes(range(count)))
-        os.close(sink)
-        self._source, sink = os.pipe()
-        self._pid: int | None
-        try:
-            self._pid = os.fork()
-        except OSError:  # there may be no more processes: then this one reads all
-            self._pid = None
-        if self._pid == 0:
-            try:
-                os.close(self._source)
-                results = [
-                    (number, [one.packed(text) for (_, text), one in part])
-                    for number, part in self._read()
-                ]
-                with os.fdopen(sink, "wb") as pipe:
-                    pickle.dump(results, pipe, pickle.HIGHEST_PROTOCOL)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        _Shared.running += self._pid is not None
-        self._has_ended = False
-        os.close(sink)
-        self._pipes = [self._source, self._numbers]
-
-    def _read(self) -> Iterator[tuple[int, list[tuple[_File, _Found]]]]:
-        """Read part after part until none is left; gives the number of each and what its files say."""
-        while byte := os.read(self._numbers, 1):
-            yield byte[0], [(file, self._found(*file)) for file in self._parts[byte[0]]]
-
-    def results(self) -> Iterator[tuple[_File, _Found]]:
-        """What this process reads, then what the other has read; nothing of it where it was killed."""
-        for _, part in self._read():
-            yield from part
-        try:
-            with os.fdopen(self._source, "rb", closefd=False) as pipe:
-                others: list[tuple[int, list[_Found]]] = pickle.load(pipe)
-        except Exception:  # it was killed, for want of memory perhaps, or what it said is cut off
-            return
-        self._has_ended = True
-        for number, found in others:
-            for file, one in zip(self._parts[number], found, strict=True):
-                yield file, one.unpacked(file[1])
-
-    def end(self) -> None:
-        """End the process, whatever it is doing."""
-        if self._pid is not None:
-            # It is gone already where this process was told not to wait for its children.
-            with suppress(ProcessLookupError, ChildProcessError):
-                if not self._has_ended:  # else another process may have its number
-                    os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, 0)
-            self._pid = None
-            _Shared.running -= 1
-        while self._pipes:
-            os.close(self._pipes.pop())

@@ -81,6 +81,13 @@ def rewrite_tree(
         ported.update(together.ported)
         sources = {**sources, **readings.taken_links(together.ported)}
         problems.update(dict.fromkeys(together.ported))
+        readings.read_on(
+            {
+                path: ported[path].text if path in ported else text
+                for path, text in sources.items()
+                if path in problems
+            }
+        )
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
@@ -173,7 +180,8 @@ def _together(
     }
     modules = {path: readings.of(path, texts[path]).modules for path in texts.keys() & good.keys()}
     graph = import_graph(texts.keys(), {**readings.link_modules, **modules})
-    together = ported_together(texts, ported, {path: graph.get(path, set()) for path in texts})
+    graph = {path: graph.get(path, set()) for path in texts}
+    together = ported_together(texts, ported, graph, readings.spread)
     return Together(
         {
             path: one

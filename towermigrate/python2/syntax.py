@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import logging
 import re
@@ -21,6 +22,8 @@ _FIXERS = (
     "except exec has_key ne numliterals paren print raise repr throw tuple_params".split()
 )  # fmt: skip
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_FIXED_WORDS = re.compile(r"\b(?:exec|has_key|throw)\b|\\[uUN]|__builtin__|\t")
+_PRINT = re.compile(r"\bprint\b")
 _BACKSLASHES = re.compile(r"(\\+)(?=[uUN])")
 
 
@@ -37,6 +40,9 @@ def to_python3_syntax(text: str) -> tuple[str, frozenset[str]]:
 
     Everything but the changed statements keeps its characters, line ends included. Raises NotPorted.
     """
+    features = _of_both(text)
+    if features is not None:
+        return text, features
     ends = _LINE_END.findall(text)
     plain = _LINE_END.sub("\n", text)
     plain = _CONSTANTS.sub(_without_constants, plain)
@@ -48,11 +54,33 @@ def to_python3_syntax(text: str) -> tuple[str, frozenset[str]]:
     except Exception as error:  # its parser and its fixers raise many kinds
         line = _line_of(error)
         raise NotPorted(f"Python 2 cannot parse it either{line}") from error
-    features: frozenset[str] = tree.future_features
+    features = frozenset(tree.future_features)
     for leaf in tree.leaves():
         _fix_literal(leaf, "unicode_literals" in features)
     result = str(tree).removesuffix(added) if added else str(tree)
     return _with_line_ends(_as_python2_saw_tabs(result), ends), features
+
+
+def _of_both(text: str) -> frozenset[str] | None:
+    """The `__future__` features of a text that Python 3 can parse and in which no fixer has anything to do, else None.
+
+    What the other fixers look for is no Python 3.
+    """
+    if _FIXED_WORDS.search(text):
+        return None
+    try:
+        tree = parse_python(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    features = {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__"
+        for alias in node.names
+    }
+    if "print_function" not in features and _PRINT.search(text):
+        return None
+    return frozenset(features)
 
 
 def _without_constants(found: re.Match[str]) -> str:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ast
 import posixpath
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from towermigrate.faults import fault
 from towermigrate.findings import Finding
@@ -30,8 +31,19 @@ class Together:
     findings: Mapping[str, tuple[Finding, ...]]
 
 
+_Said = tuple[Ported | None, tuple[Finding, ...]]
+"""What became of a file, None where it stays as it is; and what is to be said of it."""
+
+
+def _in_turn(texts: Mapping[str, str], work: Callable[[str], _Said]) -> dict[str, _Said]:
+    return {path: work(path) for path in texts}
+
+
 def ported_together(
-    texts: Mapping[str, str], ported: Mapping[str, Ported], graph: Mapping[str, Collection[str]]
+    texts: Mapping[str, str],
+    ported: Mapping[str, Ported],
+    graph: Mapping[str, Collection[str]],
+    spread: Callable[[Mapping[str, str], Callable[[str], _Said]], Mapping[str, _Said]] = _in_turn,
 ) -> Together:
     """Bring the rest of a Python 2 tree to Python 3.
 
@@ -39,6 +51,7 @@ def ported_together(
         texts: the files of the tree that Python 3 parses, by path; those of `ported` as they are now.
         ported: the files that only Python 2 parses.
         graph: the files of the tree that each file imports.
+        spread: gives what a function gives for each path of some texts; see `Readings.spread`.
     """
     graph = _with_packages(graph)
     trees: dict[str, ast.Module] = {}
@@ -56,11 +69,14 @@ def ported_together(
     found: dict[str, Ported] = {}
     findings: dict[str, tuple[Finding, ...]] = {}
     places = _Places(texts, graph)
-    for path, tree in trees.items():
+
+    def work(path: str) -> _Said:
         try:
-            one, said = _one(path, texts[path], tree, ported.get(path), places)
+            return _one(path, texts[path], trees[path], ported.get(path), places)
         except Exception as error:
-            one, said = None, (fault(path, error),)
+            return None, (fault(path, error),)
+
+    for path, (one, said) in spread({path: texts[path] for path in trees}, work).items():
         if one is not None:
             found[path] = one
         if said:
@@ -68,10 +84,7 @@ def ported_together(
     return Together(found, findings)
 
 
-def _one(
-    path: str, text: str, tree: ast.Module, ported: Ported | None, places: _Places
-) -> tuple[Ported | None, tuple[Finding, ...]]:
-    """What becomes of one file, None where it stays as it is; and what is to be said of it."""
+def _one(path: str, text: str, tree: ast.Module, ported: Ported | None, places: _Places) -> _Said:
     before = ported
     findings: tuple[Finding, ...] = ()
     if ported is None:
@@ -131,8 +144,13 @@ class _Places:
                 elif not path.startswith(f"{folder}/"):
                     entered.add(other)
         self._in_package = import_closure({}, entered & self._paths, beside)
-        scripts = {path for path, text in texts.items() if may_be_script(text) and is_script(text)}
-        self._run_beside = import_closure({}, scripts, beside)
+        self._texts, self._beside = texts, beside
+
+    @cached_property
+    def _run_beside(self) -> set[str]:
+        texts = self._texts.items()
+        scripts = {path for path, text in texts if may_be_script(text) and is_script(text)}
+        return import_closure({}, scripts, self._beside)
 
     def is_in_package(self, path: str) -> bool:
         """Whether a file in another folder leads to this one, which is then a part of its package."""
@@ -156,12 +174,11 @@ def _explicit_imports(path: str, source: str, places: _Places) -> tuple[str, tup
         return source, ()
     tree = parse_python(source)
     text = Text(source)
-    safe = not places.is_run_beside(path)
     edits: list[Edit] = []
     findings: list[Finding] = []
     for node, modules in _implicit(tree, path, places):
         new = _with_dot(text, node, modules)
-        if safe and new is not None:
+        if new is not None and not places.is_run_beside(path):
             edits.append(Edit(*text.span(node), new))
         else:
             message = f"Python 3 does not look for `{modules[0]}` beside the file, as a part of the package: write `from . import` where it runs as one"
