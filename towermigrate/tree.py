@@ -199,6 +199,15 @@ def import_closure(
     return seen
 
 
+def importers(graph: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """The files that import each file of a graph."""
+    found: dict[str, set[str]] = {path: set() for path in graph}
+    for path, imported in graph.items():
+        for other in imported:
+            found.setdefault(other, set()).add(path)
+    return found
+
+
 _RUNS = re.compile(r"(?:main|train|run|test|evaluate?|sample|infer|predict)(?:_\w+)?$")
 """How functions are called that make a file a script where they are called at its outermost level."""
 _OUTERMOST_CALL = re.compile(r"^[a-zA-Z_][\w.]*\(", re.MULTILINE)
@@ -246,12 +255,13 @@ def entry_script(
     """
     if at_module_level or is_script(sources[path]):
         return path
+    if graph is None:
+        graph = {each: imported_files(sources, each) for each in sources}
+    reach = import_closure({}, [path], importers(graph))
     scripts = [
         other
         for other, text in sources.items()
-        if may_be_script(text)
-        and path in import_closure(sources, [other], graph)
-        and is_script(text)
+        if other in reach and may_be_script(text) and is_script(text)
     ]
     return scripts[0] if len(scripts) == 1 else None
 

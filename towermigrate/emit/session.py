@@ -21,7 +21,7 @@ from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import dotted, statements, walk
-from towermigrate.tree import import_closure, is_script
+from towermigrate.tree import is_script
 
 HELPERS = "towermigrate.helpers"
 _CODING = re.compile(r"[ \t\f]*#.*?coding[:=]")
@@ -218,10 +218,10 @@ class SessionStyle:
         path, file = splices.file.path, splices.file
         if "disable_v2_behavior" in file.text or "disable_eager_execution" in file.text:
             return
-        for other, text in self.tree.sources.items():
+        for other in self.tree.users[path]:
+            text = self.tree.sources[other]
             if "tensorflow" in text and "__main__" in text and is_script(text):
-                if path in import_closure({}, [other], self.tree.imports):
-                    return
+                return
         anchor, behind = _anchor(splices)
         body: list[cst.CSTNode] = list(file.module.body)
         if not behind or anchor not in body or not _of_tensorflow_below(anchor):

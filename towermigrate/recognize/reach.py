@@ -44,17 +44,8 @@ def methods_by_name(tree: Tree, file: SourceFile, call: cst.Call) -> Iterator[Fu
     name = (dotted(call.func) or "").split(".")[-1]
     if not name:
         return
-    files = [file]
-    for origin in dict.fromkeys(file.imports.values()):
-        for module in (origin, origin.rpartition(".")[0]):
-            path = tree.module_path(file.path, module) if module.strip(".") else None
-            other = tree.file(path) if path else None
-            if other is not None and other not in files:
-                files.append(other)
-    for other in files:
-        for qualified, function in other.functions.items():
-            parts = qualified.split(".")
-            if len(parts) == 2 and (
-                parts[0] == name or parts[1] == name and "." in code(call.func)
-            ):
+    attribute = "." in code(call.func)
+    for other in tree.near(file):
+        for of_class, function in other.methods.get(name, ()):
+            if of_class or attribute:
                 yield function

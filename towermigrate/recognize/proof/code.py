@@ -49,6 +49,25 @@ class Code:
         return tuple(ast.walk(self.tree))
 
     @cached_property
+    def calls(self) -> dict[str, list[ast.Call]]:
+        """The calls of the file by the last name of what they call."""
+        found: dict[str, list[ast.Call]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Call):
+                func = node.func
+                name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+                found.setdefault(name, []).append(node)
+        return found
+
+    @cached_property
+    def declarations(self) -> list[ast.Global | ast.Nonlocal]:
+        return [n for n in self.nodes if isinstance(n, ast.Global | ast.Nonlocal)]
+
+    @cached_property
+    def definitions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+        return [n for n in self.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+    @cached_property
     def star_imports(self) -> list[ast.ImportFrom]:
         return [
             n

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, bindings, names_of, own_nodes, parameters
+from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -126,10 +126,10 @@ class _Settled:
         for code in self.closure:
             if code is not frame.code:
                 continue
-            for node in code.nodes:
-                if isinstance(node, ast.Global | ast.Nonlocal) and name in node.names:
-                    if frame.is_module or isinstance(node, ast.Nonlocal):
-                        self._say(one, code, node, "is set by a function")
+            for declared in code.declarations:
+                if name in declared.names:
+                    if frame.is_module or isinstance(declared, ast.Nonlocal):
+                        self._say(one, code, declared, "is set by a function")
                         return True
         nodes = frame.own.get(name, [])
         if frame is self.proof.top:
@@ -198,19 +198,26 @@ class _Settled:
                 self._say(one, code, target, f"is changed by `{code.said(target)} = …`")
                 return
         for code in self.closure:
-            for call in code.nodes:
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
-                    if call.func.id in ("setattr", "exec", "eval", "delattr") and not self._early(
-                        one, code, call
-                    ):
-                        if attributes or call.func.id in ("exec", "eval"):
-                            self._say(one, code, call, f"may be changed by `{code.said(call)}`")
-                            return
+            for call in self._setters(code):
+                if not self._early(one, code, call):
+                    if attributes or call.func.id in ("exec", "eval"):  # type: ignore[attr-defined]
+                        self._say(one, code, call, f"may be changed by `{code.said(call)}`")
+                        return
         if isinstance(one.frame.names.get(one.name), Object):
             return
         for code, region, name in self._regions(one):
             if self._harmed(one, code, region, name):
                 return
+
+    def _setters(self, code: Code) -> list[ast.Call]:
+        """The calls by which a file may set attributes, or anything, without spelling them."""
+        found = [
+            call
+            for name in ("setattr", "exec", "eval", "delattr")
+            for call in code.calls.get(name, ())
+            if isinstance(call.func, ast.Name)
+        ]
+        return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
     def _early(self, one: _Watched, code: Code, node: ast.AST) -> bool:
         """Whether a place is run once, before the graph reads the value."""
@@ -236,10 +243,9 @@ class _Settled:
         if frame.is_module:
             for code in self.closure:
                 for name in self._names_in(code, one):
-                    for node in code.nodes:
-                        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                            if name not in bindings(node) and name not in parameters(node):
-                                yield code, node, name
+                    for node in code.definitions:
+                        if name not in code.bound_in(node) and name not in parameters(node):
+                            yield code, node, name
 
     def _names_in(self, code: Code, one: _Watched) -> list[str]:
         if code is one.frame.code:

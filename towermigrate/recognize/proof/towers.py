@@ -106,13 +106,7 @@ class TowerProof(Statements):
         names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
         position = names.index(name) if name in names else len(names)
         for code in self.codes.closure(self.code.path):
-            for call in code.nodes:
-                if not isinstance(call, ast.Call):
-                    continue
-                called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-                called = call.func.id if isinstance(call.func, ast.Name) else called
-                if called != function.name:
-                    continue
+            for call in code.calls.get(function.name, ()):
                 given = [k.value for k in call.keywords if k.arg == name]
                 given += call.args[position : position + 1]
                 for node in given:
