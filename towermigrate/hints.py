@@ -37,7 +37,7 @@ class Hints:
 
     `certain` where a loop of the file computes gradients itself; `loops_call` are the functions that its loops
     call with values, `loops_call_own` those of them that can only be the file's own, `device_loops_call` those
-    that its loops over devices call; `defines` are its functions, `opens` what each of them enters in a `with`;
+    that its loops over devices call; `defines` are its functions, `opens` what each of them calls with what it is given;
     `renamed` are the names that its imports give to functions.
     """
 
@@ -72,12 +72,11 @@ def hints(text: str, names: FileNames) -> Hints:
     places = _Places(names)
     opens: dict[str, frozenset[str]] = {}
     for function in functions:
-        within = places.entered.inside(function)
+        within = places.calls.inside(function)
         if within:
             given = places.derived(_parameters(function), function)
-            inner = frozenset(
-                _called(call, imported) for call in within if given & places.names_in(call)
-            )
+            handed = [call for call in within if given & places.names_in(call)]
+            inner = frozenset(_called(call, imported) or _of_this_file(call) for call in handed)
             opens[function.name] = opens.get(function.name, frozenset()) | inner
     around = [(each.name, names.scopes[each].parent) for each in functions]
     top_level = {name for name, scope in around if scope is names.module}
@@ -218,13 +217,11 @@ class _Sorted(Generic[Node]):
 
 
 class _Places:
-    """What a file calls, enters and binds, by place."""
+    """What a file calls and binds, by place."""
 
     def __init__(self, names: FileNames) -> None:
         blocks: list[ast.With | ast.AsyncWith] = [*names.of(ast.With), *names.of(ast.AsyncWith)]
-        entered = [item.context_expr for node in blocks for item in node.items]
         self.calls = _Sorted(names.of(ast.Call))
-        self.entered = _Sorted(node for node in entered if isinstance(node, ast.Call))
         self._binds: _Sorted[ast.stmt] = _Sorted(
             [*names.of(ast.Assign), *names.of(ast.For), *names.of(ast.AsyncFor), *blocks]
         )

@@ -10,6 +10,7 @@ does, and unlike `ast`, which counts UTF-8 bytes), end positions are exclusive.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -159,7 +160,8 @@ class TowerProgram:
 class Recognition:
     """What `recognize_tree` says of one tower loop: a program, or the findings that keep it from being one.
 
-    `analysis` is what loop style is written from, `place` (a `recognize.Place`) what session style is.
+    `analysis` is what loop style is written from, `place` (a `recognize.Place`) what session style is. Where it was the
+    analysis of another text, `original` gives what is found in that one as findings of the author's.
     """
 
     path: str
@@ -169,3 +171,6 @@ class Recognition:
     findings: tuple[Finding, ...] = ()
     analysis: object = field(default=None, repr=False, compare=False)
     place: object = field(default=None, repr=False, compare=False)
+    original: Callable[[Finding], Finding] = field(
+        default=lambda finding: finding, repr=False, compare=False
+    )

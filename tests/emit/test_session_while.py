@@ -76,7 +76,7 @@ def test_a_form_is_converted_where_it_stands(name: str) -> None:
     text = program(*FORMS[name])
     report = rewrite_tree({"m.py": text})
     assert [(one.status, one.style) for one in report.programs] == [("converted", "session")]
-    assert [one.rule for one in report.programs[0].not_loop] == ["TM201"]
+    assert "TM201" in [one.rule for one in report.programs[0].not_loop]
     result = report.texts["m.py"]
     assert result.count("tm.towers(lambda: ") == 1
     assert "tf.device(" not in result

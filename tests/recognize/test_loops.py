@@ -36,6 +36,19 @@ TOWERS = {
         "for k in ids:\n    name = '/gpu:{}'.format(k)\n    with tfv1.device(name):\n        make(k)\n",
         [1],
     ),
+    "the function called hands it on to one that opens the device": (
+        """\
+        def on(x, place):
+            with tf.device(place):
+                return model(x)
+        def with_scope(place, x):
+            with tf.name_scope('s'):
+                return on(x, place)
+        for k in ids:
+            make(with_scope('/gpu:%d' % k, x))
+        """,
+        [7],
+    ),
     "the function called opens the device": (
         """\
         class Net:

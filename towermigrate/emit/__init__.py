@@ -134,9 +134,9 @@ class _Emission:
             analysis = each.analysis
             if not isinstance(analysis, Analysis) or each.path in self.held:
                 continue
-            reasons = self._beside(each, analysis)
+            reasons = list(map(each.original, self._beside(each, analysis)))
             if each.program is None or reasons:
-                reasons += _unwritable(analysis)
+                reasons += map(each.original, _unwritable(analysis))
             else:
                 try:
                     texts, more = self._emitted({**self.sources, **changed}, analysis)
@@ -178,7 +178,11 @@ class _Emission:
 
     def keep_apart(self, together: Callable[[str, str], bool]) -> None:
         """Take back what shares a process with a program that an earlier rewrite put into session style."""
-        graphs = [path for path, text in self.sources.items() if _OPENED.search(text)]
+        graphs = [
+            path
+            for path, text in self.sources.items()
+            if "mirror_variables" in text and _OPENED.search(text)
+        ]
         for key in list(self.in_loop):
             path = self.recognitions[key].path
             for other in graphs:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -10,12 +10,14 @@ from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
 from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
+from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.proof import Codes
-from towermigrate.recognize.refusal import note
+from towermigrate.recognize.refusal import by_importance, note
 from towermigrate.recognize.source import Tree
+from towermigrate.recognize.spelled_out import SpelledOut, spelled_out
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,46 @@ def recognize_tree(
                 )
             )
         for candidate in spreads:
-            where = candidate.turns or candidate.loop.iter
-            built_by = "a comprehension or `map`" if candidate.turns is None else "a `while` loop"
-            reason = note("TM201", file, where, f"the towers are built by {built_by}")
-            place = Place(tree, traits, candidate)
-            line = file.line(where)
-            found.append(Recognition(path, candidate.qualified, line, None, (reason,), None, place))
+            found.append(_not_a_for(tree, traits, candidate))
     return found
+
+
+def _not_a_for(tree: Tree, traits: Traits, candidate: Candidate) -> Recognition:
+    """What is to be said of towers that no `for` builds: that, and all that would keep a `for` from loop style."""
+    file = candidate.file
+    where = candidate.turns or candidate.loop.iter
+    built_by = "a comprehension or `map`" if candidate.turns is None else "a `while` loop"
+    reasons = [note("TM201", file, where, f"the towers are built by {built_by}")]
+    analysis: Analysis | None = None
+    original: Callable[[Finding], Finding] = _as_it_is
+    try:
+        as_for = spelled_out(candidate)
+        if as_for is not None:
+            analysis, found = _analysed(tree, as_for)
+            found = [each for each in found if each.rule != "TM290"]
+            original = as_for.original
+            reasons += [original(each) for each in found if as_for.is_of_author(each)]
+    except RecursionError:
+        raise  # whoever asked looks for the file that nests too deeply
+    except (
+        Exception
+    ):  # one reason is known, which is enough; the others would only have been more of them
+        analysis, original = None, _as_it_is
+    return Recognition(
+        file.path, candidate.qualified, file.line(where), None, tuple(by_importance(reasons, file.path)),
+        analysis, Place(tree, traits, candidate), original,
+    )  # fmt: skip
+
+
+def _as_it_is(finding: Finding) -> Finding:
+    return finding
+
+
+def _analysed(tree: Tree, as_for: SpelledOut) -> tuple[Analysis | None, list[Finding]]:
+    """`analyse` of a file in which the towers are built by a `for`."""
+    other = Tree({**tree.sources, as_for.path: as_for.text})
+    file = other.file(as_for.path)
+    for candidate in LoopFinder(other).loops(file) if file is not None else ():
+        if candidate.turns is None and candidate.file.line(candidate.loop) == as_for.line:
+            return analyse(other, Traits(other), Codes(other), candidate)
+    return None, []

@@ -47,7 +47,8 @@ _PLAIN = {
 class Candidate:
     """A loop that looks like a tower loop, the function it stands in and that function's statements.
 
-    `loop` stands for what is written where that is no `for`; `turns` is the `while` that it stands for.
+    `loop` stands for what is written where that is no `for`: `turns` is the `while`, `written` the comprehension or
+    the call of `map` that it stands for.
     """
 
     file: SourceFile
@@ -56,6 +57,7 @@ class Candidate:
     qualified: str | None
     block: Sequence[cst.BaseStatement]
     turns: cst.While | None = None
+    written: cst.BaseExpression | None = None
 
 
 class LoopFinder:
@@ -95,7 +97,8 @@ class LoopFinder:
             for node in walk(block, into_functions=False):
                 loop = _as_loop(file, node)
                 if loop is not None and self._picks_device(file, loop):
-                    found.append(Candidate(file, loop, function, qualified, ()))
+                    assert isinstance(node, cst.BaseExpression)
+                    found.append(Candidate(file, loop, function, qualified, (), written=node))
         return found
 
     def _tower_loops(
@@ -196,8 +199,8 @@ class LoopFinder:
         if key in self._picks:
             return self._picks[key]
         self._picks[key] = False
+        given = _derived(function.node.body, _parameter_names(function.node))
         if "device" in function.file.text:
-            given = _derived(function.node.body, _parameter_names(function.node))
             self._picks[key] = any(
                 isinstance(inner, cst.With)
                 and any(
@@ -207,6 +210,13 @@ class LoopFinder:
                     for i in inner.items
                 )
                 for inner in walk(function.node.body)
+            )
+        if not self._picks[key] and depth:
+            self._picks[key] = any(
+                other is not None and self._opens_device(other, depth - 1)
+                for call in calls(function.node.body)
+                if any(_picks(arg.value, given) for arg in call.args)
+                for other in [self.tree.resolve(function.file, call.func)]
             )
         return self._picks[key]
 

@@ -12,8 +12,8 @@ import libcst as cst
 from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
-from towermigrate.recognize.syntax import calls, children, dotted, walk
-from towermigrate.tree import import_closure, import_graph, modules_named
+from towermigrate.recognize.syntax import binds, calls, children, dotted, walk
+from towermigrate.tree import import_closure, import_graph, importers, modules_named
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class SourceFile:
     module: cst.Module = field(repr=False)
     tree: Tree | None = field(default=None, repr=False)
     _following_stars: bool = field(default=False, repr=False)
+    _of_tensorflow: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False)
 
     @classmethod
     def parse(cls, path: str, text: str, tree: Tree | None = None) -> SourceFile:
@@ -45,17 +46,18 @@ class SourceFile:
         return cls(path, text, cst.parse_module(text), tree)
 
     @cached_property
-    def _positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+    def positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+        """Where each node of the file stands."""
         # `MetadataWrapper.resolve` would walk the tree once more, on behalf of no provider at all.
         provider = PositionProvider()
         provider._gen_impl(self.module)
         return cast(Mapping[cst.CSTNode, CodeRange], provider._computed)
 
     def span(self, node: cst.CSTNode) -> Span:
-        where = self._positions.get(node)
+        where = self.positions.get(node)
         if where is None:
             # A statement that was rebuilt without some of its parts stands where its first old part does.
-            where = next(self._positions[n] for n in walk(node) if n in self._positions)
+            where = next(self.positions[n] for n in walk(node) if n in self.positions)
         start, end = where.start, where.end
         return Span(self.path, start.line, start.column, end.line, end.column)
 
@@ -141,6 +143,63 @@ class SourceFile:
         visit(self.module, "")
         return found
 
+    @cached_property
+    def handed_on_by(self) -> list[tuple[cst.Import | cst.ImportFrom, str]]:
+        """The imports through which TensorFlow's names are used that a module of the tree took all of by a star."""
+        found: list[tuple[cst.Import | cst.ImportFrom, str]] = []
+        for node in self._import_statements:
+            for alias in node.names if isinstance(node, cst.Import) else ():
+                module = dotted(alias.name) or ""
+                if alias.asname is not None and self._hands_on(module) is not None:
+                    name = dotted(alias.asname.name)
+                    if any(
+                        isinstance(each, cst.Attribute)
+                        and dotted(each.value) == name
+                        and self._is_handed_on(module, each.attr.value)
+                        for each in walk(self.module)
+                    ):
+                        found.append((node, module))
+        return found
+
+    def _hands_on(self, module: str) -> SourceFile | None:
+        if self.tree is None or module.startswith("tensorflow") or not module.strip("."):
+            return None
+        path = self.tree.module_path(self.path, module)
+        if path is None or path == self.path or "tensorflow" not in self.tree.sources[path]:
+            return None
+        other = self.tree.file(path)
+        return other if other is not None and "tensorflow" in other.star_imports else None
+
+    def _is_handed_on(self, module: str, name: str) -> bool:
+        """Whether `module.name` is TensorFlow's: a module of the tree that says `from tensorflow import *`."""
+        key = (module, name)
+        if key not in self._of_tensorflow:
+            other = self._hands_on(module)
+            self._of_tensorflow[key] = (
+                other is not None
+                and other.tree is not None
+                and name not in other.imports
+                and not any(name in near.bound for near in other.tree.near(other))
+            )
+        return self._of_tensorflow[key]
+
+    @cached_property
+    def bound(self) -> frozenset[str]:
+        """The names that the file itself binds at its outermost level, imports left out."""
+        return frozenset(binds(self.module))
+
+    @cached_property
+    def methods(self) -> dict[str, list[tuple[bool, Function]]]:
+        """The methods by each name that a call of them may have: that of their class, then True, or their own."""
+        found: dict[str, list[tuple[bool, Function]]] = {}
+        for qualified, function in self.functions.items():
+            parts = qualified.split(".")
+            if len(parts) == 2:
+                found.setdefault(parts[0], []).append((True, function))
+                if parts[1] != parts[0]:
+                    found.setdefault(parts[1], []).append((False, function))
+        return found
+
     def tf(self, node: cst.CSTNode) -> str | None:
         """The TF1 name a name chain stands for: `tf.train.Saver`, whatever TensorFlow was imported as.
 
@@ -153,6 +212,8 @@ class SourceFile:
         origin = self.imports.get(root)
         if origin is None:
             return None
+        if rest and self._is_handed_on(origin, rest.partition(".")[0]):
+            origin = "tensorflow"
         full = f"{origin}.{rest}" if rest else origin
         if full.startswith("tf_slim"):
             full = "tensorflow.contrib.slim" + full[len("tf_slim") :]
@@ -171,6 +232,7 @@ class Tree:
         self.sources = sources
         self._files: dict[str, SourceFile | None] = {}
         self._calls: dict[str, dict[str, list[cst.Call]]] = {}
+        self._near: dict[str, list[SourceFile]] = {}
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
@@ -190,13 +252,23 @@ class Tree:
             self._files[path] = parsed
         return self._files[path]
 
+    def near(self, file: SourceFile) -> list[SourceFile]:
+        """A file and those of the tree that it imports by name."""
+        if file.path not in self._near:
+            files = [file]
+            for origin in dict.fromkeys(file.imports.values()):
+                for module in (origin, origin.rpartition(".")[0]):
+                    path = self.module_path(file.path, module) if module.strip(".") else None
+                    other = self.file(path) if path else None
+                    if other is not None and other not in files:
+                        files.append(other)
+            self._near[file.path] = files
+        return self._near[file.path]
+
     @cached_property
     def users(self) -> dict[str, set[str]]:
         """The files of the tree that import each file, directly or through others, and the file itself."""
-        direct: dict[str, set[str]] = {path: set() for path in self.sources}
-        for path, imported in self.imports.items():
-            for other in imported:
-                direct[other].add(path)
+        direct = importers(self.imports)
         return {path: import_closure({}, [path], direct) for path in direct}
 
     def calls_of(self, path: str, name: str) -> list[cst.Call]:

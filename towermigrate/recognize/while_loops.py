@@ -83,6 +83,13 @@ def _counted_to(loop: cst.While, scope: cst.CSTNode) -> cst.BaseExpression | Non
     return most if integer(starts[0].value) == 0 and _adds_one(steps[0], name) else None
 
 
+def counted_steps(loop: cst.While) -> list[cst.CSTNode]:
+    """The `i += 1` of a loop that counts by one name."""
+    names = counters(loop)
+    steps = [node for node in _bindings(loop.body) if set(names) & set(binds(node))]
+    return [node for node in steps if len(names) == 1 and _adds_one(node, names[0])]
+
+
 def _adds_one(node: cst.CSTNode, name: str) -> bool:
     """`i += 1`, `i = i + 1`."""
     if isinstance(node, cst.AugAssign):
