@@ -346,6 +346,13 @@ _rule(
     "with tf.GradientTape() as tape:\n    loss = model(x)",
 )  # fmt: skip
 _rule(
+    "TM259", "TensorFlow's names come through another module", "error",
+    "A module that says `from tensorflow import *` hands on what TensorFlow 1 called so. TensorFlow 2 gives it other names, "
+    "and which of them are the module's own no rewrite of one file can settle.",
+    "Say `import tensorflow as tf` where TensorFlow's names are used, and import the module under a name of its own.",
+    "import layers as tf  # whose __init__.py says `from tensorflow import *`",
+)  # fmt: skip
+_rule(
     "TM290", "towermigrate failed on this program", "error",
     "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
     "Please report it with the text of the message.",

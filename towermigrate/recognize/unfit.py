@@ -54,6 +54,7 @@ def unfit(
     findings += _cluster(file, candidate, above)
     findings += _estimator(above)
     findings += _no_training(tree, file, loop, [*called, *above])
+    findings += _handed_on(file, [*called, *above])
     if loop.asynchronous is not None:
         findings.append(note("TM257", file, loop, "the loop is asynchronous"))
     tied = tied_to_its_function(candidate.turns.test) if candidate.turns is not None else None
@@ -145,12 +146,22 @@ def _copies(traits: Traits, candidate: Candidate) -> Iterator[Finding]:
         yield Finding("TM252", found.path, found.line, found.column, found.message)
 
 
+def _handed_on(own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:
+    files = {file.path: file for file in [own, *(function.file for function in functions)]}
+    for file in files.values():
+        for node, module in file.handed_on_by:
+            message = f"`{code(node)}`: TensorFlow's names come through `{module}`, which took all of them by a star"
+            yield note("TM259", file, node, message)
+
+
 def _eager(files: Sequence[SourceFile], loop: cst.For) -> Iterator[Finding]:
     for file in files:
         if _EAGER.search(file.text) is None:
             continue
         for node in walk(file.module):
-            name = file.tf(node) if isinstance(node, cst.Attribute) else None
+            if not isinstance(node, cst.Attribute) or _EAGER.fullmatch(node.attr.value) is None:
+                continue
+            name = file.tf(node)
             if name in _EAGER_NAMES:
                 message = f"`{name}` in {file.path}: the program runs eagerly, there is no graph"
                 yield note("TM258", files[0], loop, message)

@@ -20,6 +20,9 @@ _FROM = re.compile(
     r"(\*|\((?:[^()#]|#[^\n]*\n)*\)|(?:\\\r?\n|[^#\n;])*)",
     re.MULTILINE,
 )
+# A module under another name: what took all of TensorFlow's names by a star may go by `tf`.
+_RENAMED = re.compile(r"^[ \t]*import[ \t]+(\w[\w.]*)[ \t]+as[ \t]+\w", re.MULTILINE)
+_ALL_OF_TENSORFLOW = re.compile(r"^[ \t]*from[ \t]+tensorflow[ \t]+import[ \t]+\*", re.MULTILINE)
 _NAME = re.compile(r"(\w+)(?:[ \t\r\n]+as[ \t\r\n]+\w+)?")
 _BLOCK = re.compile(r"^(?:def|class|@|for|while)\b", re.MULTILINE)
 _OWN_IMPORT = re.compile(
@@ -56,12 +59,22 @@ class _Search:
         self._taken = {
             path: taken for path, text in sources.items() if (taken := list(_taken(text)))
         }
+        self._with_all = {
+            path
+            for path, text in sources.items()
+            if "tensorflow import" in text and _ALL_OF_TENSORFLOW.search(text)
+        }
+        self._renamed: dict[str, list[str]] = {}
+        for path, text in sources.items() if self._with_all else ():
+            if " as " in text and (modules := _RENAMED.findall(text)):
+                self._renamed[path] = modules
         self._given: dict[str, Given] = {}
         self._exported: dict[str, Brought] = {}
         self._busy: set[str] = set()
 
     def found(self) -> dict[str, Given]:
-        given = {path: self._given_to(path) for path in self._taken}
+        paths = dict.fromkeys([*self._taken, *self._renamed])
+        given = {path: self._given_to(path) for path in paths}
         return {path: each for path, each in given.items() if each}
 
     def _given_to(self, path: str) -> Given:
@@ -75,6 +88,10 @@ class _Search:
                 has = self._exports(file)
                 if has.star if not taken.names else taken.names & has.names.keys():
                     found[taken.module] = has
+            for module in self._renamed.get(path, ()):
+                file = module_file(self._sources, path, 0, module)
+                if file in self._with_all and file != path:
+                    found[0, module] = Brought()
             if path in self._busy:  # files that import each other: the outer call has the rest
                 return found
             self._given[path] = found
