@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from towermigrate.cli.common import (
     progress_line,
     terminal,
     unexpected,
+    write_report,
 )
 
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
@@ -99,6 +101,20 @@ class _VerifyCommand(click.Command):
     help="A folder in which the programs may write, rename and delete files, besides their scratch copies. May "
     "be given several times.",
 )
+@click.option(
+    "--rewritten",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="The folder of the rewritten program, or of one written by hand, where PATH holds the original only. Its files "
+    "have the names of the original's.",
+)
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the outcome there as JUnit XML, for CI servers.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -112,6 +128,8 @@ def verify(
     synthetic: bool,
     entry: Path | None,
     allow_write: tuple[Path, ...],
+    rewritten: Path | None,
+    junit_file: Path | None,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -145,17 +163,34 @@ def verify(
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
-            json_file=json_file,
+            rewritten=rewritten,
+            files=_Files(json_file, junit_file, ", ".join(map(str, paths)) or "."),
         )
     )
 
 
-def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) -> int:
+@dataclass(frozen=True)
+class _Files:
+    """The files that the outcome is written to; `name` is what was verified."""
+
+    json: Path | None
+    junit: Path | None
+    name: str
+
+    def finished(self, document: dict[str, Any], error: str | None, code: int) -> int:
+        if self.junit is not None:
+            from towermigrate.reports.junit import verify_junit
+
+            code = max(code, write_report(self.junit, verify_junit(document, self.name)))
+        return finished(self.json, document, error, code)
+
+
+def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
     import importlib.util
 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
-        return finished(json_file, no_verdict(error), error, FAILED)
+        return files.finished(no_verdict(error), error, FAILED)
     from towermigrate.config import ConfigError
     from towermigrate.verify import VerifyOptions, check_options, print_report, run_verify
 
@@ -175,7 +210,7 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
             raise click.UsageError(str(failure)) from failure
         except Exception as failure:  # exit code 1 would claim a difference
             message = unexpected(failure)
-            return finished(json_file, no_verdict(message), message, FAILED)
+            return files.finished(no_verdict(message), message, FAILED)
         print_report(report, terminal(), error=False)
         code = max(code, report.exit_code)
         found = report.to_json()
@@ -184,7 +219,7 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
         document["reference"] = found["reference"]
         for key in ("not_compared", "nondeterministic", "runs"):
             document[key] += found[key]
-    return finished(json_file, document, document["error"], code)
+    return files.finished(document, document["error"], code)
 
 
 def best_devices() -> str:
