@@ -49,9 +49,9 @@ class _VerifyCommand(click.Command):
     "--devices",
     multiple=True,
     metavar="[SPEC]",
-    help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), gpu:4, "
-    "gpu:0,1. None: the best that is here. May be given several times. Not there yet: tpu, xla:8, "
-    "tpu-compile:v5e, workers:2.",
+    help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), xla:4 "
+    "(the same, its steps compiled by XLA; loop style), gpu:4, gpu:0,1. None: the best that is here. May be given "
+    "several times. Not there yet: tpu, tpu-compile:v5e, workers:2.",
 )
 @click.option(
     "--steps",
@@ -65,8 +65,8 @@ class _VerifyCommand(click.Command):
     type=click.FloatRange(min=0),
     metavar="FLOAT",
     help="How far apart equal is, relative to the size of what is compared: a loss, a gradient, a step's "
-    "change of a variable. 0 is bitwise.  [default: 1e-6, and 1e-5 with --tf1-python, whose kernels are "
-    "others]",
+    "change of a variable. 0 is bitwise.  [default: 1e-6, and 1e-5 with --tf1-python and on xla:N, whose "
+    "kernels are others]",
 )
 @click.option(
     "--timeout",

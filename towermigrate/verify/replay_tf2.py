@@ -25,7 +25,11 @@ from towermigrate.verify.probe.operations import names_of_slots
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
 from towermigrate.verify.probe.recording import TraceWriter, read_arrays, read_meta, same
-from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
+from towermigrate.verify.wrappers_tf2 import (
+    leave_sums_over_replicas_alone,
+    wrap_functions,
+    wrap_optimizers,
+)
 
 _REPLICA = re.compile(r"/replica_\d+(?=$|:)")
 
@@ -264,6 +268,10 @@ class Replay:
             self.recorded_last = False
             self.counter.assign(index)
             return function(*args, **kwargs)
+        if self.config.get("xla"):
+            self.trace.meta["operations"] = sorted(
+                {*self.trace.meta.get("operations", ()), *operations_of(concrete.graph)}
+            )
         stages = self.runs[index]["stages"]
         table = self._table(concrete, trace, stages)
         before = f"run_{index - 1:05d}"
@@ -415,6 +423,13 @@ def stage_at(stages: list[int], number: str) -> int:
     return stages[int(number)] if int(number) < len(stages) else 1000 + int(number)
 
 
+def operations_of(graph: Any) -> set[str]:
+    """The kinds of operations in a graph and in the functions that it calls."""
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    return {node.op for node in nodes}
+
+
 def plain_name(variable: Any) -> str:
     """A variable's TF1 name: no replica, no output number."""
     return _REPLICA.sub("", str(variable.name)).partition(":")[0]
@@ -442,6 +457,10 @@ def main(config_path: str) -> None:
 
     import tensorflow as tf  # isort: skip
 
+    if config.get("xla"):
+        # Else convolutions become ones that only the CPU's library has.
+        tf.config.optimizer.set_experimental_options({"remapping": False})
+        leave_sums_over_replicas_alone(tf)
     replay = Replay(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay

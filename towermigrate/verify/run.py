@@ -22,7 +22,7 @@ from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
-from towermigrate.verify.session_choice import session_program
+from towermigrate.verify.session_choice import SessionProgram, session_program
 from towermigrate.verify.session_compare import (
     session_differences,
     starts_not_compared,
@@ -31,6 +31,7 @@ from towermigrate.verify.session_compare import (
 from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
+from towermigrate.verify.xla import compiled_said
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
 _TOO_FREE = 0.01
@@ -83,8 +84,14 @@ class _Verification:
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
             for spec in specs:
+                if spec.kind == "xla" and session is not None:
+                    raise NothingToVerify(
+                        f"verify cannot run the program on {spec.text}.{_for_session(session)}"
+                    )
                 if spec.replicas not in self.recorded:
-                    self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
+                    self.recorded[spec.replicas] = self.programs.record(
+                        originals, rewritten, spec.of_original
+                    )
                 recorded = self.recorded[spec.replicas]
                 reference = recorded.reference
                 run, missing, loose = self._compare(recorded, spec)
@@ -102,6 +109,7 @@ class _Verification:
         self, recorded: Recorded, spec: DeviceSpec
     ) -> tuple[DeviceReport, list[str], list[str]]:
         stages = recorded.stages
+        self.tolerance = self.options.limit_on(spec.kind)
         made = free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
         result = self._compared(recorded, made, stages)
         shown = result
@@ -124,6 +132,11 @@ class _Verification:
             )
             if shown.excused:
                 note = _jumps_said(shown.excused, stages, moved_by(self.tolerance, adds_up=True))
+        if spec.kind == "xla":
+            compiled = compiled_said(made)
+            if compiled is None:
+                raise ChildFailed("XLA compiled nothing of the rewritten program's steps.")
+            note = compiled if note is None else f"{note}; {compiled}"
         if first is None and doings:
             first, largest = doings[0], math.inf
         report = DeviceReport(
@@ -233,7 +246,7 @@ class _Verification:
         """What moving the original's weights does to it; nothing is excused where that cannot be told."""
         if self.tolerance == 0:
             return {}
-        moved = self.programs.run_moved(recorded, spec, adds_up=adds_up)
+        moved = self.programs.run_moved(recorded, spec.of_original, adds_up=adds_up)
         if moved is None:
             return {}
         return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
@@ -246,8 +259,10 @@ def _style_said(options: VerifyOptions) -> str:
         session = session_program(*trees, entry_asked(options, options.root))
     except (NothingToVerify, ProjectError, OSError):
         return ""
-    if session is None:
-        return ""
+    return "" if session is None else _for_session(session)
+
+
+def _for_session(session: SessionProgram) -> str:
     return (
         f" The program of {session.entry} is in session style, which is for cpu: and gpu: only; loop style is "
         "the one for TPUs, XLA and several workers, and `towermigrate scan` says what keeps it from that."
