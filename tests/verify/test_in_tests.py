@@ -136,3 +136,13 @@ def test_a_program_that_cannot_be_run_is_no_difference(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_whole_programs(tree: Path, tmp_path: Path) -> None:
     assert assert_equivalent(tree, steps=1).exit_code == 0
+
+
+def test_the_command_writes_a_page_where_nothing_could_be_run(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import tensorflow as tf\n")
+    file = tmp_path / "page.html"
+    result = CliRunner().invoke(
+        main, ["verify", str(tmp_path), "--devices", "cpu:2", "--html", str(file)]
+    )
+    assert result.exit_code == 3
+    assert "<b>No verdict</b>" in file.read_text(encoding="utf-8")

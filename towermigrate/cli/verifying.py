@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +116,13 @@ class _VerifyCommand(click.Command):
     metavar="FILE",
     help="Write the outcome there as JUnit XML, for CI servers.",
 )
+@click.option(
+    "--html",
+    "html_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the outcome there as one HTML page: the verdict of each level, losses and differences step by step.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -130,6 +138,7 @@ def verify(
     allow_write: tuple[Path, ...],
     rewritten: Path | None,
     junit_file: Path | None,
+    html_file: Path | None,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -164,7 +173,7 @@ def verify(
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
             rewritten=rewritten,
-            files=_Files(json_file, junit_file, ", ".join(map(str, paths)) or "."),
+            files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
         )
     )
 
@@ -175,6 +184,7 @@ class _Files:
 
     json: Path | None
     junit: Path | None
+    html: Path | None
     name: str
 
     def finished(self, document: dict[str, Any], error: str | None, code: int) -> int:
@@ -182,6 +192,11 @@ class _Files:
             from towermigrate.reports.junit import verify_junit
 
             code = max(code, write_report(self.junit, verify_junit(document, self.name)))
+        if self.html is not None:
+            from towermigrate.reports.verify_page import verify_page
+
+            command = shlex.join(["towermigrate", *sys.argv[1:]])
+            code = max(code, write_report(self.html, verify_page(document, self.name, command)))
         return finished(self.json, document, error, code)
 
 
