@@ -140,11 +140,7 @@ def figures(
 def test_a_thousand_arrays_are_a_page_that_a_browser_opens() -> None:
     page = verify_page(document(run(figures=figures(1000, 40))), "src", "")
     assert len(page) < 1_500_000
-    checker = read(page)
-    assert (
-        sum("_999 " in each or each.endswith("_999") for each in [checker.text])
-        or "_999" in checker.text
-    )
+    read(page)
     # The first forty stand open, the others are one click away.
     assert page.index("960 more arrays") < page.index("layer/kernel_999")
 
