@@ -48,7 +48,7 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
                 Difference(
                     step=step[stage],
                     stage=stage,
-                    level="forward",
+                    level="input",
                     name=f"input {name}",
                     replica=tower,
                     expected="the original's rows, whichever tower gets them"

@@ -22,7 +22,7 @@ class VerifyOptions:
     """What `run_verify` compares, and how.
 
     `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
-    that is not the tree itself; `tolerance` None takes the default for the reference. The programs may change files below the
+    that is not the tree itself; `strict` excuses no rounding and no noise of the original; `tolerance` None takes the default for the reference. The programs may change files below the
     folders of `allow_write`, besides their scratch copies.
     """
 
@@ -35,6 +35,7 @@ class VerifyOptions:
     tf1_python: str | None = None
     synthetic: bool = False
     tolerance: float | None = None
+    strict: bool = False
     timeout_s: float = 600.0
     python: str = field(default=sys.executable)
     keep: Path | None = None

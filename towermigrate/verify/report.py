@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from towermigrate.verify.comparison import QUANTITIES, Difference
+from towermigrate.verify.comparison import QUANTITIES, Difference, Excuse
 from towermigrate.verify.diagnose import Diagnosis
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ class DeviceReport:
     stage: str | None = None
     diagnosis: tuple[Diagnosis, ...] = ()
     note: str | None = None
+    excuses: tuple[Excuse, ...] = ()
+    not_excused: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `runs` in verify's JSON contract."""
@@ -64,7 +66,26 @@ class DeviceReport:
             },
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
             "note": self.note,
+            "not_excused": list(self.not_excused),
         }
+
+    def excuses_to_json(self, stages: tuple[str, ...]) -> list[dict[str, Any]]:
+        """The entries of `excuses`: one array at one step each, with the numbers that show it."""
+        return [
+            {
+                "devices": self.devices,
+                "step": each.step,
+                "stage": None
+                if each.stage is None or each.stage >= len(stages)
+                else stages[each.stage],
+                "level": each.level,
+                "name": each.name,
+                "replica": each.replica,
+                "error": _number(each.error),
+                "evidence": {name: _number(value) for name, value in each.evidence.items()},
+            }
+            for each in self.excuses
+        ]
 
 
 @dataclass(frozen=True)
@@ -77,6 +98,7 @@ class VerifyReport:
     nondeterministic: tuple[str, ...] = ()
     reference: Reference = field(default_factory=Reference)
     runs: tuple[DeviceReport, ...] = ()
+    stages: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -91,6 +113,7 @@ class VerifyReport:
             "error": self.error,
             "not_compared": list(self.not_compared),
             "nondeterministic": list(self.nondeterministic),
+            "excuses": [each for run in self.runs for each in run.excuses_to_json(self.stages)],
             "reference": {
                 "tensorflow": self.reference.tensorflow,
                 "python": self.reference.python,
@@ -151,6 +174,8 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
                 f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
             )
         )
+        for why in run.not_excused[:3]:
+            console.print(Text(f"    no rounding: {why}"))
         for diagnosis in run.diagnosis:
             console.print(Text(f"    likely: {diagnosis.cause}. {diagnosis.evidence}"))
         if run.smallest_tolerance is None:

@@ -5,23 +5,30 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from towermigrate.project import ProjectError
 from towermigrate.verify.children import ChildFailed, ended_by_signals
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison
+from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.excuses import (
+    Judgement,
+    cannot_be_rounding,
+    free_running,
+    single_steps,
+)
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
-from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
+from towermigrate.verify.rounding import Trial, trials
 from towermigrate.verify.session_choice import session_program
 from towermigrate.verify.session_compare import (
     session_differences,
@@ -72,6 +79,7 @@ class _Verification:
         not_compared: list[str] = []
         nondeterministic: list[str] = []
         reference = Reference()
+        stages: tuple[str, ...] = ()
         error = None
         try:
             originals, rewritten = original_and_rewritten(
@@ -86,7 +94,7 @@ class _Verification:
                 if spec.replicas not in self.recorded:
                     self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
                 recorded = self.recorded[spec.replicas]
-                reference = recorded.reference
+                reference, stages = recorded.reference, recorded.stages
                 run, missing, loose = self._compare(recorded, spec)
                 runs.append(run)
                 not_compared += [f"{spec.text}: {item}" for item in missing]
@@ -95,7 +103,13 @@ class _Verification:
             error = str(problem)
         equal = error is None and bool(runs) and not not_compared and all(run.equal for run in runs)
         return VerifyReport(
-            equal, error, tuple(not_compared), tuple(nondeterministic), reference, tuple(runs)
+            equal,
+            error,
+            tuple(not_compared),
+            tuple(nondeterministic),
+            reference,
+            tuple(runs),
+            stages,
         )
 
     def _compare(
@@ -123,7 +137,7 @@ class _Verification:
                 "and stay below the tolerance times the updates made so far"
             )
             if shown.excused:
-                note = _jumps_said(shown.excused, stages, moved_by(self.tolerance, adds_up=True))
+                note = _jumps_said(shown.excused)
         if first is None and doings:
             first, largest = doings[0], math.inf
         report = DeviceReport(
@@ -141,6 +155,8 @@ class _Verification:
             else stages[first.stage],
             diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
             note=note,
+            excuses=tuple(shown.excused) if equal else (),
+            not_excused=_not_excused(shown, stages),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -166,7 +182,6 @@ class _Verification:
         *,
         lockstep: bool = False,
         growing: bool = False,
-        rounding: Mapping[str, float] | None = None,
     ) -> Comparison:
         result = compare(
             recorded.first,
@@ -174,17 +189,13 @@ class _Verification:
             stages,
             self.tolerance,
             recorded.second,
-            recorded.free,
+            {} if self.options.strict else recorded.free,
             towers=recorded.towers,
             lockstep=lockstep,
             growing=growing,
-            rounding=rounding,
         )
         if not self.options.synthetic:
-            inputs = own_inputs(recorded, made)
-            if inputs:
-                result.differences += inputs
-                result.max_error = float("inf")
+            result.differences += own_inputs(recorded, made)
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
@@ -192,7 +203,6 @@ class _Verification:
             without = without_losses(recorded)
             result.not_compared = [each for each in result.not_compared if each not in without]
             result.differences += around
-            result.max_error = max([result.max_error, *(each.error for each in around)])
         return result
 
     def _in_lockstep(
@@ -209,34 +219,57 @@ class _Verification:
         except ChildFailed:
             return made, free
         result = self._compared(recorded, again, stages, lockstep=True)
-        if result.differences and may_be_rounding(result, adds_up=False):
-            allowed = self._jumps(recorded, spec, stages, adds_up=False)
-            result = self._compared(recorded, again, stages, lockstep=True, rounding=allowed)
+        if result.differences and not self.options.strict:
+            self._excuse_steps(recorded, spec, again, result)
         if result.differences:
             return again, result
         if result.compared < free.compared:
             return made, free
-        grown = self._compared(recorded, made, stages, growing=True)
-        if grown.differences and may_be_rounding(grown, adds_up=True):
-            allowed = self._jumps(recorded, spec, stages, adds_up=True)
-            grown = self._compared(recorded, made, stages, growing=True, rounding=allowed)
-        grown.excused.update(result.excused)
-        grown.max_error = max(grown.max_error, result.max_error)
+        grown = free
+        if not self.options.strict:
+            grown = self._compared(recorded, made, stages, growing=True)
+            self._excuse_trajectory(recorded, spec, made, grown)
+        grown.excused = result.excused + grown.excused
+        grown.within = max(grown.within, result.within)
         grown.differences = [
             replace(difference, level="trajectory") for difference in grown.differences
         ]
         return made, grown
 
-    def _jumps(
-        self, recorded: Recorded, spec: DeviceSpec, stages: tuple[str, ...], *, adds_up: bool
-    ) -> dict[str, float]:
+    def _excuse_steps(
+        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
+    ) -> None:
+        """Take out of the differences what roundings explain; the original is asked only where they may."""
+        first, tolerance = recorded.first, self.tolerance
+        judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
+        if not judgement.refused:
+            tried: list[Trace] = []
+            for pair in trials(tolerance, adds_up=False):
+                tried += self._moved(recorded, spec, pair)
+                judgement = single_steps(first, made, result, tolerance, tried, pair[0].size)
+                if not judgement.refused:
+                    break
+        result.excuse(judgement.excuses, judgement.refused)
+
+    def _excuse_trajectory(
+        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
+    ) -> None:
+        tried: list[Trace] = []
+        for pair in trials(self.tolerance, adds_up=True):
+            if not result.differences:
+                return
+            tried += self._moved(recorded, spec, pair)
+            judgement = free_running(recorded.first, made, result, tried, pair[0].size)
+            result.excuse(judgement.excuses, judgement.refused)
+
+    def _moved(
+        self, recorded: Recorded, spec: DeviceSpec, pair: tuple[Trial, Trial]
+    ) -> list[Trace]:
         """What moving the original's weights does to it; nothing is excused where that cannot be told."""
         if self.tolerance == 0:
-            return {}
-        moved = self.programs.run_moved(recorded, spec, adds_up=adds_up)
-        if moved is None:
-            return {}
-        return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
+            return []
+        made = [self.programs.run_moved(recorded, spec, trial) for trial in pair]
+        return [trace for trace in made if trace is not None]
 
 
 def _style_said(options: VerifyOptions) -> str:
@@ -271,12 +304,23 @@ def _too_free(recorded: Recorded, stages: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _jumps_said(excused: dict[str, float], stages: tuple[str, ...], size: float) -> str:
-    worst = sorted(excused, key=lambda key: -excused[key])
+def _not_excused(shown: Comparison, stages: tuple[str, ...]) -> tuple[str, ...]:
+    """Why differences that a rounding might have made are none of its making."""
+    kept = [each for each in shown.differences if (each.key, each.run) in shown.refused]
+    kept.sort(key=Difference.sort_key)
+    return tuple(
+        f"{_said(each.key, stages) or each.name} at step {each.step}: {shown.refused[each.key, each.run]}"
+        for each in kept
+        if np.isfinite(each.error)
+    )
+
+
+def _jumps_said(excused: list[Excuse]) -> str:
+    worst = max(excused, key=lambda each: each.error)
     return (
-        f"equal up to decisions that rounding makes (ReLU, max-pooling): {len(excused)} values are farther "
-        f"apart than the tolerance, {_said(worst[0], stages)} by most ({excused[worst[0]]:.1g} of its size), "
-        f"but the original itself moves as far when its weights move by {size:g} of their size"
+        f"equal but for {len(excused)} arrays of single steps that are excused, {worst.name} at step {worst.step} "
+        f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), as in the original itself when "
+        "its weights move by as much; see `excuses` in --json"
     )
 
 

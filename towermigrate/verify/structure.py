@@ -38,7 +38,7 @@ def compare_variables(expected: Trace, actual: Trace, result: Comparison) -> Non
 
 
 def _structural(result: Comparison, key: str, expected: str, actual: str) -> None:
-    result.fail(
+    result.differences.append(
         Difference(
             step=0,
             stage=None,
@@ -61,7 +61,7 @@ def compare_updates(pairs: Pairs, made: Run, towers: int | None, result: Compari
         stage = pairs.run.stages[0]
         step, run = pairs.steps[stage], pairs.run.index
         key = "state/variable/" + name if level == "update" else ""
-        result.fail(
+        result.differences.append(
             Difference(
                 step, stage, level, name, None, expected, actual, float("inf"), key=key, run=run
             ),
