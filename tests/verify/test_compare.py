@@ -238,7 +238,11 @@ def test_what_is_not_finite_on_both_sides_was_not_compared(
     [
         pytest.param({"updates": 2}, "optimizer updates", id="two updates of one batch"),
         pytest.param({"updates": 0}, "optimizer updates", id="no update"),
-        pytest.param({"replicas_differ": ["variable/b"]}, "b", id="replicas that drift apart"),
+        pytest.param(
+            {"replicas_differ": {"variable/b": [1, 3.0, 3.5]}},
+            "b, which every replica must hold alike",
+            id="replicas that drift apart",
+        ),
     ],
 )
 def test_one_update_by_all_replicas(tmp_path: Path, changed: dict[str, Any], name: str) -> None:
@@ -246,6 +250,8 @@ def test_one_update_by_all_replicas(tmp_path: Path, changed: dict[str, Any], nam
     actual = recording(tmp_path / "2", [arrays()], changed=changed)
     first = compare(expected, actual, STAGES, 1e-6).first()
     assert first is not None and first.name == name
+    if "replicas_differ" in changed:
+        assert (first.replica, first.expected, first.actual) == (1, 3.0, 3.5)
 
 
 def test_towers_that_are_too_many_or_were_not_compared(tmp_path: Path) -> None:

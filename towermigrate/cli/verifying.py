@@ -23,6 +23,22 @@ from towermigrate.cli.common import (
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
 
+_LEVELS = (
+    "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output",
+)  # fmt: skip
+
+
+def _steps(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """A number of updates, or `all`."""
+    from towermigrate.verify.options import ALL_STEPS
+
+    if value == "all":
+        return ALL_STEPS
+    if not value.isdigit() or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is neither a number of updates nor `all`.", ctx, param)
+    return int(value)
+
+
 class _VerifyCommand(click.Command):
     """Takes what follows `--` aside for the programs; click would make it paths."""
 
@@ -53,10 +69,11 @@ class _VerifyCommand(click.Command):
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
-    default=5,
+    callback=_steps,
+    metavar="N|all",
+    default="5",
     show_default=True,
-    help="Updates to compare of every stage, or as many as the program makes.",
+    help="Updates to compare of every stage, or as many as the program makes; all: run it to its end.",
 )
 @click.option(
     "--tolerance",
@@ -175,7 +192,7 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     document = no_verdict("")
-    document.update(equal=True, error=None)
+    document.update(equal=True, error=None, levels=None)
     code = WELL
     for path in paths:
         try:
@@ -192,9 +209,17 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
         document["equal"] = document["equal"] and found["equal"]
         document["error"] = document["error"] or found["error"]
         document["reference"] = found["reference"]
+        document["levels"] = _worse(document["levels"], found["levels"])
         for key in ("not_compared", "nondeterministic", "excuses", "runs"):
             document[key] += found[key]
     return finished(json_file, document, document["error"], code)
+
+
+def _worse(one: dict[str, str] | None, other: dict[str, str]) -> dict[str, str]:
+    order = ("equal", "not compared", "different")
+    if one is None:
+        return other
+    return {level: max(one[level], verdict, key=order.index) for level, verdict in other.items()}
 
 
 def best_devices() -> str:
@@ -212,6 +237,7 @@ def no_verdict(error: str) -> dict[str, Any]:
         "error": error,
         "not_compared": [],
         "nondeterministic": [],
+        "levels": dict.fromkeys(_LEVELS, "not compared"),
         "excuses": [],
         "reference": {"tensorflow": None, "python": None, "mode": None},
         "runs": [],

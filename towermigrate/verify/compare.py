@@ -116,6 +116,8 @@ def compare(
         )
         noisy.update(key for key in theirs if key in free)
         result.runs += 1
+        for stage in run.stages:
+            result.updates[stage] = result.updates.get(stage, 0) + 1
         _compare_run(pairs, result, tolerance, noisy, limits)
         compare_updates(pairs, made[run.index], towers, result)
         if any(difference.level == "structure" for difference in result.differences):
@@ -167,8 +169,6 @@ def _compare_run(
             if missing is not None:
                 result.differences.append(missing)
             continue
-        result.times[key] = result.times.get(key, 0) + 1
-        result.compared += 1
         _note_not_finite(pairs, key, wanted, found, result)
         difference = apart(wanted, found)
         spread = 0.0
@@ -178,6 +178,7 @@ def _compare_run(
         before = result.max_abs[quantity]
         result.max_abs[quantity] = difference if before is None else max(before, difference)
         error = _error(pairs, key, wanted, found, difference, tolerance, key in noisy, limits)
+        result.count(level_of(key), key, pairs.run.index, error if error <= tolerance else 0.0)
         if error > tolerance and not difference <= 2 * spread < float("inf"):
             shown = _worst(wanted, found)
             result.differences.append(
@@ -194,8 +195,6 @@ def _compare_run(
                     run=pairs.run.index,
                 )
             )
-        elif error <= tolerance:
-            result.within = max(result.within, error)
     for key, found in pairs.actual.items():
         stage, name, _ = describe_key(key)
         if key.startswith("gradient/") and key not in pairs.expected:

@@ -52,6 +52,16 @@ class Excuse:
     key: str
     run: int
     evidence: dict[str, float | int]
+    free_running: bool = False
+
+
+@dataclass
+class Counted:
+    """What was compared on one level: the arrays, at which training runs, and the largest error allowed."""
+
+    keys: set[str] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
+    largest: float = 0.0
 
 
 @dataclass
@@ -59,7 +69,7 @@ class Comparison:
     """What came out of comparing two recordings.
 
     `within` is the largest error that the tolerance allowed, `times` at how many training runs a key was
-    compared, and `refused` says why differences that were asked about are not excused.
+    compared, `updates` how many of each stage were, and `refused` says why differences that were asked about are not excused.
     """
 
     steps: int = 0
@@ -69,6 +79,8 @@ class Comparison:
     differences: list[Difference] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
     compared: int = 0
+    updates: dict[int, int] = field(default_factory=dict)
+    counted: dict[Level, Counted] = field(default_factory=dict)
     times: dict[str, int] = field(default_factory=dict)
     excused: list[Excuse] = field(default_factory=list)
     refused: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -77,6 +89,16 @@ class Comparison:
     def max_error(self) -> float:
         """The largest error of all that was compared and is not excused."""
         return max([self.within, *(each.error for each in self.differences)])
+
+    def count(self, level: Level, key: str, run: int, error: float) -> None:
+        """Note that a key was compared at a training run; `error` 0 where the tolerance did not allow it."""
+        self.compared += 1
+        self.times[key] = self.times.get(key, 0) + 1
+        self.within = max(self.within, error)
+        counted = self.counted.setdefault(level, Counted())
+        counted.keys.add(key)
+        counted.runs.add(run)
+        counted.largest = max(counted.largest, error)
 
     def excuse(self, excuses: list[Excuse], refused: dict[tuple[str, int], str]) -> None:
         """Take the excused ones out of the differences."""

@@ -163,6 +163,7 @@ def free_running(
                             "trials": len(tried),
                             "weights_moved_by": moved_by,
                         },
+                        free_running=True,
                     )
                 )
     return judgement
@@ -326,10 +327,21 @@ def _by_run(differences: list[Difference]) -> Iterable[tuple[int, list[Differenc
         yield run, [each for each in differences if each.run == run]
 
 
-def _excuse(each: Difference, evidence: dict[str, float | int]) -> Excuse:
+def _excuse(
+    each: Difference, evidence: dict[str, float | int], *, free_running: bool = False
+) -> Excuse:
     return Excuse(
-        each.step, each.stage, each.level, each.name, each.replica, each.error, each.key, each.run, evidence
-    )  # fmt: skip
+        step=each.step,
+        stage=each.stage,
+        level=each.level,
+        name=each.name,
+        replica=each.replica,
+        error=each.error,
+        key=each.key,
+        run=each.run,
+        evidence=evidence,
+        free_running=free_running,
+    )
 
 
 def _size(array: Array) -> float:

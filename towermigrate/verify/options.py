@@ -15,6 +15,8 @@ from towermigrate.verify.devices import DevicesNotSupported, parse_devices
 # towers: 1.2e-7 after 20 steps (FACTS 5). TF 1.15 has other kernels: 2.4e-7 in 20 steps, 1.4e-6 in a gradient.
 COMPAT_TOLERANCE = 1e-6
 TF1_TOLERANCE = 1e-5
+# `--steps all`: as many updates as the program makes.
+ALL_STEPS = 10**9
 
 
 @dataclass(frozen=True)

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
 from towermigrate.project import ProjectError
+from towermigrate.verify.amounts import amount_compared
 from towermigrate.verify.children import ChildFailed, ended_by_signals
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.doings_compare import PRINTED, doing_differences
 from towermigrate.verify.excuses import (
     Judgement,
     cannot_be_rounding,
@@ -25,8 +26,10 @@ from towermigrate.verify.excuses import (
     single_steps,
 )
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
+from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
+from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import Trial, trials
 from towermigrate.verify.session_choice import session_program
@@ -64,6 +67,15 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
         if options.keep is not None:
             shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What the report shows of one run: the recording, its comparison, and that of the single steps."""
+
+    made: Trace
+    shown: Comparison
+    single: Comparison
 
 
 class _Verification:
@@ -116,15 +128,17 @@ class _Verification:
         self, recorded: Recorded, spec: DeviceSpec
     ) -> tuple[DeviceReport, list[str], list[str]]:
         stages = recorded.stages
-        made = free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
-        result = self._compared(recorded, made, stages)
-        shown = result
+        free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
+        result = self._compared(recorded, free_running, stages)
+        outcome = _Outcome(free_running, result, result)
         if result.differences:
-            made, shown = self._in_lockstep(recorded, spec, stages, result, made)
+            outcome = self._in_lockstep(recorded, spec, stages, result, free_running)
+        made, shown = outcome.made, outcome.shown
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
+        far = any(each.free_running and each.error > PRINTED for each in shown.excused)
         doings, open_doings = doing_differences(
-            recorded.first, recorded.second, free_running, numbers=not shown.excused
+            recorded.first, recorded.second, free_running, numbers=not far
         )
         first = shown.first()
         equal = first is None and not doings
@@ -140,6 +154,18 @@ class _Verification:
                 note = _jumps_said(shown.excused)
         if first is None and doings:
             first, largest = doings[0], math.inf
+        if first is not None:
+            first = with_replica(first, recorded.first, made, self.tolerance)
+        levels = ladder(
+            recorded.first,
+            free_running,
+            result,
+            outcome.single,
+            shown,
+            doings,
+            open_doings,
+            synthetic=self.options.synthetic,
+        )
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -155,8 +181,10 @@ class _Verification:
             else stages[first.stage],
             diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
             note=note,
-            excuses=tuple(shown.excused) if equal else (),
+            excuses=tuple(shown.excused),
             not_excused=_not_excused(shown, stages),
+            levels=levels,
+            amount=amount_compared(recorded.first, result, stages, self.options.steps),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -172,6 +200,7 @@ class _Verification:
         if isinstance(self.programs, SessionPrograms):
             loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
+        missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
 
     def _compared(
@@ -194,8 +223,7 @@ class _Verification:
             lockstep=lockstep,
             growing=growing,
         )
-        if not self.options.synthetic:
-            result.differences += own_inputs(recorded, made)
+        result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
@@ -212,29 +240,30 @@ class _Verification:
         stages: tuple[str, ...],
         free: Comparison,
         made: Trace,
-    ) -> tuple[Trace, Comparison]:
+    ) -> _Outcome:
         """The same again with the state reset before each step: where it begins, or that nothing does."""
         try:
             again = self.programs.run_rewritten(recorded, spec, lockstep=True)
         except ChildFailed:
-            return made, free
+            return _Outcome(made, free, free)
         result = self._compared(recorded, again, stages, lockstep=True)
         if result.differences and not self.options.strict:
             self._excuse_steps(recorded, spec, again, result)
         if result.differences:
-            return again, result
+            return _Outcome(again, result, result)
         if result.compared < free.compared:
-            return made, free
+            return _Outcome(made, free, free)
         grown = free
         if not self.options.strict:
             grown = self._compared(recorded, made, stages, growing=True)
             self._excuse_trajectory(recorded, spec, made, grown)
-        grown.excused = result.excused + grown.excused
-        grown.within = max(grown.within, result.within)
-        grown.differences = [
-            replace(difference, level="trajectory") for difference in grown.differences
-        ]
-        return made, grown
+        shown = replace(
+            grown,
+            excused=result.excused + grown.excused,
+            within=max(grown.within, result.within),
+            differences=[replace(each, level="trajectory") for each in grown.differences],
+        )
+        return _Outcome(made, shown, result)
 
     def _excuse_steps(
         self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison

@@ -82,6 +82,7 @@ class Probe:
         self.paused = False
         self.runs = 0
         self.updates: Any = collections.Counter()
+        self.trace.meta["updates_made"] = self.updates
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
         self.lock = threading.RLock()
