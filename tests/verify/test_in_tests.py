@@ -69,14 +69,15 @@ def test_what_was_not_compared_is_a_failure_and_what_could_not_be_run_an_error()
 
 def test_the_levels_of_a_run_are_test_cases() -> None:
     document: dict[str, Any] = VerifyReport(False, runs=(RUN,)).to_json()
-    document["runs"][0]["levels"] = [
-        {"level": "forward", "verdict": "equal"},
-        {"level": "output", "verdict": "different"},
-        {"level": "initial", "verdict": "not compared"},
-    ]
+    document["runs"][0]["levels"] = {
+        "forward": {"verdict": "equal", "why": None},
+        "output": {"verdict": "different", "why": None},
+        "initial": {"verdict": "not compared", "why": "other values each time"},
+    }
     root = ElementTree.fromstring(verify_junit(document, "src"))
     failed = {case.get("name"): case.find("failure") is not None for case in root.iter("testcase")}
-    assert failed == {"training": False, "forward": False, "output": True, "initial": True}
+    assert failed == {"training": False, "forward": False, "output": True, "initial": False}
+    assert [each.get("message") for each in root.iter("skipped")] == ["other values each time"]
 
 
 def test_the_command_writes_it_where_nothing_could_be_run(tmp_path: Path) -> None:

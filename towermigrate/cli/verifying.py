@@ -26,6 +26,22 @@ from towermigrate.cli.common import (
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
 
+_LEVELS = (
+    "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output",
+)  # fmt: skip
+
+
+def _steps(ctx: click.Context, param: click.Parameter, value: str) -> int:
+    """A number of updates, or `all`."""
+    from towermigrate.verify.options import ALL_STEPS
+
+    if value == "all":
+        return ALL_STEPS
+    if not value.isdigit() or int(value) < 1:
+        raise click.BadParameter(f"{value!r} is neither a number of updates nor `all`.", ctx, param)
+    return int(value)
+
+
 class _VerifyCommand(click.Command):
     """Takes what follows `--` aside for the programs; click would make it paths."""
 
@@ -56,10 +72,11 @@ class _VerifyCommand(click.Command):
 )
 @click.option(
     "--steps",
-    type=click.IntRange(min=1),
-    default=5,
+    callback=_steps,
+    metavar="N|all",
+    default="5",
     show_default=True,
-    help="Updates to compare of every stage, or as many as the program makes.",
+    help="Updates to compare of every stage, or as many as the program makes; all: run it to its end.",
 )
 @click.option(
     "--tolerance",
@@ -70,13 +87,19 @@ class _VerifyCommand(click.Command):
     "kernels are others]",
 )
 @click.option(
+    "--strict",
+    is_flag=True,
+    help="Excuse nothing: neither roundings that decide (ReLU, max-pooling) or add up, nor what the original itself "
+    "leaves open.",
+)
+@click.option(
     "--timeout",
     "timeout_s",
     type=click.FloatRange(min=0, min_open=True),
     default=600.0,
     show_default=True,
     metavar="SECONDS",
-    help="For each run of a program. There are three for each device spec, and up to three more where they differ.",
+    help="For each run of a program. There are three for each device spec, one more where they differ, and up to twelve where roundings may decide.",
 )
 @click.option(
     "--tf1-python",
@@ -131,6 +154,7 @@ def verify(
     devices: tuple[str, ...],
     steps: int,
     tolerance: float | None,
+    strict: bool,
     timeout_s: float,
     tf1_python: str | None,
     synthetic: bool,
@@ -150,8 +174,10 @@ def verify(
 
     Free-running, roundings add up. So what is apart by more than --tolerance is run once more with the state
     reset before every step: the programs are equal if every single step is equal within --tolerance, and the
-    free-running ones are within --tolerance times the updates made so far. Where rounding decides (a ReLU, a
-    max-pooling), the limit is what the original itself does when its weights move by --tolerance.
+    free-running ones are within --tolerance times the updates made so far. Where a rounding decides (a ReLU, a
+    max-pooling), one array at one step may be excused: if the original jumps at that step in the same elements when
+    its weights move by --tolerance, if the difference is no factor and no drift, and if most steps and most arrays are
+    within the tolerance. Each excuse stands in the JSON report with its numbers; --strict excuses nothing.
 
     Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run.
     """
@@ -166,6 +192,7 @@ def verify(
             devices=devices or (best_devices(),),
             steps=steps,
             tolerance=tolerance,
+            strict=strict,
             timeout_s=timeout_s,
             tf1_python=tf1_python,
             synthetic=synthetic,
@@ -215,7 +242,7 @@ def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     document = no_verdict("")
-    document.update(equal=True, error=None)
+    document.update(equal=True, error=None, levels=None)
     code = WELL
     for path in paths:
         try:
@@ -232,9 +259,17 @@ def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
         document["equal"] = document["equal"] and found["equal"]
         document["error"] = document["error"] or found["error"]
         document["reference"] = found["reference"]
-        for key in ("not_compared", "nondeterministic", "runs"):
+        document["levels"] = _worse(document["levels"], found["levels"])
+        for key in ("not_compared", "nondeterministic", "excuses", "runs"):
             document[key] += found[key]
     return files.finished(document, document["error"], code)
+
+
+def _worse(one: dict[str, str] | None, other: dict[str, str]) -> dict[str, str]:
+    order = ("equal", "not compared", "different")
+    if one is None:
+        return other
+    return {level: max(one[level], verdict, key=order.index) for level, verdict in other.items()}
 
 
 def best_devices() -> str:
@@ -252,6 +287,8 @@ def no_verdict(error: str) -> dict[str, Any]:
         "error": error,
         "not_compared": [],
         "nondeterministic": [],
+        "levels": dict.fromkeys(_LEVELS, "not compared"),
+        "excuses": [],
         "reference": {"tensorflow": None, "python": None, "mode": None},
         "runs": [],
     }

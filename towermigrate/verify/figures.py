@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from towermigrate.verify.comparison import Level
 from towermigrate.verify.trace import Array
 
 
@@ -29,9 +28,9 @@ class Figures:
     """Every loss, and by array the error at every training run, in units that the tolerance is in."""
 
     losses: list[Loss] = field(default_factory=list)
-    arrays: dict[tuple[Level, int | None, str], dict[int, float]] = field(default_factory=dict)
+    arrays: dict[tuple[str, int | None, str], dict[int, float]] = field(default_factory=dict)
 
-    def add(self, level: Level, stage: int | None, name: str, run: int, error: float) -> None:
+    def add(self, level: str, stage: int | None, name: str, run: int, error: float) -> None:
         """Note how far apart an array was at a training run; the larger one where several towers have it."""
         errors = self.arrays.setdefault((level, stage, name), {})
         errors[run] = max(error, errors.get(run, 0.0))

@@ -16,6 +16,8 @@ from towermigrate.verify.devices import DevicesNotSupported, parse_devices
 # makes others of several operations: 1.2e-6 in a gradient of a GAN.
 COMPAT_TOLERANCE = 1e-6
 TF1_TOLERANCE = 1e-5
+# `--steps all`: as many updates as the program makes.
+ALL_STEPS = 10**9
 
 
 @dataclass(frozen=True)
@@ -23,7 +25,7 @@ class VerifyOptions:
     """What `run_verify` compares, and how.
 
     `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
-    that is not the tree itself; `tolerance` None takes the default for the reference. The programs may change files below the
+    that is not the tree itself; `strict` excuses no rounding and no noise of the original; `tolerance` None takes the default for the reference. The programs may change files below the
     folders of `allow_write`, besides their scratch copies.
     """
 
@@ -36,6 +38,7 @@ class VerifyOptions:
     tf1_python: str | None = None
     synthetic: bool = False
     tolerance: float | None = None
+    strict: bool = False
     timeout_s: float = 600.0
     python: str = field(default=sys.executable)
     keep: Path | None = None

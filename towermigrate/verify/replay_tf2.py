@@ -24,7 +24,13 @@ from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.operations import names_of_slots
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
-from towermigrate.verify.probe.recording import TraceWriter, read_arrays, read_meta, same
+from towermigrate.verify.probe.recording import (
+    TraceWriter,
+    first_that_differs,
+    read_arrays,
+    read_meta,
+    same,
+)
 from towermigrate.verify.wrappers_tf2 import (
     leave_sums_over_replicas_alone,
     wrap_functions,
@@ -403,13 +409,13 @@ class Replay:
             ),
             default=0,
         )
-        split = []
+        split = {}
         for key, container in table.items():
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
             if is_mirrored(container):
                 arrays["state/" + key] = components[0]
                 if any(not same(components[0], c) for c in components[1:]):
-                    split.append(key)
+                    split[key] = first_that_differs(components)
             else:
                 arrays["state/" + key] = container.read_value().numpy()
         self.trace.arrays(f"run_{index:05d}", arrays)

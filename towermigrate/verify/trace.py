@@ -6,7 +6,7 @@ Keys are `input/TOWER/NAME`, `loss/STAGE/TOWER`, `gradient/STAGE/VARIABLE` (aver
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,16 @@ Arrays = dict[str, Array]
 
 @dataclass(frozen=True)
 class Run:
-    """One training run: its index among all of them, and the stages it updated."""
+    """One training run: its index among all of them, and the stages it updated.
+
+    `replicas_differ` are the variables of which a replica holds another value than the first one: the replica, and
+    both values.
+    """
 
     index: int
     stages: tuple[int, ...]
     updates: int | None = None
-    replicas_differ: tuple[str, ...] = ()
+    replicas_differ: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     own_missing: tuple[str, ...] = ()
 
 
@@ -70,7 +74,7 @@ def read_trace(folder: Path) -> Trace:
             run["index"],
             tuple(run["stages"]),
             run.get("updates"),
-            tuple(run.get("replicas_differ", ())),
+            {key: tuple(at) for key, at in run.get("replicas_differ", {}).items()},
             tuple(run.get("own_missing", ())),
         )
         for run in meta["runs"]
