@@ -72,9 +72,10 @@ def hints(text: str, names: FileNames) -> Hints:
     places = _Places(names)
     opens: dict[str, frozenset[str]] = {}
     for function in functions:
-        within = places.calls.inside(function)
+        parameters = _parameters(function)
+        within = places.calls.inside(function) if parameters else []
         if within:
-            given = places.derived(_parameters(function), function)
+            given = places.derived(parameters, function)
             handed = [call for call in within if given & places.names_in(call)]
             inner = frozenset(_called(call, imported) or _of_this_file(call) for call in handed)
             opens[function.name] = opens.get(function.name, frozenset()) | inner
