@@ -99,6 +99,21 @@ class _VerifyCommand(click.Command):
     help="A folder in which the programs may write, rename and delete files, besides their scratch copies. May "
     "be given several times.",
 )
+@click.option(
+    "--link-over",
+    default="8M",
+    show_default=True,
+    metavar="SIZE",
+    help="Larger files are not copied for each run, but linked: programs can read them and not write them. Where "
+    "the system cannot see to that, all are copied.",
+)
+@click.option(
+    "--max-copy",
+    default="4G",
+    show_default=True,
+    metavar="SIZE",
+    help="The most to copy for each run.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -112,6 +127,8 @@ def verify(
     synthetic: bool,
     entry: Path | None,
     allow_write: tuple[Path, ...],
+    link_over: str,
+    max_copy: str,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -126,7 +143,8 @@ def verify(
     free-running ones are within --tolerance times the updates made so far. Where rounding decides (a ReLU, a
     max-pooling), the limit is what the original itself does when its weights move by --tolerance.
 
-    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run.
+    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run; 129, 130 and
+    143: ended by SIGHUP, SIGINT and SIGTERM.
     """
     for spec in devices:
         if not _DEVICES.fullmatch(spec):
@@ -145,13 +163,26 @@ def verify(
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
+            sizes={"link_over": link_over, "max_copy": max_copy},
             json_file=json_file,
         )
     )
 
 
-def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) -> int:
+def _verify(
+    paths: tuple[Path, ...], *, json_file: Path | None, sizes: dict[str, str], **options: Any
+) -> int:
     import importlib.util
+
+    from towermigrate.verify.scratch import parse_size
+
+    for name, text in sizes.items():
+        try:
+            options[name] = parse_size(text)
+        except ValueError:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} {text} is no size, as 500M or 20G."
+            ) from None
 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
@@ -182,7 +213,8 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
         document["equal"] = document["equal"] and found["equal"]
         document["error"] = document["error"] or found["error"]
         document["reference"] = found["reference"]
-        for key in ("not_compared", "nondeterministic", "runs"):
+        document["protection"] = found["protection"]
+        for key in ("not_compared", "nondeterministic", "runs", "kept_out"):
             document[key] += found[key]
     return finished(json_file, document, document["error"], code)
 
@@ -204,4 +236,6 @@ def no_verdict(error: str) -> dict[str, Any]:
         "nondeterministic": [],
         "reference": {"tensorflow": None, "python": None, "mode": None},
         "runs": [],
+        "protection": None,
+        "kept_out": [],
     }

@@ -17,11 +17,13 @@ from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.fence import protection
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
+from towermigrate.verify.scratch import TooLarge, check_size, no_space, remove_scratch
 from towermigrate.verify.session_choice import session_program
 from towermigrate.verify.session_compare import (
     session_differences,
@@ -49,14 +51,14 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
         specs = [parse_devices(text) for text in options.devices]
     except DevicesNotSupported as error:
         return VerifyReport(False, f"{error}{_style_said(options)}")
-    scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
-    try:
-        with ended_by_signals():
+    with ended_by_signals():
+        scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
+        try:
             return _Verification(options, scratch).report(specs)
-    finally:
-        if options.keep is not None:
-            shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
-        shutil.rmtree(scratch, ignore_errors=True)
+        finally:
+            if options.keep is not None:
+                shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
+            remove_scratch(scratch)
 
 
 class _Verification:
@@ -82,6 +84,9 @@ class _Verification:
             )
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
+            for root in filter(None, (self.options.root, self.options.rewritten)):
+                limits = self.options.link_over, self.options.max_copy
+                check_size(root, self.scratch, *limits, self.options.progress)
             for spec in specs:
                 if spec.replicas not in self.recorded:
                     self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
@@ -91,11 +96,23 @@ class _Verification:
                 runs.append(run)
                 not_compared += [f"{spec.text}: {item}" for item in missing]
                 nondeterministic += [item for item in loose if item not in nondeterministic]
-        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, OSError) as problem:
+        except OSError as problem:
+            error = no_space(problem, self.scratch) or str(problem)
+        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, TooLarge) as problem:
             error = str(problem)
+        except MemoryError:
+            error = "There was not enough memory to compare the recordings."
+        launcher = self.programs.launcher
         equal = error is None and bool(runs) and not not_compared and all(run.equal for run in runs)
         return VerifyReport(
-            equal, error, tuple(not_compared), tuple(nondeterministic), reference, tuple(runs)
+            equal,
+            error,
+            tuple(not_compared),
+            tuple(nondeterministic),
+            reference,
+            tuple(runs),
+            protection=protection(launcher.asked) if launcher.started else None,
+            kept_out=tuple(launcher.kept_out),
         )
 
     def _compare(

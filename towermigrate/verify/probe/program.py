@@ -8,12 +8,15 @@ import random
 import runpy
 import sys
 import traceback
-from typing import List, Optional
+from typing import Any, List, Optional
 
 import numpy as np
 
 from .doings import DOINGS
 from .fencing import fence
+
+_OWN_FRAMES = 6
+_exit = os._exit  # the program may replace it
 
 
 def run_program(
@@ -34,16 +37,36 @@ def run_program(
         runpy.run_path(entry, run_name="__main__")
     except SystemExit as stop:
         if stop.code not in (None, 0):
-            traceback.print_exc()
+            _print_error()
             return "the program left with exit code %s" % (stop.code,)
-    except Exception as error:
-        traceback.print_exc()
+    except BaseException as error:
+        _print_error()
         return "%s: %s" % (type(error).__name__, error)
     return None
 
 
+def _print_error() -> None:
+    """The traceback, from the program's own first line on."""
+    kind, error, trace = sys.exc_info()
+    for _ in range(_OWN_FRAMES):  # of this file and of `runpy`
+        if trace is not None and trace.tb_next is not None and _is_ours(trace):
+            trace = trace.tb_next
+    try:
+        traceback.print_exception(kind, error, trace)
+    except Exception:  # the program has closed its standard error
+        pass
+
+
+def _is_ours(trace: Any) -> bool:
+    path = trace.tb_frame.f_code.co_filename
+    return path == __file__ or "runpy" in path
+
+
 def leave(code: int) -> None:
     """End the process at once: queue runners and prefetch threads of the program must not hold it up."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed, or none
+            pass
+    _exit(code)

@@ -12,6 +12,9 @@ import numpy as np
 
 from .doings import DOINGS
 
+# The functions as they are at the start: the program may replace them.
+_open, _replace, _exit, _write = open, os.replace, os._exit, os.write
+
 
 class TraceWriter:
     """Writes one recording: `initial.npz`, `run_00000.npz`, …, `meta.json`."""
@@ -31,26 +34,49 @@ class TraceWriter:
             os.makedirs(folder)
 
     def arrays(self, name: str, arrays: Dict[str, Any]) -> None:
+        """Write one file of arrays."""
+        try:
+            self._arrays(name, arrays)
+        except OSError as error:
+            _give_up(error)
+
+    def _arrays(self, name: str, arrays: Dict[str, Any]) -> None:
         path = os.path.join(self.folder, name + ".npz")
         plain = {key: np.asarray(value) for key, value in arrays.items()}
         # Objects (strings from a session) would need pickle: keep them as bytes.
         for key, value in plain.items():
             if value.dtype == object:
                 plain[key] = value.astype(np.bytes_)
-        with open(path, "wb") as file:
+        with _open(path, "wb") as file:
             savez: Any = np.savez
             savez(file, **plain)
 
     def finish(self, ended: str, error: Optional[str] = None) -> None:
+        """Write the description, which says that the recording is whole."""
+        try:
+            self._finish(ended, error)
+        except OSError as problem:
+            _give_up(problem)
+
+    def _finish(self, ended: str, error: Optional[str]) -> None:
         self.meta["ended"] = ended
         self.meta["error"] = error
         self.meta["printed"] = DOINGS.lines()
         self.meta["files"] = DOINGS.files()
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")
-        with open(path + ".part", "w") as file:
+        with _open(path + ".part", "w") as file:
             json.dump(self.meta, file)
-        os.replace(path + ".part", path)
+        _replace(path + ".part", path)
+
+
+def _give_up(error: OSError) -> None:
+    """End the process: the program was not to see an error that is not its own."""
+    said = "towermigrate: the recording could not be written: %s\n" % error
+    try:
+        _write(2, said.encode())
+    finally:
+        _exit(1)
 
 
 def read_arrays(folder: str, name: str) -> Dict[str, Any]:
@@ -58,12 +84,12 @@ def read_arrays(folder: str, name: str) -> Dict[str, Any]:
     path = os.path.join(folder, name + ".npz")
     if not os.path.exists(path):
         return {}
-    with np.load(path, allow_pickle=False) as data:
+    with _open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
         return {key: data[key] for key in data.files}
 
 
 def read_meta(folder: str) -> Dict[str, Any]:
-    with open(os.path.join(folder, "meta.json")) as file:
+    with _open(os.path.join(folder, "meta.json")) as file:
         meta: Dict[str, Any] = json.load(file)
     return meta
 
