@@ -33,6 +33,7 @@ def always_two_processes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_two_processes_read_what_one_reads() -> None:
     with Readings() as readings:
         readings.read_ahead(SOURCES)
+        readings.read_on(SOURCES)
         for path, text in SOURCES.items():
             alone = read(path, text)
             assert readings.of(path, text) == alone
@@ -43,6 +44,7 @@ def test_two_processes_read_what_one_reads() -> None:
 def test_what_a_killed_process_should_have_read_is_read_here() -> None:
     with Readings() as readings:
         readings.read_ahead(SOURCES)
+        readings.read_on(SOURCES)
         assert readings._ahead is not None
         os.kill(readings._ahead._pid, signal.SIGKILL)
         for path, text in SOURCES.items():
@@ -50,9 +52,31 @@ def test_what_a_killed_process_should_have_read_is_read_here() -> None:
             assert _without_remarks(readings.of(path, new)) == _without_remarks(read(path, new))
 
 
+def test_what_two_processes_work_out_is_what_one_does() -> None:
+    texts = {f"f{number}.py": "x" * number for number in range(300)}
+    with Readings() as readings:
+        assert readings.spread(texts, lambda path: (path, len(texts[path]))) == {
+            path: (path, len(text)) for path, text in texts.items()
+        }
+
+
+def test_what_a_process_that_died_should_have_worked_out_is_worked_out_here() -> None:
+    here = os.getpid()
+
+    def work(path: str) -> str:
+        if os.getpid() != here:
+            os._exit(1)
+        return path.upper()
+
+    with Readings() as readings:
+        found = readings.spread({"a.py": "a", "b.py": "b", "c.py": "c"}, work)
+    assert found == {"a.py": "A.PY", "b.py": "B.PY", "c.py": "C.PY"}
+
+
 def test_an_error_ends_the_second_process() -> None:
     with pytest.raises(KeyboardInterrupt), Readings() as readings:
         readings.read_ahead(SOURCES)
+        readings.read_on(SOURCES)
         raise KeyboardInterrupt
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

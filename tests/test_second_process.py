@@ -73,6 +73,7 @@ def test_a_process_that_has_said_all_is_waited_for_and_not_killed(
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
     with Readings() as readings:
         readings.read_ahead(SOURCES)
+        readings.read_on(SOURCES)
         for path, text in SOURCES.items():
             readings.of(path, readings.of(path, text).symbols.text)
     assert killed == [] and Pair.running == 0

@@ -6,7 +6,7 @@ tree of files is shared between two processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -200,7 +200,7 @@ class Readings:
         and of the others `Reading.python2` is found out.
         """
         self._python2 = frozenset((path, sources[path]) for path in python2)
-        if not self._are_worth_a_process(sources):
+        if not self._may_be_two(sources.values(), _WORTH_A_PROCESS):
             return
         old = self._python2
         self._share(
@@ -211,7 +211,7 @@ class Readings:
 
     def read_on(self, sources: Mapping[str, str]) -> None:
         """Begin to read, in another process, what most files will become; `sources` are as they were read."""
-        if not self._are_worth_a_process(sources):
+        if not self._may_be_two(sources.values(), _WORTH_A_PROCESS):
             return
         after: dict[_File, Reading] = {}
         for path, text in sources.items():
@@ -226,15 +226,17 @@ class Readings:
             ),
         )
 
-    def _are_worth_a_process(self, sources: Mapping[str, str]) -> bool:
-        if sum(map(len, sources.values())) < _WORTH_A_PROCESS:
+    def _may_be_two(self, texts: Iterable[str], least: int) -> bool:
+        """Whether there is enough to do for a second process, and one to be had."""
+        if sum(map(len, texts)) < least:
             return False
         return self._last is not None or Pair.may_start()
 
     def spread(self, texts: Mapping[str, str], work: Callable[[str], _Any]) -> dict[str, _Any]:
         """What `work` gives for each path of `texts`, in two processes where there is enough to do."""
         found: dict[str, _Any] = {}
-        if self._ahead is None and self._are_worth_a_process({p: 4 * t for p, t in texts.items()}):
+        # To bring a text to Python 3 takes a few times as long as to read it.
+        if self._ahead is None and self._may_be_two(texts.values(), _WORTH_A_PROCESS // 4):
             if self._last is not None:
                 self._last.end()
                 self._last = None

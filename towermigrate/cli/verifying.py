@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from towermigrate.cli.common import (
     progress_line,
     terminal,
     unexpected,
+    write_report,
 )
+from towermigrate.signals import ended_by_signals
 
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
@@ -114,6 +117,20 @@ class _VerifyCommand(click.Command):
     metavar="SIZE",
     help="The most to copy for each run.",
 )
+@click.option(
+    "--rewritten",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="The folder of the rewritten program, or of one written by hand, where PATH holds the original only. Its files "
+    "have the names of the original's.",
+)
+@click.option(
+    "--junit",
+    "junit_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the outcome there as JUnit XML, for CI servers.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -129,6 +146,8 @@ def verify(
     allow_write: tuple[Path, ...],
     link_over: str,
     max_copy: str,
+    rewritten: Path | None,
+    junit_file: Path | None,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -151,8 +170,8 @@ def verify(
             raise click.BadParameter(
                 f"{spec!r} is no device spec; see --help", param_hint="--devices"
             )
-    sys.exit(
-        _verify(
+    with ended_by_signals():
+        code = _verify(
             paths or (Path("."),),
             devices=devices or (best_devices(),),
             steps=steps,
@@ -164,13 +183,30 @@ def verify(
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
             sizes={"link_over": link_over, "max_copy": max_copy},
-            json_file=json_file,
+            rewritten=rewritten,
+            files=_Files(json_file, junit_file, ", ".join(map(str, paths)) or "."),
         )
-    )
+    sys.exit(code)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files that the outcome is written to; `name` is what was verified."""
+
+    json: Path | None
+    junit: Path | None
+    name: str
+
+    def finished(self, document: dict[str, Any], error: str | None, code: int) -> int:
+        if self.junit is not None:
+            from towermigrate.reports.junit import verify_junit
+
+            code = max(code, write_report(self.junit, verify_junit(document, self.name)))
+        return finished(self.json, document, error, code)
 
 
 def _verify(
-    paths: tuple[Path, ...], *, json_file: Path | None, sizes: dict[str, str], **options: Any
+    paths: tuple[Path, ...], *, files: _Files, sizes: dict[str, str], **options: Any
 ) -> int:
     import importlib.util
 
@@ -186,7 +222,7 @@ def _verify(
 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
-        return finished(json_file, no_verdict(error), error, FAILED)
+        return files.finished(no_verdict(error), error, FAILED)
     from towermigrate.config import ConfigError
     from towermigrate.verify import VerifyOptions, check_options, print_report, run_verify
 
@@ -200,13 +236,13 @@ def _verify(
     code = WELL
     for path in paths:
         try:
-            with progress_line() as progress:
+            with progress_line(piped=True) as progress:
                 report = run_verify(VerifyOptions(path, progress=progress, **options))
         except ConfigError as failure:
             raise click.UsageError(str(failure)) from failure
         except Exception as failure:  # exit code 1 would claim a difference
             message = unexpected(failure)
-            return finished(json_file, no_verdict(message), message, FAILED)
+            return files.finished(no_verdict(message), message, FAILED)
         print_report(report, terminal(), error=False)
         code = max(code, report.exit_code)
         found = report.to_json()
@@ -216,7 +252,7 @@ def _verify(
         document["protection"] = found["protection"]
         for key in ("not_compared", "nondeterministic", "runs", "kept_out"):
             document[key] += found[key]
-    return finished(json_file, document, document["error"], code)
+    return files.finished(document, document["error"], code)
 
 
 def best_devices() -> str:

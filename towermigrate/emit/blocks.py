@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import children, reads
+from towermigrate.recognize.syntax import children, extent, reads
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,14 @@ def suites_of(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 def scope_of(file: SourceFile, node: cst.CSTNode) -> Scope:
     """The innermost function around a node."""
-    where = file.span(node)
+    where = extent(file.module, node)
+    assert where is not None
     best: cst.FunctionDef | None = None
-    size: tuple[int, int] | None = None
+    begin = -1
     for function in file.functions.values():
-        around = file.span(function.node)
-        if (around.line, around.column) <= (where.line, where.column) and (
-            where.end_line, where.end_column) <= (around.end_line, around.end_column):  # fmt: skip
-            extent = (around.end_line - around.line, around.end_column)
-            if size is None or extent < size:
-                best, size = function.node, extent
+        around = extent(file.module, function.node)
+        if around is not None and begin < around[0] <= where[0] and where[1] <= around[1]:
+            best, begin = function.node, around[0]
     return Scope(file, best)
 
 

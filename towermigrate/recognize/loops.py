@@ -23,6 +23,7 @@ from towermigrate.recognize.syntax import (
     code,
     dotted,
     elements,
+    extent,
     reads,
     statements,
     walk,
@@ -82,7 +83,7 @@ class LoopFinder:
                 turns = loop if isinstance(loop, cst.While) else None
                 stands_for = as_for(loop, whole) if isinstance(loop, cst.While) else loop
                 found.append(Candidate(file, stands_for, node, qualified_name, block, turns))
-        found.sort(key=lambda c: file.line(c.loop))
+        found.sort(key=lambda c: extent(file.module, c.turns or c.loop) or (0, 0))
         return found
 
     def spreads(self, file: SourceFile) -> list[Candidate]:

@@ -96,6 +96,13 @@ def walk(node: cst.CSTNode, into_functions: bool = True) -> Iterator[cst.CSTNode
     return iter(nodes[first:end])
 
 
+def extent(module: cst.Module, node: cst.CSTNode) -> tuple[int, int] | None:
+    """Where a node and what is below it begin and end among the nodes of its module, in source order; None: elsewhere."""
+    walk(module)
+    place = _places.get(node)
+    return None if place is None or place[0] is not _lists.get(module) else place[1:]
+
+
 def _walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
     waiting = [node]
     while waiting:

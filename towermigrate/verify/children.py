@@ -13,12 +13,12 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import IO, Any
 
+from towermigrate.signals import ended_by_signals
 from towermigrate.verify.fence import fenced
 
 _KEPT_LINES = 15
@@ -29,10 +29,6 @@ _LOOK_S = 0.25
 _LEAST_DISK, _LEAST_MEMORY = 256 * 2**20, 192 * 2**20
 _END_S = 30
 _MARK = "TOWERMIGRATE_VERIFY_CHILD"
-_ENDING = [
-    getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGHUP") if hasattr(signal, name)
-]
-_heard = False
 _LACKS = (
     (
         re.compile(r"No space left on device|Disk quota exceeded"),
@@ -257,35 +253,6 @@ def available_memory() -> int | None:
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     return None
-
-
-@contextlib.contextmanager
-def ended_by_signals() -> Iterator[None]:
-    """A signal to end becomes an exception, so that children and scratch folders do not outlive us.
-
-    The exit code is a shell's, 128 and the signal's number; 1 would claim a difference. While that exception goes
-    its way, more signals are not heard: they would cut short what it tidies up.
-    """
-    global _heard
-    if _heard or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, frame: FrameType | None) -> None:
-        for each in heard:
-            signal.signal(each, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    # Who ignores a signal (nohup) goes on ignoring it.
-    heard = [each for each in _ENDING if signal.getsignal(each) != signal.SIG_IGN]
-    _heard = True
-    before = {number: signal.signal(number, leave) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        _heard = False
 
 
 def end_group(child: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from towermigrate.project import ProjectError
-from towermigrate.verify.children import ChildFailed, ended_by_signals
+from towermigrate.signals import ended_by_signals
+from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison
 from towermigrate.verify.count import CountNotSet

@@ -1,0 +1,80 @@
+"""verify's outcome as JUnit XML, which CI servers show: a test suite per device spec, a test case per level."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from typing import Any
+
+_VERDICTS = {"equal": None, "excused": None, "not compared": "failure", "different": "failure"}
+
+
+def verify_junit(document: Mapping[str, Any], name: str) -> str:
+    """The XML of one verify.
+
+    Args:
+        document: its JSON document.
+        name: what was verified, for the test cases' `classname`.
+
+    Returns:
+        The text of a file. A difference is a failure, what was not compared too, a program that could not be run an
+        error.
+    """
+    root = ElementTree.Element("testsuites", name="towermigrate verify")
+    for run in document["runs"]:
+        suite = ElementTree.SubElement(root, "testsuite", name=run["devices"])
+        for level, verdict, text in _cases(run):
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=level)
+            if _VERDICTS.get(verdict, "failure") is not None:
+                failure = ElementTree.SubElement(case, "failure", message=_clean(text))
+                failure.text = _clean(_difference(run))
+        _counted(suite)
+    missing = document["not_compared"]
+    if missing or document["error"] is not None or not document["runs"]:
+        suite = ElementTree.SubElement(root, "testsuite", name="verify")
+        for each in missing:
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name=_clean(each))
+            ElementTree.SubElement(case, "failure", message="not compared")
+        if document["error"] is not None or not document["runs"]:
+            case = ElementTree.SubElement(suite, "testcase", classname=name, name="run")
+            error = ElementTree.SubElement(case, "error", message="could not be run")
+            error.text = _clean(document["error"] or "nothing was compared")
+        _counted(suite)
+    for what in ("tests", "failures", "errors"):
+        root.set(what, str(sum(int(suite.get(what, "0")) for suite in root)))
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _cases(run: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Level, verdict and what is said of it; the whole training where a run has no levels."""
+    whole = "equal" if run["equal"] else "different"
+    found = [("training", whole, _difference(run).partition("\n")[0])]
+    for level in run.get("levels", ()):
+        found.append((level["level"], level["verdict"], f"{level['level']}: {level['verdict']}"))
+    return found
+
+
+def _difference(run: Mapping[str, Any]) -> str:
+    first = run["first_difference"]
+    if first is None:
+        return str(run["note"] or "")
+    stage = "" if first["stage"] is None else f", stage {first['stage']}"
+    tower = "" if first["replica"] is None else f", tower {first['replica']}"
+    lines = [
+        f"step {first['step']}{stage}, level {first['level']}: {first['name']}{tower}: "
+        f"expected {first['expected']}, got {first['actual']}"
+    ]
+    lines += [f"likely: {each['cause']}. {each['evidence']}" for each in run["diagnosis"]]
+    return "\n".join(lines)
+
+
+def _counted(suite: ElementTree.Element) -> None:
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(sum(case.find("failure") is not None for case in suite)))
+    suite.set("errors", str(sum(case.find("error") is not None for case in suite)))
+
+
+def _clean(text: str) -> str:
+    """The text without what XML cannot hold."""
+    return "".join(c for c in text if c in "\t\n" or ord(c) >= 32 and c not in "\ufffe\uffff")
