@@ -22,8 +22,8 @@ from towermigrate.signals import ended_by_signals
 from towermigrate.verify.fence import fenced
 
 _KEPT_LINES = 15
-# Of what a program prints, the beginning and the end are kept (bytes), and of a line so much (characters).
-_KEPT_FIRST, _KEPT_LAST, _KEPT_OF_LINE = 4 * 2**20, 2**18, 500
+# Of what a program prints, the beginning and the end are kept (bytes), and of a line so much is read and shown.
+_KEPT_FIRST, _KEPT_LAST, _LONGEST, _KEPT_OF_LINE = 4 * 2**20, 2**18, 2000, 500
 _LOOK_S = 0.25
 # A program is ended before the machine has less than this left (bytes).
 _LEAST_DISK, _LEAST_MEMORY = 256 * 2**20, 192 * 2**20
@@ -284,7 +284,8 @@ def _end_marked(mark: bytes) -> None:
             return
 
 
-def _tail(log: Path) -> str:
+def end_of(log: Path) -> str:
+    """The end of a child's output, its lines cut to a length that can be searched and shown."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - _KEPT_LAST))
@@ -292,20 +293,24 @@ def _tail(log: Path) -> str:
     except OSError:
         return ""
     # What a terminal would act upon is shown, not done.
-    return "".join(
-        each if each.isprintable() or each in "\n\t" else "\N{REPLACEMENT CHARACTER}"
-        for each in text.replace("\r", "\n")
+    lines = (line[:_LONGEST] for line in text.replace("\r", "\n").split("\n"))
+    return "\n".join(
+        "".join(
+            each if each.isprintable() or each == "\t" else "\N{REPLACEMENT CHARACTER}"
+            for each in line
+        )
+        for line in lines
     )
 
 
 def lacked(log: Path) -> str:
     """What the program had too little of, by its own words."""
-    text = "\n".join(_tail(log).splitlines()[-60:])
+    text = "\n".join(end_of(log).splitlines()[-60:])
     return "".join(f" {said}" for pattern, said in _LACKS if pattern.search(text))
 
 
 def last_words(log: Path) -> str:
     """The tail of a child's output, indented, to be put behind an error."""
-    tail = [line for line in _tail(log).splitlines() if line.strip()][-_KEPT_LINES:]
+    tail = [line for line in end_of(log).splitlines() if line.strip()][-_KEPT_LINES:]
     tail = [line if len(line) <= _KEPT_OF_LINE else line[:_KEPT_OF_LINE] + "…" for line in tail]
     return " Its last lines:\n" + "\n".join("    " + line for line in tail) if tail else ""

@@ -117,8 +117,9 @@ def refused_paths(output: str, folders: Iterable[Path], known: Iterable[str] = (
     """
     kept = [os.path.realpath(folder) for folder in folders]
     found: dict[str, None] = {}
-    said = (next(group for group in match.groups() if group) for match in _DENIED.finditer(output))
-    for name in (*known, *said):
+    said = [next(group for group in match.groups() if group) for match in _DENIED.finditer(output)]
+    sure = list(known)
+    for name in (*sure, *said):
         path = Path(name)
         try:
             nearest = path
@@ -127,7 +128,8 @@ def refused_paths(output: str, folders: Iterable[Path], known: Iterable[str] = (
             real = Path(os.path.realpath(path))
         except (OSError, ValueError):
             continue
+        ours = any(real.is_relative_to(each) for each in kept) and name not in sure
         # What this user could not have changed anyway was not refused by the fence.
-        if os.access(nearest, os.W_OK) and not any(real.is_relative_to(each) for each in kept):
+        if os.access(nearest, os.W_OK) and not ours:
             found[str(path)] = None
     return list(found)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from towermigrate.verify import probe
-from towermigrate.verify.children import ChildFailed, Ended, lacked, last_words, run_child
+from towermigrate.verify.children import ChildFailed, Ended, end_of, lacked, last_words, run_child
 from towermigrate.verify.devices import DeviceSpec
-from towermigrate.verify.fence import refused_paths
+from towermigrate.verify.fence import asks_guardian, refused_paths
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
 from towermigrate.verify.trace import Trace, read_trace
@@ -23,8 +23,9 @@ _START = (
 )
 
 _MISSING = re.compile(
-    r"No such file or directory: '(?P<python>[^'\n]+)'|(?P<tensorflow>[^\s;:'\"]+); No such file or directory"
-    r"|(?P<numpy>[^\s:'\"]+) not found\."
+    r"No such file or directory: '(?P<python>[^'\n]+)'"
+    r"|(?<![^\s;:'\"])(?P<tensorflow>[^\s;:'\"]+); No such file or directory"
+    r"|(?<![^\s:'\"])(?P<numpy>[^\s:'\"]+) not found\."
 )
 
 
@@ -82,12 +83,15 @@ class Launcher:
             ChildFailed: it failed, left no recording, or wanted to change files that are not its own.
         """
         self.options.progress(f"{what} trains")
-        folders = [folder, *self.options.allow_write]
-        config = {**config, "fence": [str(each) for each in folders]}
+        own = [folder / name for name in ("tree", "trace", "tmp")]
+        for each in own:
+            each.mkdir(exist_ok=True)
+        folders = [*own, *self.options.allow_write]
+        # Where the kernel asks the guardian, that knows what was refused, and Python need not be told.
+        config = {**config, "fence": None if asks_guardian() else [str(each) for each in folders]}
         path = folder / "config.json"
         path.write_text(json.dumps(config), encoding="utf-8")
         temporary = folder / "tmp"
-        temporary.mkdir(exist_ok=True)
         environment = {
             "PYTHONHASHSEED": "0",
             "TF_CPP_MIN_LOG_LEVEL": "2",
@@ -127,10 +131,14 @@ class Launcher:
             if said is not None and ended.code is not None and ended.cause is None:
                 failure = f"{what} failed: {said}.{lacked(log)}{last_words(log)}"
         self._note(folders, ended)
-        output = log.read_text(encoding="utf-8", errors="replace")
+        output = end_of(log)
         refused = refused_paths(output, folders, ended.refused)
         missing = missing_paths(output, tree, self.options.root)
-        raise ChildFailed(_kept_out(what, refused) + _not_copied(what, missing) + failure)
+        raise ChildFailed(
+            _kept_out(what, refused, self.scratch, self.options.allow_write)
+            + _not_copied(what, missing)
+            + failure
+        )
 
     def _note(self, folders: Sequence[Path], ended: Ended) -> None:
         """Keep for the report what held this program, and what it was kept from though it went on."""
@@ -148,16 +156,27 @@ def _own_error(trace: Path) -> str | None:
     return str(error) if error else None
 
 
-def _kept_out(what: str, paths: list[str]) -> str:
+def _kept_out(what: str, paths: list[str], scratch: Path, allowed: Sequence[Path]) -> str:
     if not paths:
         return ""
-    shared = any(path.startswith("/dev/shm") for path in paths)
+    users = [path for path in paths if not Path(path).is_relative_to(scratch.resolve())]
+    if not users:
+        return f"{what} was kept from changing what is verify's own: {', '.join(paths[:10])}. "
+    shared = any(path.startswith("/dev/shm") for path in users)
     return (
-        f"{what} was kept from changing {', '.join(paths[:10])}: outside of its scratch copy, verify lets a program "
+        f"{what} was kept from changing {', '.join(users[:10])}: outside of its scratch copy, verify lets a program "
         "change no file. Give the program a folder of its own (arguments after --), a relative one, or allow "
-        f"this one with --allow-write {paths[0]}. "
+        f"this one with --allow-write {_to_allow(Path(users[0]), allowed)}. "
         + ("Shared memory of other programs stays as it is. " if shared else "")
     )
+
+
+def _to_allow(path: Path, allowed: Sequence[Path]) -> Path:
+    """What to allow, so that `path` can be changed: what is not there yet is made in its folder."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    # To remove and make a folder again is to change the one that it is in.
+    return path.parent if any(path == each.resolve() for each in allowed) else path
 
 
 def missing_paths(output: str, tree: Path, root: Path) -> list[Path]:

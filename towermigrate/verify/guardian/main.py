@@ -16,7 +16,7 @@ from .landlock import devices, restrict
 from .syscalls import Judge, listen, listing
 
 _SET_DEATH_SIGNAL, _SET_SUBREAPER = 1, 36
-_GRACE_S = 1.0
+_GRACE_S = 0.5
 _STOPPED_S = 1.0
 _END_S = 20.0
 _COULD_NOT = 126

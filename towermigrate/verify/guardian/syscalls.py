@@ -28,6 +28,9 @@ _HERE = -100
 _NO_FOLLOW, _FOLLOW, _EMPTY_PATH = 0x100, 0x400, 0x1000
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 _MOST_REFUSED = 50
+_REFUSAL = {"kill": errno.EPERM}
+# They change the folder that holds what they name.
+_OF_FOLDERS = ("unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2")
 
 Place = tuple[int | None, int | None]
 """Where a call has a folder's descriptor and a path among its arguments; a descriptor alone is the file."""
@@ -175,11 +178,12 @@ class Judge:
         except OSError:  # the program ended meanwhile
             return
         request, process, _, number, _, _, *arguments = struct.unpack("=QIIiIQ6Q", asked)
+        name = self.names.get(number, "")
         try:
-            allowed = self.allows(process, self.names.get(number, ""), arguments)
+            allowed = self.allows(process, name, arguments)
         except OSError:  # its memory cannot be read, or it is gone
             allowed = False
-        error, flags = (0, _GO_ON) if allowed else (-errno.EACCES, 0)
+        error, flags = (0, _GO_ON) if allowed else (-_REFUSAL.get(name, errno.EACCES), 0)
         try:
             fcntl.ioctl(listener, _SEND, bytearray(struct.pack("=QqiI", request, 0, error, flags)))
         except OSError:
@@ -224,7 +228,8 @@ class Judge:
         real = resolve(process, whole, follows or not path)
         if not real.startswith("/") or real.endswith(" (deleted)"):
             return True  # a pipe, a socket, a file that has no name any more
-        if self._is_kept(real):
+        held = os.path.dirname(real) if name in _OF_FOLDERS else real
+        if self._is_kept(held):
             if real.startswith("/dev/shm/"):
                 return self._may_share(real)
             return True

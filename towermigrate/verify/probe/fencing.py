@@ -1,6 +1,7 @@
 """Keeps a program's own Python from changing files outside of some folders, and says which it wanted to.
 
-What TensorFlow's C++ and other processes write is not seen here, but by the kernel where it can (`fence.py`).
+For systems whose kernel does not ask at each change (`fence.py`). What TensorFlow's C++ and other processes write is
+not seen here.
 """
 
 # ruff: noqa: UP006, UP035, UP045
@@ -43,7 +44,7 @@ def fence(folders: List[str]) -> None:
     shared_before = os.listdir(_SHARED) if os.path.isdir(_SHARED) else []
     # The functions as they are now: the program may replace them.
     realpath, abspath, join, split = os.path.realpath, os.path.abspath, os.path.join, os.path.split
-    kernel = _kernel_asks()
+    decode, separator = os.fsdecode, os.sep
 
     def check(path: Any, folder: Any = None, follows: bool = False) -> None:
         if path is None:
@@ -52,35 +53,28 @@ def fence(folders: List[str]) -> None:
             path, follows = _path_of(path), False
             if not path.startswith("/"):
                 return  # a pipe, a socket
-        path = os.fsdecode(path)
+        path = decode(path)
         if isinstance(folder, int) and folder >= 0:
             path = join(_path_of(folder), path)
         # The last part may be a link that is itself removed or replaced.
         where, name = split(abspath(path))
         real = join(realpath(where), name)
-        if follows and not kernel:  # the kernel knows whether this very call follows it
+        if follows:
             real = realpath(real)
-        inside = any((real + os.sep).startswith(each) for each in kept)
+        inside = any((real + separator).startswith(each) for each in kept)
         if inside and real.startswith(_SHARED):
             inside = real.split("/")[3] not in shared_before
-            inside = inside or any((real + os.sep).startswith(each) for each in own)
+            inside = inside or any((real + separator).startswith(each) for each in own)
         if not inside:
-            raise PermissionError(13, "Permission denied", path)
+            # The whole path: it is read by who looks for what was refused.
+            shown = path if path.startswith("/") and not follows else real
+            raise PermissionError(13, "Permission denied", shown)
 
     if hasattr(sys, "addaudithook"):
         _check_folder_of_open(check)
         sys.addaudithook(functools.partial(_audit, check, os.getppid()))  # type: ignore[attr-defined,unused-ignore]
     else:
         _replace_functions(check)
-
-
-def _kernel_asks() -> bool:
-    """Whether the kernel asks at each change of a file; then it decides what depends on a call's flags."""
-    try:
-        with open("/proc/self/status") as file:
-            return "\nSeccomp:\t2" in file.read()
-    except OSError:
-        return False
 
 
 def _path_of(descriptor: int) -> str:
@@ -97,7 +91,7 @@ def _audit(check: Callable[..., None], parent: int, event: str, arguments: Tuple
     if event == "open":
         path, _, flags = arguments
         if isinstance(flags, int) and flags & _WRITING and not isinstance(path, int):
-            check(os.path.realpath(os.fsdecode(path)))
+            check(path, None, True)
         return
     kind, _, name = event.partition(".")
     if kind != "os":
@@ -117,8 +111,7 @@ def _check_folder_of_open(check: Callable[..., None]) -> None:
     def open_checked(path: Any, flags: int, *arguments: Any, **named: Any) -> Any:
         folder = named.get("dir_fd")
         if folder is not None and flags & _WRITING:
-            check(path, folder)
-            check(os.path.realpath(os.path.join(_path_of(folder), os.fsdecode(path))))
+            check(path, folder, True)
         return opened(path, flags, *arguments, **named)
 
     os.open = open_checked
@@ -150,7 +143,7 @@ def _replace_functions(check: Callable[..., None]) -> None:
     @functools.wraps(opened)
     def open_checked(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         if not isinstance(file, int) and set(mode) & set("wax+"):
-            check(os.path.realpath(os.fsdecode(file)))
+            check(file, None, True)
         return opened(file, mode, *arguments, **named)
 
     @functools.wraps(os_opened)

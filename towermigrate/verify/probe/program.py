@@ -8,14 +8,15 @@ import random
 import runpy
 import sys
 import traceback
-from typing import Any, List, Optional
+from typing import List, Optional
 
 import numpy as np
 
 from .doings import DOINGS
 from .fencing import fence
+from .surroundings import SURROUNDINGS
 
-_OWN_FRAMES = 6
+_OWN_FILES = (__file__, os.path.join(os.path.dirname(__file__), "fencing.py"), "runpy")
 _exit = os._exit  # the program may replace it
 
 
@@ -33,33 +34,36 @@ def run_program(
     DOINGS.begin(os.getcwd())
     if fenced is not None:
         fence(fenced)
+    SURROUNDINGS.begin()
     try:
-        runpy.run_path(entry, run_name="__main__")
+        try:
+            runpy.run_path(entry, run_name="__main__")
+        finally:
+            SURROUNDINGS.restore()
     except SystemExit as stop:
         if stop.code not in (None, 0):
             _print_error()
             return "the program left with exit code %s" % (stop.code,)
     except BaseException as error:
         _print_error()
-        return "%s: %s" % (type(error).__name__, error)
+        try:
+            return "%s: %s" % (type(error).__name__, error)
+        except Exception:  # it cannot even say what it is
+            return type(error).__name__
     return None
 
 
 def _print_error() -> None:
-    """The traceback, from the program's own first line on."""
-    kind, error, trace = sys.exc_info()
-    for _ in range(_OWN_FRAMES):  # of this file and of `runpy`
-        if trace is not None and trace.tb_next is not None and _is_ours(trace):
-            trace = trace.tb_next
+    """The traceback, without the frames of what runs and fences the program."""
     try:
-        traceback.print_exception(kind, error, trace)
+        lines = traceback.format_exception(*sys.exc_info())
+        sys.stderr.write("".join(line for line in lines if not _is_ours(line)))
     except Exception:  # the program has closed its standard error
         pass
 
 
-def _is_ours(trace: Any) -> bool:
-    path = trace.tb_frame.f_code.co_filename
-    return path == __file__ or "runpy" in path
+def _is_ours(line: str) -> bool:
+    return line.startswith('  File "') and any(path in line.split("\n")[0] for path in _OWN_FILES)
 
 
 def leave(code: int) -> None:

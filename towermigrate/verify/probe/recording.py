@@ -6,11 +6,13 @@
 import json
 import os
 import platform
+import zipfile  # noqa: F401  (NumPy imports it late, when the program may have changed the path)
 from typing import Any, Dict, Optional
 
 import numpy as np
 
 from .doings import DOINGS
+from .surroundings import SURROUNDINGS
 
 # The functions as they are at the start: the program may replace them.
 _open, _replace, _exit, _write = open, os.replace, os._exit, os.write
@@ -53,6 +55,7 @@ class TraceWriter:
 
     def finish(self, ended: str, error: Optional[str] = None) -> None:
         """Write the description, which says that the recording is whole."""
+        SURROUNDINGS.restore()
         try:
             self._finish(ended, error)
         except OSError as problem:
