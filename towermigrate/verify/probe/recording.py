@@ -6,7 +6,8 @@
 import json
 import os
 import platform
-import zipfile  # noqa: F401  (NumPy imports it late, when the program may have changed the path)
+import struct
+import zipfile
 from typing import Any, Dict, Optional
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from .doings import DOINGS
 from .surroundings import SURROUNDINGS
 
+# Arrays of more bytes are mapped, not read.
+_MAPPED = 2**20
 # The functions as they are at the start: the program may replace them.
 _open, _replace, _exit, _write = open, os.replace, os._exit, os.write
 
@@ -83,12 +86,40 @@ def _give_up(error: OSError) -> None:
 
 
 def read_arrays(folder: str, name: str) -> Dict[str, Any]:
-    """All arrays of one file of a recording; an empty dict where there is no such file."""
+    """All arrays of one file of a recording; an empty dict where there is no such file.
+
+    Large ones are mapped, so that they take memory only while they are looked at; a change stays in this process.
+    """
     path = os.path.join(folder, name + ".npz")
     if not os.path.exists(path):
         return {}
-    with _open(path, "rb") as file, np.load(file, allow_pickle=False) as data:
-        return {key: data[key] for key in data.files}
+    with _open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        return {
+            member.filename[: -len(".npy")]: _read_member(path, file, archive, member)
+            for member in archive.infolist()
+        }
+
+
+def _read_member(path: str, file: Any, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    if member.file_size < _MAPPED or member.compress_type != zipfile.ZIP_STORED:
+        with archive.open(member) as opened:
+            return np.lib.format.read_array(opened, allow_pickle=False)
+    # A local header has 30 bytes, then the lengths that it gives last of a name and of extras.
+    file.seek(member.header_offset + 26)
+    lengths = struct.unpack("<HH", file.read(4))
+    file.seek(member.header_offset + 30 + sum(lengths))
+    version = np.lib.format.read_magic(file)
+    read_header: Any = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, is_fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("an array of objects")
+    order: Any = "F" if is_fortran else "C"
+    mapped = np.memmap(path, dtype=dtype, mode="c", offset=file.tell(), shape=shape, order=order)
+    return mapped.view(np.ndarray)
 
 
 def read_meta(folder: str) -> Dict[str, Any]:
