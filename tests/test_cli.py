@@ -293,7 +293,9 @@ FILE_KEYS = {"path", "status", "programs", "findings"}
 PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings", "not_loop"}
 REASON_KEYS = {"rule", "line", "column", "message"}
 FINDING_KEYS = {"rule", "severity", "line", "column", "message"}
-VERIFY_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
+VERIFY_KEYS = {
+    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs", "protection", "kept_out",
+}  # fmt: skip
 
 CONTRACT = [
     pytest.param({"complete": PROGRAM.read_text()}, 0, id="a converted program"),
@@ -427,7 +429,7 @@ def test_verify_on_a_tree_without_programs_is_an_error_with_a_report(tmp_path: P
     result = run("verify", tmp_path / "src", "--json", tmp_path / "v.json")
     assert result.exit_code == 3
     found = document(tmp_path / "v.json")
-    assert set(found) == {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
+    assert set(found) == VERIFY_KEYS
     assert found["equal"] is False and found["error"]
 
 

@@ -8,37 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from towermigrate.verify.compare import _shared_slots, compare, disagreement
-from towermigrate.verify.comparison import Comparison
+from tests.verify.recordings import STAGES, recording
+from towermigrate.verify.compare import compare, disagreement
+from towermigrate.verify.comparison import Comparison, shared_slots
 from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.probe.recording import TraceWriter
-from towermigrate.verify.trace import Arrays, Trace, read_trace
-
-STAGES = ("train",)
-
-
-def recording(
-    folder: Path,
-    runs: list[Arrays],
-    initial: Arrays | None = None,
-    changed: dict[str, Any] | None = None,
-) -> Trace:
-    writer = TraceWriter(str(folder))
-    writer.arrays("initial", initial or {})
-    for index, arrays in enumerate(runs):
-        writer.arrays(f"run_{index:05d}", arrays)
-        run = {"index": index, "stages": [0], "updates": 1}
-        writer.meta["runs"].append({**run, **(changed or {})})
-        for key, array in arrays.items():
-            if key.startswith("state/"):
-                writer.meta["variables"][key[len("state/") :]] = {
-                    "shape": list(array.shape),
-                    "dtype": array.dtype.name,
-                    "trainable": key.startswith("state/variable/") and array.ndim > 0,
-                }
-    writer.finish("steps")
-    return read_trace(folder)
+from towermigrate.verify.trace import Arrays, Trace
 
 
 def arrays(**changes: Any) -> Arrays:
@@ -263,7 +238,11 @@ def test_what_is_not_finite_on_both_sides_was_not_compared(
     [
         pytest.param({"updates": 2}, "optimizer updates", id="two updates of one batch"),
         pytest.param({"updates": 0}, "optimizer updates", id="no update"),
-        pytest.param({"replicas_differ": ["variable/b"]}, "b", id="replicas that drift apart"),
+        pytest.param(
+            {"replicas_differ": {"variable/b": [1, 3.0, 3.5]}},
+            "b, which every replica must hold alike",
+            id="replicas that drift apart",
+        ),
     ],
 )
 def test_one_update_by_all_replicas(tmp_path: Path, changed: dict[str, Any], name: str) -> None:
@@ -271,6 +250,8 @@ def test_one_update_by_all_replicas(tmp_path: Path, changed: dict[str, Any], nam
     actual = recording(tmp_path / "2", [arrays()], changed=changed)
     first = compare(expected, actual, STAGES, 1e-6).first()
     assert first is not None and first.name == name
+    if "replicas_differ" in changed:
+        assert (first.replica, first.expected, first.actual) == (1, 3.0, 3.5)
 
 
 def test_towers_that_are_too_many_or_were_not_compared(tmp_path: Path) -> None:
@@ -346,7 +327,7 @@ def test_what_is_no_device_spec(text: str) -> None:
 def test_slots_of_a_shared_optimizer_are_compared_whatever_stage_they_are_filed_under() -> None:
     expected = {"state/slot/0/w/Adam": np.ones(2, np.float32)}
     actual = {"state/slot/1/w/Adam": np.zeros(2, np.float32)}
-    assert list(_shared_slots(expected, actual)) == ["state/slot/0/w/Adam"]
+    assert list(shared_slots(expected, actual)) == ["state/slot/0/w/Adam"]
     # Two stages with optimizers of their own: nothing says which slot is meant.
     both = {**expected, "state/slot/2/w/Adam": np.ones(2, np.float32)}
-    assert list(_shared_slots(both, actual)) == ["state/slot/1/w/Adam"]
+    assert list(shared_slots(both, actual)) == ["state/slot/1/w/Adam"]

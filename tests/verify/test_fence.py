@@ -197,7 +197,12 @@ def test_a_signal_ends_verify_with_its_own_exit_code(
     command = [sys.executable, "-m", "towermigrate", "verify", str(tree), "--json", str(started)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
     child = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        command,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        # A shell's background jobs, and all that they start, ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     for _ in range(1200):
         if any("waits" in log.read_text() for log in temporary.glob("*/*/output.txt")):

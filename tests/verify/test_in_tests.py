@@ -69,14 +69,15 @@ def test_what_was_not_compared_is_a_failure_and_what_could_not_be_run_an_error()
 
 def test_the_levels_of_a_run_are_test_cases() -> None:
     document: dict[str, Any] = VerifyReport(False, runs=(RUN,)).to_json()
-    document["runs"][0]["levels"] = [
-        {"level": "forward", "verdict": "equal"},
-        {"level": "output", "verdict": "different"},
-        {"level": "initial", "verdict": "not compared"},
-    ]
+    document["runs"][0]["levels"] = {
+        "forward": {"verdict": "equal", "why": None},
+        "output": {"verdict": "different", "why": None},
+        "initial": {"verdict": "not compared", "why": "other values each time"},
+    }
     root = ElementTree.fromstring(verify_junit(document, "src"))
     failed = {case.get("name"): case.find("failure") is not None for case in root.iter("testcase")}
-    assert failed == {"training": False, "forward": False, "output": True, "initial": True}
+    assert failed == {"training": False, "forward": False, "output": True, "initial": False}
+    assert [each.get("message") for each in root.iter("skipped")] == ["other values each time"]
 
 
 def test_the_command_writes_it_where_nothing_could_be_run(tmp_path: Path) -> None:
@@ -136,3 +137,13 @@ def test_a_program_that_cannot_be_run_is_no_difference(tmp_path: Path) -> None:
 @pytest.mark.full
 def test_whole_programs(tree: Path, tmp_path: Path) -> None:
     assert assert_equivalent(tree, steps=1).exit_code == 0
+
+
+def test_the_command_writes_a_page_where_nothing_could_be_run(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import tensorflow as tf\n")
+    file = tmp_path / "page.html"
+    result = CliRunner().invoke(
+        main, ["verify", str(tmp_path), "--devices", "cpu:2", "--html", str(file)]
+    )
+    assert result.exit_code == 3
+    assert "<b>No verdict</b>" in file.read_text(encoding="utf-8")

@@ -17,10 +17,12 @@ from towermigrate.verify.tree import original_and_rewritten
 
 HERE = Path(__file__).parent / "fixtures"
 
-REPORT_KEYS = {"equal", "error", "not_compared", "nondeterministic", "reference", "runs"}
+REPORT_KEYS = {
+    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs", "protection", "kept_out",
+}  # fmt: skip
 RUN_KEYS = {
     "devices", "replicas", "equal", "steps", "updates_per_step", "max_abs", "first_difference",
-    "diagnosis",
+    "diagnosis", "levels", "updates_made", "updates_compared", "not_excused",
 }  # fmt: skip
 DIFFERENCE_KEYS = {"step", "stage", "level", "name", "replica", "expected", "actual"}
 
@@ -37,6 +39,11 @@ def test_the_rewritten_program_trains_as_the_original_did(tree: Path) -> None:
     (run,) = document["runs"]
     assert run.keys() >= RUN_KEYS
     assert (run["steps"], run["updates_per_step"], run["replicas"]) == (2, 1.0, 2)
+    assert run["updates_compared"] == {"first_train": 2, "second_train": 2}
+    verdicts = {level: each["verdict"] for level, each in run["levels"].items()}
+    assert verdicts.pop("initial") in ("equal", "not compared")
+    assert set(verdicts.values()) == {"equal"} and len(verdicts) == 7
+    assert run["levels"]["gradient"]["steps"] == 4  # two stages in turn
     # Dropout is in the losses: they are equal only with the same draws in both programs.
     assert run["max_abs"]["loss"] < 1e-6
     assert run["max_abs"]["slot"] is not None
@@ -69,7 +76,7 @@ FAULTS = [
     pytest.param(
         r"rng\.randint\((.*)\),\n",
         r"np.roll(rng.randint(\1), BATCH),\n",
-        ("first_train", "forward"),
+        ("first_train", "input"),
         "a tower gets rows that the original gave to another",
         id="one input swapped between the towers",
         marks=pytest.mark.full,

@@ -146,7 +146,7 @@ FAULTS = {
         cause="hyperparameter",
     ),
     "another schedule, fed by the host": Fault(
-        "trainer", "0.1 * 0.9**step", "0.1 * 0.8**step", "forward", "input rate:0",
+        "trainer", "0.1 * 0.9**step", "0.1 * 0.8**step", "input", "input rate:0",
     ),
     "another schedule, in the graph": Fault("mean_loss", "step, 2, 0.9", "step, 2, 0.8", "update"),
     "a schedule without its stairs": Fault(
@@ -199,7 +199,7 @@ FAULTS = {
     ),
     "a training run more on each batch": Fault("gan", "range(CRITIC_STEPS)", "range(CRITIC_STEPS + 1)", "structure"),
     "another dropout": Fault("trainer", "keep_prob=0.9", "keep_prob=0.8", "forward", "loss"),
-    "other rows in the queue": Fault("mean_loss", "RandomState(1)", "RandomState(2)", "forward"),
+    "other rows in the queue": Fault("mean_loss", "RandomState(1)", "RandomState(2)", "input"),
     "a penalty of another weight": Fault("gan", "10 * penalty", "9 * penalty", "forward", "loss"),
     "the sum of the towers' losses": Fault("mean_loss", "towers(x, y)) / NUM_GPUS", "towers(x, y))", "forward", "loss", "the loss is multiplied by the number of towers"),
     "a step that is not counted": Fault("mean_loss", "minimize(loss, global_step=step)", "minimize(loss)", "update"),

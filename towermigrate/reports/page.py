@@ -52,13 +52,7 @@ def tree_page(migrations: Mapping[str, Migration], verb: str, error: str | None)
 
 def _page(migrations: Mapping[str, Migration], verb: str, error: str | None) -> Iterator[str]:
     title = ", ".join(migrations)
-    yield (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        # The page holds text from the tree: nothing in it may run or be fetched, whatever it is.
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
-        f"<title>towermigrate: {_text(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
-    )
+    yield html_head(title, STYLE)
     places = _Places(migrations)
     yield from _header(migrations, title, verb, error)
     yield "<main>\n"
@@ -66,6 +60,17 @@ def _page(migrations: Mapping[str, Migration], verb: str, error: str | None) -> 
     yield from _findings(migrations, places)
     yield from _files(migrations, places, verb)
     yield f"</main>\n<footer>towermigrate {__version__}</footer>\n</body>\n</html>\n"
+
+
+def html_head(title: str, style: str) -> str:
+    """The page up to the beginning of its body."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        # The page holds text from the tree: nothing in it may run or be fetched, whatever it is.
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
+        f"<title>towermigrate: {html_text(title)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
+    )
 
 
 class _Places:
@@ -78,12 +83,12 @@ class _Places:
                 self.ids[migration.root, file.path] = f"f{len(self.ids)}"
 
     def link(self, root: Path, path: str, line: int, cell: int | None) -> str:
-        text = f"<code>{_text(place(root / path, line, cell))}</code>"
+        text = f"<code>{html_text(place(root / path, line, cell))}</code>"
         there = self.ids.get((root, path))
         return text if there is None else f'<a href="#{there}">{text}</a>'
 
 
-def _text(text: str) -> str:
+def html_text(text: str) -> str:
     """Text as HTML; characters that cannot be seen are named."""
     if _UNSEEN.search(text):
         parts = re.split(f"({_UNSEEN.pattern})", text)
@@ -98,9 +103,9 @@ def _prose(text: str) -> str:
     """Text of a rule or a message: what stands in backticks is code."""
     parts = text.split("`")
     if len(parts) % 2 == 0:
-        return _text(text)
+        return html_text(text)
     return "".join(
-        f"<code>{_text(part)}</code>" if index % 2 else _text(part)
+        f"<code>{html_text(part)}</code>" if index % 2 else html_text(part)
         for index, part in enumerate(parts)
     )
 
@@ -122,12 +127,12 @@ def _header(
         (converted, "programs converted"),
         (len(programs) - converted, "programs refused"),
     ]
-    yield f"<header>\n<h1>{_text(title)}</h1>\n<ul class=numbers>\n"
+    yield f"<header>\n<h1>{html_text(title)}</h1>\n<ul class=numbers>\n"
     for number, name in numbers:
         yield f"<li><b>{number:,}</b> {name}</li>\n"
     yield "</ul>\n"
     if error is not None:
-        yield f"<p class=error>{_text(error)}</p>\n"
+        yield f"<p class=error>{html_text(error)}</p>\n"
     yield (
         '<nav><a href="#programs">Programs</a> <a href="#findings">Findings</a> '
         '<a href="#files">Files</a></nav>\n</header>\n'
@@ -152,7 +157,7 @@ def _programs(migrations: Mapping[str, Migration], places: _Places) -> Iterator[
 def _program(
     migration: Migration, file: FileReport, program: ProgramReport, places: _Places
 ) -> Iterator[str]:
-    name = f"<code>{_text(program.function)}</code>" if program.function else "at module level"
+    name = f"<code>{html_text(program.function)}</code>" if program.function else "at module level"
     becomes = f"{program.style} style" if program.status == "converted" else "refused"
     link = places.link(migration.root, file.path, program.line, program.cell)
     yield (
@@ -168,19 +173,19 @@ def _program(
 
 def _recognised(program: TowerProgram) -> Iterator[str]:
     loop = program.loop
-    count = f"<code>{_text(loop.count.expression)}</code>"
+    count = f"<code>{html_text(loop.count.expression)}</code>"
     if loop.count.value is not None and loop.count.expression != str(loop.count.value):
         count += f" = {loop.count.value}"
     facts = [("Towers", f"{count} ({loop.count.kind})")]
     if loop.sharing:
         facts.append(("Variables shared by", _codes(loop.sharing)))
     if loop.device:
-        facts.append(("Devices", f"<code>{_text(loop.device)}</code>"))
+        facts.append(("Devices", f"<code>{html_text(loop.device)}</code>"))
     if loop.name_scope:
-        facts.append(("Name scope", f"<code>{_text(loop.name_scope)}</code>"))
+        facts.append(("Name scope", f"<code>{html_text(loop.name_scope)}</code>"))
     for extra in program.extras:
         order = "in a fixed order" if extra.ordered else "in no fixed order"
-        stage = _text(program.stages[extra.stage].name)
+        stage = html_text(program.stages[extra.stage].name)
         facts.append(
             ("With the update", f"{extra.kind.replace('_', ' ')}, {order}, in <code>{stage}</code>")
         )
@@ -207,7 +212,7 @@ def _recognised(program: TowerProgram) -> Iterator[str]:
                 _codes([stage.name]),
                 _codes([stage.loss]),
                 _codes([stage.optimizer])
-                + (f" ({_text(stage.optimizer_class)})" if stage.optimizer_class else ""),
+                + (f" ({html_text(stage.optimizer_class)})" if stage.optimizer_class else ""),
                 _codes([stage.var_list]) if stage.var_list else "all",
                 _AVERAGING[stage.averaging],
                 _NONE[stage.none_policy],
@@ -227,7 +232,7 @@ def _recognised(program: TowerProgram) -> Iterator[str]:
 
 
 def _codes(texts: Iterable[str]) -> str:
-    return ", ".join(f"<code>{_text(text)}</code>" for text in texts)
+    return ", ".join(f"<code>{html_text(text)}</code>" for text in texts)
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -291,7 +296,7 @@ def _findings(migrations: Mapping[str, Migration], places: _Places) -> Iterator[
             f"<span class=badge>{rule.severity}</span> <small>{_many(len(found), 'place')} in "
             f"{_many(files, 'file')}</small></h3>\n<p>{_prose(rule.why)}</p>\n"
             f"<p><b>What to do:</b> {_prose(rule.advice)}</p>\n"
-            f"<details><summary>Example</summary><pre>{_text(rule.example)}</pre></details>\n"
+            f"<details><summary>Example</summary><pre>{html_text(rule.example)}</pre></details>\n"
         )
         lines = [
             f"<li>{places.link(root, finding.path, finding.line, finding.cell)} {_prose(finding.message)}</li>\n"
@@ -312,7 +317,7 @@ def _files(migrations: Mapping[str, Migration], places: _Places, verb: str) -> I
     for migration in migrations.values():
         for file in migration.report.files:
             there = places.ids[migration.root, file.path]
-            name = _text((migration.root / file.path).as_posix())
+            name = html_text((migration.root / file.path).as_posix())
             text = migration.report.texts.get(file.path)
             if text is None:
                 found = len(file.findings) + sum(len(p.findings) for p in file.programs)
@@ -335,8 +340,8 @@ def _files(migrations: Mapping[str, Migration], places: _Places, verb: str) -> I
     yield "</section>\n"
     for migration in migrations.values():
         for one in migration.report.left_out:
-            name = _text((migration.root / one.path).as_posix())
-            quiet.append(f"<li><code>{name}</code> not read: {_text(one.reason)}</li>\n")
+            name = html_text((migration.root / one.path).as_posix())
+            quiet.append(f"<li><code>{name}</code> not read: {html_text(one.reason)}</li>\n")
     if quiet:
         yield f"<section>\n<h2>Files that stay as they are</h2>\n<ul class=places>\n{''.join(quiet)}</ul>\n</section>\n"
 
@@ -368,7 +373,7 @@ def _diff(rows: Sequence[Row | Fold], *, whole: bool) -> Iterator[str]:
 def _row(row: Row) -> str:
     if not row.changed:
         assert row.old is not None
-        text = _text(row.old[0][0])
+        text = html_text(row.old[0][0])
         return f"<tr><td>{row.old_number}<td>{text}<td>{row.new_number}<td>{text}\n"
     left = (
         "<td><td class=x>"
@@ -384,4 +389,6 @@ def _row(row: Row) -> str:
 
 
 def _marked(pieces: Iterable[tuple[str, bool]]) -> str:
-    return "".join(f"<b>{_text(text)}</b>" if differs else _text(text) for text, differs in pieces)
+    return "".join(
+        f"<b>{html_text(text)}</b>" if differs else html_text(text) for text, differs in pieces
+    )

@@ -19,7 +19,7 @@ to. A fault is never excused by the second rule: it shows in its own step.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from towermigrate.verify.comparison import (
     key_said,
     level_of,
     quantity_of,
+    shared_slots,
 )
 from towermigrate.verify.limits import Limits, apart, change_error, exact, largest, not_finite
 from towermigrate.verify.structure import (
@@ -40,9 +41,6 @@ from towermigrate.verify.structure import (
     missing_value,
 )
 from towermigrate.verify.trace import Array, Arrays, Trace
-
-# Which decisions flip is chance: a few more, or larger ones, than in the original's own trial.
-MARGIN = 4
 
 
 def compare(
@@ -56,7 +54,6 @@ def compare(
     towers: int | None = None,
     lockstep: bool = False,
     growing: bool = False,
-    rounding: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Compare every training run of `actual` with that of `expected`.
 
@@ -66,14 +63,12 @@ def compare(
         towers: how many losses each stage is to have, so that a tower that was not compared is named.
         lockstep: `actual` started every run from the state of `expected`.
         growing: the limits grow with the number of updates made so far (see above).
-        rounding: how far the original itself moves when its weights move by `tolerance` (`rounding.py`);
-            what is not much farther apart is `excused`.
     """
     result = Comparison()
     updates = dict.fromkeys(range(len(stages)), 0)
     made = {run.index: run for run in actual.runs}
     other = {run.index: run for run in alternative.runs} if alternative else {}
-    seen: set[str] = set()
+    noisy: set[str] = set()
     limits = Limits({key for key, each in expected.variables().items() if each["trainable"]})
     state = expected.initial()
     own = state
@@ -85,7 +80,7 @@ def compare(
         for stage in run.stages:
             updates[stage] += 1
         if run.index not in made:
-            result.fail(
+            result.differences.append(
                 Difference(
                     step=steps[run.stages[0]],
                     stage=run.stages[0],
@@ -112,20 +107,24 @@ def compare(
             run,
             steps,
             wanted,
-            _shared_slots(wanted, actual.arrays(made[run.index])),
+            shared_slots(wanted, actual.arrays(made[run.index])),
             theirs,
             state,
             state if lockstep else {**state, **own},
             growth,
             stages,
         )
-        _compare_run(pairs, result, tolerance, free, seen, limits, rounding or {})
+        noisy.update(key for key in theirs if key in free)
+        result.runs += 1
+        for stage in run.stages:
+            result.updates[stage] = result.updates.get(stage, 0) + 1
+        _compare_run(pairs, result, tolerance, noisy, limits)
         compare_updates(pairs, made[run.index], towers, result)
         if any(difference.level == "structure" for difference in result.differences):
             break
         state, own, before_run = _state(pairs.expected), _state(pairs.actual), run.index
     if actual.meta.get("extra_runs") and expected.meta["ended"] == "program":
-        result.fail(
+        result.differences.append(
             Difference(
                 step=max(updates.values(), default=0),
                 stage=None,
@@ -139,7 +138,7 @@ def compare(
                 run=len(expected.runs),
             ),
         )
-    list_not_compared(expected, stages, updates, seen, result, towers)
+    list_not_compared(expected, stages, updates, set(result.times), result, towers)
     counts = [count for count in updates.values() if count]
     result.steps = min(counts) if counts else 0
     return result
@@ -153,10 +152,8 @@ def _compare_run(
     pairs: Pairs,
     result: Comparison,
     tolerance: float,
-    free: Collection[str],
-    seen: set[str],
+    noisy: set[str],
     limits: Limits,
-    rounding: Mapping[str, float],
 ) -> None:
     limits.start(pairs.expected, pairs.actual, pairs.before)
     for key, wanted in pairs.expected.items():
@@ -170,23 +167,24 @@ def _compare_run(
         if found is None:
             missing = missing_value(pairs, key, wanted, stage, result)
             if missing is not None:
-                result.fail(missing)
+                result.differences.append(missing)
             continue
-        seen.add(key)
-        result.compared += 1
         _note_not_finite(pairs, key, wanted, found, result)
         difference = apart(wanted, found)
         spread = 0.0
-        if key in free and key in pairs.alternative:
+        if key in noisy and key in pairs.alternative:
             difference = min(difference, apart(pairs.alternative[key], found))
             spread = apart(wanted, pairs.alternative[key])
         before = result.max_abs[quantity]
         result.max_abs[quantity] = difference if before is None else max(before, difference)
-        error = _error(pairs, key, wanted, found, difference, tolerance, key in free, limits)
-        if tolerance < error <= MARGIN * rounding.get(key, 0.0) < float("inf"):
-            result.excused[key] = max(error, result.excused.get(key, 0.0))
-        elif error > tolerance and not difference <= 2 * spread < float("inf"):
-            result.max_error = max(result.max_error, error)
+        error = _error(pairs, key, wanted, found, difference, tolerance, key in noisy, limits)
+        own_stage = describe_key(key)[0]
+        result.figures.add(level_of(key), own_stage, name, pairs.run.index, error)
+        if replica is not None:
+            losses = (wanted, found)
+            result.figures.add_loss(pairs.run.index, stage, pairs.steps[stage], replica, losses)
+        result.count(level_of(key), key, pairs.run.index, error if error <= tolerance else 0.0)
+        if error > tolerance and not difference <= 2 * spread < float("inf"):
             shown = _worst(wanted, found)
             result.differences.append(
                 Difference(
@@ -202,12 +200,10 @@ def _compare_run(
                     run=pairs.run.index,
                 )
             )
-        elif error <= tolerance:
-            result.max_error = max(result.max_error, error)
     for key, found in pairs.actual.items():
         stage, name, _ = describe_key(key)
         if key.startswith("gradient/") and key not in pairs.expected:
-            result.fail(
+            result.differences.append(
                 Difference(
                     step=pairs.steps.get(stage or 0, 0),
                     stage=stage if stage is not None and stage < 1000 else pairs.run.stages[-1],
@@ -267,27 +263,6 @@ def _note_not_finite(
     said = f"{key_said(pairs, key)}: not finite in both programs"
     if not any(item.startswith(said) for item in result.not_compared):
         result.not_compared.append(f"{said} from training run {pairs.run.index} on")
-
-
-def _shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:
-    """The rewritten program's arrays with slots under the original's stage.
-
-    Stages that share an optimizer share its slots, and each program files them under the stage it saw
-    first. A slot is renamed only where that leaves no choice.
-    """
-    missing: dict[str, list[str]] = {}
-    for key in expected.keys() - actual.keys():
-        if key.startswith("state/slot/"):
-            missing.setdefault(key.split("/", 3)[3], []).append(key)
-    renamed: dict[str, Array] = {}
-    for key, value in actual.items():
-        name = key
-        if key.startswith("state/slot/") and key not in expected:
-            wanted = missing.get(key.split("/", 3)[3], [])
-            if len(wanted) == 1 and wanted[0] not in renamed:
-                name = wanted[0]
-        renamed[name] = value
-    return renamed
 
 
 def disagreement(first: Trace, second: Trace, tolerance: float) -> dict[str, float]:

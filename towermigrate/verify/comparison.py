@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from towermigrate.verify.trace import Arrays, Run
+from towermigrate.verify.figures import Figures
+from towermigrate.verify.trace import Array, Arrays, Run
 
-Level = Literal["structure", "initial", "forward", "gradient", "update", "trajectory", "output"]
-_ORDER = ("structure", "initial", "forward", "gradient", "update", "trajectory", "output")
+Level = Literal[
+    "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output"
+]
+LEVELS: tuple[Level, ...] = (
+    "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output",
+)  # fmt: skip
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 
 
@@ -31,25 +37,77 @@ class Difference:
     run: int
 
     def sort_key(self) -> tuple[int, int, float]:
-        return (self.run, _ORDER.index(self.level), -self.error)
+        return (self.run, LEVELS.index(self.level), -self.error)
+
+
+@dataclass(frozen=True)
+class Excuse:
+    """A difference of one array at one step that a rounding explains, and the numbers that show it."""
+
+    step: int
+    stage: int | None
+    level: Level
+    name: str
+    replica: int | None
+    error: float
+    key: str
+    run: int
+    evidence: dict[str, float | int]
+    free_running: bool = False
+
+
+@dataclass
+class Counted:
+    """What was compared on one level: the arrays, at which training runs, and the largest error allowed."""
+
+    keys: set[str] = field(default_factory=set)
+    runs: set[int] = field(default_factory=set)
+    largest: float = 0.0
 
 
 @dataclass
 class Comparison:
-    """What came out of comparing two recordings."""
+    """What came out of comparing two recordings.
+
+    `within` is the largest error that the tolerance allowed, `times` at how many training runs a key was
+    compared, `updates` how many of each stage were, and `refused` says why differences that were asked about are not excused.
+    """
 
     steps: int = 0
+    runs: int = 0
     max_abs: dict[str, float | None] = field(default_factory=lambda: dict.fromkeys(QUANTITIES))
-    max_error: float = 0.0
+    within: float = 0.0
     differences: list[Difference] = field(default_factory=list)
     not_compared: list[str] = field(default_factory=list)
     compared: int = 0
-    excused: dict[str, float] = field(default_factory=dict)
+    updates: dict[int, int] = field(default_factory=dict)
+    counted: dict[Level, Counted] = field(default_factory=dict)
+    times: dict[str, int] = field(default_factory=dict)
+    excused: list[Excuse] = field(default_factory=list)
+    refused: dict[tuple[str, int], str] = field(default_factory=dict)
+    figures: Figures = field(default_factory=Figures, repr=False)
 
-    def fail(self, difference: Difference) -> None:
-        """Add a difference that no tolerance allows."""
-        self.max_error = float("inf")
-        self.differences.append(difference)
+    @property
+    def max_error(self) -> float:
+        """The largest error of all that was compared and is not excused."""
+        return max([self.within, *(each.error for each in self.differences)])
+
+    def count(self, level: Level, key: str, run: int, error: float) -> None:
+        """Note that a key was compared at a training run; `error` 0 where the tolerance did not allow it."""
+        self.compared += 1
+        self.times[key] = self.times.get(key, 0) + 1
+        self.within = max(self.within, error)
+        counted = self.counted.setdefault(level, Counted())
+        counted.keys.add(key)
+        counted.runs.add(run)
+        counted.largest = max(counted.largest, error)
+
+    def excuse(self, excuses: list[Excuse], refused: dict[tuple[str, int], str]) -> None:
+        """Take the excused ones out of the differences."""
+        gone = {(each.key, each.run) for each in excuses}
+        self.excused += excuses
+        self.refused.update(refused)
+        self.differences = [each for each in self.differences if (each.key, each.run) not in gone]
 
     def first(self) -> Difference | None:
         return min(self.differences, key=Difference.sort_key, default=None)
@@ -105,3 +163,24 @@ def key_said(pairs: Pairs, key: str) -> str:
     what = quantity_of(key) if replica is not None else f"{quantity_of(key)} {name}"
     tower = "" if replica is None else f" of tower {replica}"
     return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")
+
+
+def shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:
+    """The rewritten program's arrays with slots under the original's stage.
+
+    Stages that share an optimizer share its slots, and each program files them under the stage it saw
+    first. A slot is renamed only where that leaves no choice.
+    """
+    missing: dict[str, list[str]] = {}
+    for key in expected.keys() - actual.keys():
+        if key.startswith("state/slot/"):
+            missing.setdefault(key.split("/", 3)[3], []).append(key)
+    renamed: dict[str, Array] = {}
+    for key, value in actual.items():
+        name = key
+        if key.startswith("state/slot/") and key not in expected:
+            wanted = missing.get(key.split("/", 3)[3], [])
+            if len(wanted) == 1 and wanted[0] not in renamed:
+                name = wanted[0]
+        renamed[name] = value
+    return renamed

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, cast
 
-DeviceKind = Literal["cpu", "gpu"]
+DeviceKind = Literal["cpu", "gpu", "xla"]
 
-_COUNT = re.compile(r"(?P<kind>cpu|gpu):(?P<count>\d+)$")
-_OTHER = re.compile(r"(tpu|tpu:.+|tpu-compile:.+|xla:\d+|workers:\d+)$")
+_COUNT = re.compile(r"(?P<kind>cpu|gpu|xla):(?P<count>\d+)$")
+_OTHER = re.compile(r"(tpu|tpu:.+|tpu-compile:.+|workers:\d+)$")
 _LIST = re.compile(r"gpu:\d+(,\d+)+$")
+
+# Every operation that XLA can compile, in clusters as large as they can be and as small as one operation.
+_COMPILE = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1"
 
 
 class DevicesNotSupported(RuntimeError):
@@ -26,6 +29,11 @@ class DeviceSpec:
     replicas: int
     environment: dict[str, str] = field(default_factory=dict, hash=False)
 
+    @property
+    def of_original(self) -> DeviceSpec:
+        """Where the original runs: as many devices, whatever compiles the rewritten program."""
+        return parse_devices(f"cpu:{self.replicas}") if self.kind == "xla" else self
+
 
 def parse_devices(text: str) -> DeviceSpec:
     """The spec that `text` says, `cpu:4` or `gpu:0,1` or `gpu:4`.
@@ -39,17 +47,20 @@ def parse_devices(text: str) -> DeviceSpec:
     if listed:
         return DeviceSpec(text, "gpu", text.count(",") + 1, {"TOWERMIGRATE_DEVICES": text})
     if counted and int(counted["count"]) > 0:
-        kind: DeviceKind = "cpu" if counted["kind"] == "cpu" else "gpu"
+        kind = cast(DeviceKind, counted["kind"])
         environment = {"TOWERMIGRATE_DEVICES": text}
-        if kind == "cpu":
+        if kind != "gpu":
             environment["CUDA_VISIBLE_DEVICES"] = "-1"
+        if kind == "xla":
+            environment["TOWERMIGRATE_DEVICES"] = f"cpu:{counted['count']}"
+            environment["TF_XLA_FLAGS"] = _COMPILE
         return DeviceSpec(text, kind, int(counted["count"]), environment)
     if _OTHER.match(text):
         raise DevicesNotSupported(
-            f"verify cannot run on {text} yet; it runs on cpu:N, gpu:N and gpu:0,1,… Nothing was compared."
+            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, gpu:N and gpu:0,1,… Nothing was compared."
         )
     raise ValueError(
-        f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), gpu:N or gpu:0,1,…"
+        f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), xla:N (the same, compiled by XLA), gpu:N or gpu:0,1,…"
     )
 
 

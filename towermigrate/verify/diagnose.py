@@ -75,7 +75,7 @@ def diagnose(
         causes.append(
             Diagnosis(
                 "the replicas hold different values of one variable",
-                f"{', '.join(made.replicas_differ[:4])} after training run {run.index}",
+                f"{', '.join(list(made.replicas_differ)[:4])} after training run {run.index}",
             )
         )
     if not causes and first.level == "update":

@@ -14,7 +14,7 @@ from towermigrate.verify.trace import Array, Trace
 
 # Free-running programs drift apart by roundings, and what they print is rounded itself: a number may be off by
 # this part of it and one in its last digit. Whether they train alike was compared more closely before.
-_PRINTED = 1e-3
+PRINTED = 1e-3
 # The same for a tensor of a checkpoint, of its largest number.
 _SAVED = 1e-3
 # Numbers with fewer digits that are not the same twice may be durations that happened to be near.
@@ -70,6 +70,8 @@ def doing_differences(
 
 def _lines(trace: Trace) -> list[str]:
     printed: list[str] = trace.meta.get("printed", [])
+    # Each program has a scratch folder of its own, and may print where it is.
+    printed = [line.replace(str(trace.folder.parent), "") for line in printed]
     # NumPy 2 says the types of the numbers in a list, NumPy 1 does not.
     printed = [_NUMPY_2.sub(r"\1", line) for line in printed]
     # A line that is written over (a progress bar) is another in every run.
@@ -133,7 +135,7 @@ def _alike(expected: str, actual: str) -> bool:
     one, other = float(expected), float(actual)
     if not math.isfinite(one) or not math.isfinite(other):
         return False
-    return abs(one - other) <= _PRINTED * max(abs(one), abs(other)) + max(
+    return abs(one - other) <= PRINTED * max(abs(one), abs(other)) + max(
         _last_digit(expected), _last_digit(actual)
     )
 

@@ -10,10 +10,19 @@ from towermigrate.verify.probe.recording import same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Arrays, Trace
 
+# With fewer elements, two towers may draw the same by chance.
+_ROWS = 8
 
-def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
-    """Inputs that the rewritten towers would have had by themselves, where the original determines them."""
+
+def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> list[Difference]:
+    """Inputs that the rewritten towers would have had by themselves, where the original determines them.
+
+    Of those that it draws in an open order, the rank, the kind of number and which towers share rows are held; of
+    `synthetic` ones rank and kind.
+    """
     agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    if synthetic:
+        agreed = {}
     shared = recorded.second.meta.get("shared_inputs", [])
     by_index = {run.index: run for run in made.runs}
     updates: dict[int, int] = {}
@@ -48,7 +57,7 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
                 Difference(
                     step=step[stage],
                     stage=stage,
-                    level="forward",
+                    level="input",
                     name=f"input {name}",
                     replica=tower,
                     expected="the original's rows, whichever tower gets them"
@@ -60,9 +69,59 @@ def own_inputs(recorded: Recorded, made: Trace) -> list[Difference]:
                     run=run.index,
                 )
             )
+        loop = recorded.second.meta.get("style") != "session"
+        for key in sorted(found) if loop else ():
+            name = key[4:]
+            if not key.startswith("own/input/") or name not in wanted or agreed.get(name):
+                continue
+            said = _drawn(name, wanted, found, synthetic)
+            if said is not None:
+                tower, what = _place(name)
+                differences.append(
+                    Difference(
+                        step=step[run.stages[0]],
+                        stage=run.stages[0],
+                        level="input",
+                        name=f"input {what}",
+                        replica=tower,
+                        expected=said[0],
+                        actual=said[1],
+                        error=float("inf"),
+                        key=name,
+                        run=run.index,
+                    )
+                )
         if differences:
             return differences
     return []
+
+
+def _drawn(key: str, wanted: Arrays, found: Arrays, synthetic: bool) -> tuple[str, str] | None:
+    """What is wrong about an input whose rows the original leaves open, None where nothing is."""
+    theirs, own = wanted[key], found["own/" + key]
+    for what, one, other in (
+        ("rank", theirs.ndim, own.ndim),
+        ("kind of number", _kind(theirs), _kind(own)),
+    ):
+        if one != other:
+            return f"{what} {one}", f"{what} {other}"
+    tower, name = _place(key)
+    if synthetic or tower in (None, 0) or theirs.size < _ROWS:
+        return None
+    for other_key in sorted(wanted):
+        other_tower, other_name = (
+            _place(other_key) if other_key.startswith("input/") else (None, "")
+        )
+        if other_name != name or other_tower is None or other_tower >= (tower or 0):
+            continue
+        twin = found.get("own/" + other_key)
+        if twin is not None and same(own, twin) and not same(theirs, wanted[other_key]):
+            return f"other rows than tower {other_tower}", f"the rows of tower {other_tower}"
+    return None
+
+
+def _kind(array: Array) -> str:
+    return {"f": "float", "i": "integer", "u": "integer", "b": "bool"}.get(array.dtype.kind, "text")
 
 
 def _place(key: str) -> tuple[int | None, str]:

@@ -16,6 +16,7 @@ from towermigrate.verify.fence import asks_guardian, refused_paths
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
 from towermigrate.verify.trace import Trace, read_trace
+from towermigrate.verify.xla import dump_flags
 
 _START = (
     "import sys\n\nfrom towermigrate_probe.{module} import main\n\n\n"
@@ -63,6 +64,7 @@ class Launcher:
             "entry": str(tree / (entry or "")),
             "arguments": list(self.options.arguments),
             "towers": spec.replicas,
+            "xla": spec.kind == "xla",
             "steps": self.options.steps,
             "trace": str(folder / "trace"),
             "python_path": [_package_root()],
@@ -101,6 +103,8 @@ class Launcher:
             "MPLCONFIGDIR": str(temporary),
             **spec.environment,
         }
+        if spec.kind == "xla":
+            environment["XLA_FLAGS"] = dump_flags(folder)
         if "-m" in command:
             environment["PYTHONPATH"] = os.pathsep.join(
                 filter(None, [_package_root(), os.environ.get("PYTHONPATH")])

@@ -38,7 +38,7 @@ class Limits:
         for key, array in expected.items():
             if exact(array) or not self._is_peer(key):
                 continue
-            group = _group(key)
+            group = group_of(key)
             self._values[group] = max(self._values.get(group, 0.0), largest(array))
         for key, array in expected.items():
             old = before.get(key.partition("state/")[2])
@@ -48,12 +48,12 @@ class Limits:
                 continue
             self._change[key] = largest(array.astype(np.float64) - old.astype(np.float64))
             if self._is_peer(key):
-                group = _group(key)
+                group = group_of(key)
                 self._changes[group] = max(self._changes.get(group, 0.0), self._change[key])
 
     def value_error(self, key: str, wanted: Array, found: Array, difference: float) -> float:
         """How far two values are apart, in units that a tolerance is in."""
-        scale = max(largest(wanted), _PEERS * self._values.get(_group(key), 0.0))
+        scale = max(largest(wanted), _PEERS * self._values.get(group_of(key), 0.0))
         error = difference / scale if scale > 0 else float("inf")
         drift = self._drift.get(key)
         if drift is None or difference == float("inf") or drift.shape != wanted.shape:
@@ -67,7 +67,7 @@ class Limits:
         It also adds up, as what free-running values may be off by.
         """
         step = self._change.get(key, 0.0)
-        scale = max(step, _PEERS * self._changes.get(_group(key), 0.0))
+        scale = max(step, _PEERS * self._changes.get(group_of(key), 0.0))
         allowed = np.full(wanted.shape, scale)
         uncertain = self._uncertainty(key)
         if uncertain is not None and uncertain.shape == wanted.shape and scale > 0:
@@ -83,7 +83,7 @@ class Limits:
             return None
         wanted = np.abs(self._expected[gradient_key].astype(np.float64))
         found = self._actual.get(gradient_key, wanted)
-        scale = max(largest(wanted), _PEERS * self._values.get(_group(gradient_key), 0.0))
+        scale = max(largest(wanted), _PEERS * self._values.get(group_of(gradient_key), 0.0))
         silent = (wanted == 0) & (found == 0) if found.shape == wanted.shape else wanted == 0
         with np.errstate(divide="ignore", invalid="ignore"):
             factor = np.where(silent, 1.0, scale / wanted)
@@ -162,7 +162,8 @@ def _variable_of(key: str) -> str:
     return key.split("/", 4)[4] if key.count("/") >= 4 else ""
 
 
-def _group(key: str) -> str:
+def group_of(key: str) -> str:
+    """Arrays of one kind and stage, which are each other's peers."""
     parts = key.split("/")
     if key.startswith("state/slot/"):
         return "/".join(parts[:4])

@@ -17,7 +17,7 @@ from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
 from towermigrate.verify.probes import before_update, probed, trained_together
 from towermigrate.verify.report import Reference
-from towermigrate.verify.rounding import moved_by
+from towermigrate.verify.rounding import Trial
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import choose_program, copy_tree
 
@@ -113,14 +113,13 @@ class Programs:
             again,
         )
 
-    def run_moved(self, recorded: Recorded, spec: DeviceSpec, *, adds_up: bool) -> Trace | None:
+    def run_moved(self, recorded: Recorded, spec: DeviceSpec, trial: Trial) -> Trace | None:
         """The original once more with its weights moved (`rounding.py`), None where that cannot be run."""
-        name = f"original-{spec.replicas}-moved{'-freely' if adds_up else ''}"
+        name = f"original-{spec.replicas}-{trial.name}"
         trace = self.scratch / name / "trace"
         if trace.is_dir():
             return read_trace(trace)
-        size = moved_by(self.options.limit, adds_up=adds_up)
-        more = {**recorded.again, "rounding": size, "rounding_adds_up": adds_up}
+        more = {**recorded.again, **trial.config()}
         assert recorded.program is not None
         try:
             return self._run_original(recorded.originals, recorded.program, spec, name, more)

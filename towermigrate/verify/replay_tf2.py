@@ -24,8 +24,18 @@ from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.operations import names_of_slots
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
-from towermigrate.verify.probe.recording import TraceWriter, read_arrays, read_meta, same
-from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
+from towermigrate.verify.probe.recording import (
+    TraceWriter,
+    first_that_differs,
+    read_arrays,
+    read_meta,
+    same,
+)
+from towermigrate.verify.wrappers_tf2 import (
+    leave_sums_over_replicas_alone,
+    wrap_functions,
+    wrap_optimizers,
+)
 
 _REPLICA = re.compile(r"/replica_\d+(?=$|:)")
 
@@ -264,6 +274,10 @@ class Replay:
             self.recorded_last = False
             self.counter.assign(index)
             return function(*args, **kwargs)
+        if self.config.get("xla"):
+            self.trace.meta["operations"] = sorted(
+                {*self.trace.meta.get("operations", ()), *operations_of(concrete.graph)}
+            )
         stages = self.runs[index]["stages"]
         table = self._table(concrete, trace, stages)
         before = f"run_{index - 1:05d}"
@@ -395,13 +409,13 @@ class Replay:
             ),
             default=0,
         )
-        split = []
+        split = {}
         for key, container in table.items():
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
             if is_mirrored(container):
                 arrays["state/" + key] = components[0]
                 if any(not same(components[0], c) for c in components[1:]):
-                    split.append(key)
+                    split[key] = first_that_differs(components)
             else:
                 arrays["state/" + key] = container.read_value().numpy()
         self.trace.arrays(f"run_{index:05d}", arrays)
@@ -413,6 +427,13 @@ class Replay:
 def stage_at(stages: list[int], number: str) -> int:
     """The original's stage for the n-th update of a run; beyond the original's, numbers that it has not."""
     return stages[int(number)] if int(number) < len(stages) else 1000 + int(number)
+
+
+def operations_of(graph: Any) -> set[str]:
+    """The kinds of operations in a graph and in the functions that it calls."""
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    return {node.op for node in nodes}
 
 
 def plain_name(variable: Any) -> str:
@@ -442,6 +463,10 @@ def main(config_path: str) -> None:
 
     import tensorflow as tf  # isort: skip
 
+    if config.get("xla"):
+        # Else convolutions become ones that only the CPU's library has.
+        tf.config.optimizer.set_experimental_options({"remapping": False})
+        leave_sums_over_replicas_alone(tf)
     replay = Replay(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay

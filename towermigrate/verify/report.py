@@ -6,8 +6,10 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from towermigrate.verify.comparison import QUANTITIES, Difference
+from towermigrate.verify.amounts import Amount
+from towermigrate.verify.comparison import QUANTITIES, Difference, Excuse
 from towermigrate.verify.diagnose import Diagnosis
+from towermigrate.verify.levels import LevelReport, worst_verdicts
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,6 +40,11 @@ class DeviceReport:
     stage: str | None = None
     diagnosis: tuple[Diagnosis, ...] = ()
     note: str | None = None
+    excuses: tuple[Excuse, ...] = ()
+    not_excused: tuple[str, ...] = ()
+    levels: tuple[LevelReport, ...] = ()
+    figures: dict[str, Any] = field(default_factory=dict, repr=False)
+    amount: Amount | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `runs` in verify's JSON contract."""
@@ -48,6 +55,11 @@ class DeviceReport:
             "equal": self.equal,
             "steps": self.steps,
             "updates_per_step": self.updates_per_step,
+            "updates_made": {} if self.amount is None else self.amount.made,
+            "updates_compared": {} if self.amount is None else self.amount.compared,
+            "stopped": self.amount is not None and self.amount.stopped,
+            "levels": {each.level: each.to_json() for each in self.levels},
+            "figures": self.figures,
             "max_abs": {name: _number(self.max_abs.get(name)) for name in QUANTITIES},
             "tolerance": self.tolerance,
             "smallest_tolerance": _number(self.smallest_tolerance),
@@ -64,7 +76,26 @@ class DeviceReport:
             },
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
             "note": self.note,
+            "not_excused": list(self.not_excused),
         }
+
+    def excuses_to_json(self, stages: tuple[str, ...]) -> list[dict[str, Any]]:
+        """The entries of `excuses`: one array at one step each, with the numbers that show it."""
+        return [
+            {
+                "devices": self.devices,
+                "step": each.step,
+                "stage": None
+                if each.stage is None or each.stage >= len(stages)
+                else stages[each.stage],
+                "level": each.level,
+                "name": each.name,
+                "replica": each.replica,
+                "error": _number(each.error),
+                "evidence": {name: _number(value) for name, value in each.evidence.items()},
+            }
+            for each in self.excuses
+        ]
 
 
 @dataclass(frozen=True)
@@ -77,6 +108,7 @@ class VerifyReport:
     nondeterministic: tuple[str, ...] = ()
     reference: Reference = field(default_factory=Reference)
     runs: tuple[DeviceReport, ...] = ()
+    stages: tuple[str, ...] = ()
     # What kept the programs from changing files of the user's, and what they were kept from though they went on.
     protection: str | None = None
     kept_out: tuple[str, ...] = ()
@@ -94,6 +126,8 @@ class VerifyReport:
             "error": self.error,
             "not_compared": list(self.not_compared),
             "nondeterministic": list(self.nondeterministic),
+            "levels": worst_verdicts(run.levels for run in self.runs),
+            "excuses": [each for run in self.runs for each in run.excuses_to_json(self.stages)],
             "reference": {
                 "tensorflow": self.reference.tensorflow,
                 "python": self.reference.python,
@@ -141,8 +175,11 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
         console.print(
             Text("updates: of each stage in one run; loss to slot: the largest absolute difference")
         )
+        _print_levels(report, console)
     for run in report.runs:
         difference = run.first_difference
+        if run.amount is not None:
+            console.print(Text(f"{run.devices}: {run.amount.said()}"))
         if run.note:
             console.print(Text(f"{run.devices}: {run.note}"))
         if difference is None:
@@ -156,6 +193,8 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
                 f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
             )
         )
+        for why in run.not_excused[:3]:
+            console.print(Text(f"    no rounding: {why}"))
         for diagnosis in run.diagnosis:
             console.print(Text(f"    likely: {diagnosis.cause}. {diagnosis.evidence}"))
         if run.smallest_tolerance is None:
@@ -184,13 +223,67 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
         if error:
             console.print(Text(f"error: {report.error}"))
     elif report.equal:
-        console.print("[green]equal:[/] the rewritten program trains as the original does")
+        console.print(
+            Text.assemble(
+                ("equal:", "green"),
+                f" the rewritten program trains as the original does{_left_out(report)}",
+            )
+        )
     elif all(run.equal for run in report.runs):
-        console.print("[red]no pass:[/] nothing differs, but not everything could be compared")
+        console.print(
+            Text.assemble(
+                ("no pass:", "red"),
+                f" nothing differs, but not everything could be compared{_left_out(report)}",
+            )
+        )
     else:
         console.print(
-            "[red]different:[/] the rewritten program does not train as the original does"
+            Text.assemble(
+                ("different:", "red"),
+                f" the rewritten program does not train as the original does{_left_out(report)}",
+            )
         )
+
+
+def _left_out(report: VerifyReport) -> str:
+    """What the verdict is not about, as part of its sentence."""
+    levels = [
+        level
+        for level, verdict in worst_verdicts(run.levels for run in report.runs).items()
+        if verdict == "not compared"
+    ]
+    said = [f"not compared: {', '.join(levels)}"] if levels and report.runs else []
+    excused = sum(len(run.excuses) for run in report.runs)
+    if excused:
+        said.append(f"excused: {excused} arrays of single steps")
+    return f" ({'; '.join(said)})" if said else ""
+
+
+def _print_levels(report: VerifyReport, console: Console) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False)
+    for name in ("devices", "level", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for name in ("arrays", "steps", "largest", "excused"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    colours = {"equal": "green", "different": "red", "not compared": "yellow"}
+    for run in report.runs:
+        for each in run.levels:
+            table.add_row(
+                run.devices,
+                each.level,
+                f"[{colours[each.verdict]}]{each.verdict}[/]",
+                str(each.arrays) if each.verdict != "not compared" else "-",
+                str(each.steps) if each.verdict != "not compared" else "-",
+                "-" if each.largest is None else _shown(each.largest),
+                str(each.excused) if each.excused else "-",
+                Text(each.why or ""),
+            )
+    console.print(table)
+    console.print(Text("largest: the largest error, in units that --tolerance is in"))
 
 
 def _number(value: float | str | None) -> float | str | None:

@@ -1,48 +1,55 @@
-"""How far rounding carries in the original itself.
+"""Ask the original how far a rounding carries in it: run it again with its weights moved a little.
 
-A ReLU or a max-pooling decides by a comparison. Where two values are within a rounding of each other, another
-kernel, or another order of a sum, decides otherwise, and a gradient jumps: one decision in a batch of the cifar10
-tutorial moves all of conv1's gradient by 0.7 %, while every other gradient agrees to 1e-6 (TensorFlow 1.15.5 against
-2.21, five steps: eight such jumps). No fixed tolerance can tell that from a fault. So the original is asked: run
-again with its own inputs, every weight moved by `tolerance` of its size, up or down at random, before each run
-(free-running by no less than 1e-5, since few decisions flip by chance in few steps; the single steps are held). A
-difference that is not much larger than what this does to the original is what the original would call rounding.
-A fault stays a fault: a missing division is off by the whole size, and most gradients do not jump at all.
+Every weight is moved by a part of its size, up or down at random, before each run: from the recorded state of the
+step, or free-running, where the moves add up. Trials come in pairs, the second with every move the other way: of a
+unit that is within a rounding of its threshold, one of the two passes it. Where a pair is not enough, more are made.
 """
 
 from __future__ import annotations
 
-from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison
-from towermigrate.verify.trace import Trace
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-# A jump that rounding makes is a small part of a gradient; beyond this nothing is asked.
-_LARGEST_JUMP = 0.25
-_LEAST_FREE = 1e-5
-
-
-def may_be_rounding(result: Comparison, *, adds_up: bool) -> bool:
-    """Whether all differences are of a size that jumps have (free-running, Adam makes any size of them)."""
-    largest = float("inf") if adds_up else _LARGEST_JUMP
-    return all(each.key and each.error < largest for each in result.differences)
+# Roundings of float32 and of other kernels are not larger, whatever tolerance was asked for.
+_LARGEST = 1e-5
+# Single steps: the weights pass a threshold that is a rounding away in one of two trials, unless the move hardly
+# touches that unit: 1 in 10 at a tolerance of ten roundings. Three pairs leave 1 in 1000.
+_PAIRS = 3
 
 
-def moved_by(tolerance: float, *, adds_up: bool) -> float:
-    """By what part of its size each weight is moved."""
-    return max(tolerance, _LEAST_FREE) if adds_up else tolerance
+@dataclass(frozen=True)
+class Trial:
+    """One run of the original with moved weights: by what part of their size, with which random numbers."""
+
+    number: int
+    size: float
+    seed: int
+    adds_up: bool
+
+    @property
+    def name(self) -> str:
+        return f"moved-{self.number}{'-freely' if self.adds_up else ''}"
+
+    def config(self) -> dict[str, object]:
+        """What the original's probe is told."""
+        return {
+            "rounding": self.size,
+            "rounding_seed": self.seed,
+            "rounding_adds_up": self.adds_up,
+        }
 
 
-def jumps(
-    first: Trace, moved: Trace, stages: tuple[str, ...], tolerance: float, *, adds_up: bool
-) -> dict[str, float]:
-    """By how much each key of the original moves with its weights, in units that a tolerance is in.
+def trials(tolerance: float, *, adds_up: bool) -> Iterator[tuple[Trial, Trial]]:
+    """Pairs of trials, each to be made where those before it were not enough.
 
-    Args:
-        moved: the original's run with its weights moved, from the recorded state of each step, or with
-            `adds_up` free-running.
+    Free-running, the last one moves the weights by 1e-5, since few decisions are near in few steps.
     """
-    result = compare(first, moved, stages, tolerance, lockstep=not adds_up, growing=adds_up)
-    largest: dict[str, float] = {}
-    for each in result.differences:
-        largest[each.key] = max(each.error, largest.get(each.key, 0.0))
-    return largest
+    for pair in range(_PAIRS):
+        size = min(tolerance, _LARGEST)
+        if adds_up and pair == _PAIRS - 1:
+            size = _LARGEST
+        first, second = (
+            Trial(2 * pair + way, -size if way else size, 1_000_003 * pair, adds_up)
+            for way in (0, 1)
+        )
+        yield first, second

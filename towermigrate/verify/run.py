@@ -5,27 +5,37 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
 
 from towermigrate.project import ProjectError
 from towermigrate.signals import ended_by_signals
+from towermigrate.verify.amounts import amount_compared
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison
+from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.doings_compare import PRINTED, doing_differences
+from towermigrate.verify.excuses import (
+    Judgement,
+    cannot_be_rounding,
+    free_running,
+    single_steps,
+)
 from towermigrate.verify.fence import protection
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
+from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
+from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
-from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
+from towermigrate.verify.rounding import Trial, trials
 from towermigrate.verify.scratch import TooLarge, check_size, no_space, remove_scratch
-from towermigrate.verify.session_choice import session_program
+from towermigrate.verify.session_choice import SessionProgram, session_program
 from towermigrate.verify.session_compare import (
     session_differences,
     starts_not_compared,
@@ -34,6 +44,7 @@ from towermigrate.verify.session_compare import (
 from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
+from towermigrate.verify.xla import compiled_said
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
 _TOO_FREE = 0.01
@@ -62,6 +73,15 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
             remove_scratch(scratch)
 
 
+@dataclass(frozen=True)
+class _Outcome:
+    """What the report shows of one run: the recording, its comparison, and that of the single steps."""
+
+    made: Trace
+    shown: Comparison
+    single: Comparison
+
+
 class _Verification:
     def __init__(self, options: VerifyOptions, scratch: Path) -> None:
         self.options = options
@@ -75,6 +95,7 @@ class _Verification:
         not_compared: list[str] = []
         nondeterministic: list[str] = []
         reference = Reference()
+        stages: tuple[str, ...] = ()
         error = None
         try:
             originals, rewritten = original_and_rewritten(
@@ -89,10 +110,16 @@ class _Verification:
                 limits = self.options.link_over, self.options.max_copy
                 check_size(root, self.scratch, *limits, self.options.progress)
             for spec in specs:
+                if spec.kind == "xla" and session is not None:
+                    raise NothingToVerify(
+                        f"verify cannot run the program on {spec.text}.{_for_session(session)}"
+                    )
                 if spec.replicas not in self.recorded:
-                    self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
+                    self.recorded[spec.replicas] = self.programs.record(
+                        originals, rewritten, spec.of_original
+                    )
                 recorded = self.recorded[spec.replicas]
-                reference = recorded.reference
+                reference, stages = recorded.reference, recorded.stages
                 run, missing, loose = self._compare(recorded, spec)
                 runs.append(run)
                 not_compared += [f"{spec.text}: {item}" for item in missing]
@@ -112,6 +139,7 @@ class _Verification:
             tuple(nondeterministic),
             reference,
             tuple(runs),
+            stages,
             protection=protection(launcher.asked) if launcher.started else None,
             kept_out=tuple(launcher.kept_out),
         )
@@ -120,15 +148,18 @@ class _Verification:
         self, recorded: Recorded, spec: DeviceSpec
     ) -> tuple[DeviceReport, list[str], list[str]]:
         stages = recorded.stages
-        made = free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
-        result = self._compared(recorded, made, stages)
-        shown = result
+        self.tolerance = self.options.limit_on(spec.kind)
+        free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
+        result = self._compared(recorded, free_running, stages)
+        outcome = _Outcome(free_running, result, result)
         if result.differences:
-            made, shown = self._in_lockstep(recorded, spec, stages, result, made)
+            outcome = self._in_lockstep(recorded, spec, stages, result, free_running)
+        made, shown = outcome.made, outcome.shown
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
+        far = any(each.free_running and each.error > PRINTED for each in shown.excused)
         doings, open_doings = doing_differences(
-            recorded.first, recorded.second, free_running, numbers=not shown.excused
+            recorded.first, recorded.second, free_running, numbers=not far
         )
         first = shown.first()
         equal = first is None and not doings
@@ -141,9 +172,26 @@ class _Verification:
                 "and stay below the tolerance times the updates made so far"
             )
             if shown.excused:
-                note = _jumps_said(shown.excused, stages, moved_by(self.tolerance, adds_up=True))
+                note = _jumps_said(shown.excused)
+        if spec.kind == "xla":
+            compiled = compiled_said(made)
+            if compiled is None:
+                raise ChildFailed("XLA compiled nothing of the rewritten program's steps.")
+            note = compiled if note is None else f"{note}; {compiled}"
         if first is None and doings:
             first, largest = doings[0], math.inf
+        if first is not None:
+            first = with_replica(first, recorded.first, made, self.tolerance)
+        levels = ladder(
+            recorded.first,
+            free_running,
+            result,
+            outcome.single,
+            shown,
+            doings,
+            open_doings,
+            synthetic=self.options.synthetic,
+        )
         report = DeviceReport(
             devices=spec.text,
             replicas=spec.replicas,
@@ -159,6 +207,11 @@ class _Verification:
             else stages[first.stage],
             diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
             note=note,
+            excuses=tuple(shown.excused),
+            not_excused=_not_excused(shown, stages),
+            levels=levels,
+            figures=result.figures.to_json(stages),
+            amount=amount_compared(recorded.first, result, stages, self.options.steps),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -174,6 +227,7 @@ class _Verification:
         if isinstance(self.programs, SessionPrograms):
             loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
+        missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
 
     def _compared(
@@ -184,7 +238,6 @@ class _Verification:
         *,
         lockstep: bool = False,
         growing: bool = False,
-        rounding: Mapping[str, float] | None = None,
     ) -> Comparison:
         result = compare(
             recorded.first,
@@ -192,17 +245,12 @@ class _Verification:
             stages,
             self.tolerance,
             recorded.second,
-            recorded.free,
+            {} if self.options.strict else recorded.free,
             towers=recorded.towers,
             lockstep=lockstep,
             growing=growing,
-            rounding=rounding,
         )
-        if not self.options.synthetic:
-            inputs = own_inputs(recorded, made)
-            if inputs:
-                result.differences += inputs
-                result.max_error = float("inf")
+        result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
@@ -210,7 +258,6 @@ class _Verification:
             without = without_losses(recorded)
             result.not_compared = [each for each in result.not_compared if each not in without]
             result.differences += around
-            result.max_error = max([result.max_error, *(each.error for each in around)])
         return result
 
     def _in_lockstep(
@@ -220,41 +267,65 @@ class _Verification:
         stages: tuple[str, ...],
         free: Comparison,
         made: Trace,
-    ) -> tuple[Trace, Comparison]:
+    ) -> _Outcome:
         """The same again with the state reset before each step: where it begins, or that nothing does."""
         try:
             again = self.programs.run_rewritten(recorded, spec, lockstep=True)
         except ChildFailed:
-            return made, free
+            return _Outcome(made, free, free)
         result = self._compared(recorded, again, stages, lockstep=True)
-        if result.differences and may_be_rounding(result, adds_up=False):
-            allowed = self._jumps(recorded, spec, stages, adds_up=False)
-            result = self._compared(recorded, again, stages, lockstep=True, rounding=allowed)
+        if result.differences and not self.options.strict:
+            self._excuse_steps(recorded, spec, again, result)
         if result.differences:
-            return again, result
+            return _Outcome(again, result, result)
         if result.compared < free.compared:
-            return made, free
-        grown = self._compared(recorded, made, stages, growing=True)
-        if grown.differences and may_be_rounding(grown, adds_up=True):
-            allowed = self._jumps(recorded, spec, stages, adds_up=True)
-            grown = self._compared(recorded, made, stages, growing=True, rounding=allowed)
-        grown.excused.update(result.excused)
-        grown.max_error = max(grown.max_error, result.max_error)
-        grown.differences = [
-            replace(difference, level="trajectory") for difference in grown.differences
-        ]
-        return made, grown
+            return _Outcome(made, free, free)
+        grown = free
+        if not self.options.strict:
+            grown = self._compared(recorded, made, stages, growing=True)
+            self._excuse_trajectory(recorded, spec, made, grown)
+        shown = replace(
+            grown,
+            excused=result.excused + grown.excused,
+            within=max(grown.within, result.within),
+            differences=[replace(each, level="trajectory") for each in grown.differences],
+        )
+        return _Outcome(made, shown, result)
 
-    def _jumps(
-        self, recorded: Recorded, spec: DeviceSpec, stages: tuple[str, ...], *, adds_up: bool
-    ) -> dict[str, float]:
+    def _excuse_steps(
+        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
+    ) -> None:
+        """Take out of the differences what roundings explain; the original is asked only where they may."""
+        first, tolerance = recorded.first, self.tolerance
+        judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
+        if not judgement.refused:
+            tried: list[Trace] = []
+            for pair in trials(tolerance, adds_up=False):
+                tried += self._moved(recorded, spec, pair)
+                judgement = single_steps(first, made, result, tolerance, tried, pair[0].size)
+                if not judgement.refused:
+                    break
+        result.excuse(judgement.excuses, judgement.refused)
+
+    def _excuse_trajectory(
+        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
+    ) -> None:
+        tried: list[Trace] = []
+        for pair in trials(self.tolerance, adds_up=True):
+            if not result.differences:
+                return
+            tried += self._moved(recorded, spec, pair)
+            judgement = free_running(recorded.first, made, result, tried, pair[0].size)
+            result.excuse(judgement.excuses, judgement.refused)
+
+    def _moved(
+        self, recorded: Recorded, spec: DeviceSpec, pair: tuple[Trial, Trial]
+    ) -> list[Trace]:
         """What moving the original's weights does to it; nothing is excused where that cannot be told."""
         if self.tolerance == 0:
-            return {}
-        moved = self.programs.run_moved(recorded, spec, adds_up=adds_up)
-        if moved is None:
-            return {}
-        return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
+            return []
+        made = [self.programs.run_moved(recorded, spec.of_original, trial) for trial in pair]
+        return [trace for trace in made if trace is not None]
 
 
 def _style_said(options: VerifyOptions) -> str:
@@ -264,8 +335,10 @@ def _style_said(options: VerifyOptions) -> str:
         session = session_program(*trees, entry_asked(options, options.root))
     except (NothingToVerify, ProjectError, OSError):
         return ""
-    if session is None:
-        return ""
+    return "" if session is None else _for_session(session)
+
+
+def _for_session(session: SessionProgram) -> str:
     return (
         f" The program of {session.entry} is in session style, which is for cpu: and gpu: only; loop style is "
         "the one for TPUs, XLA and several workers, and `towermigrate scan` says what keeps it from that."
@@ -289,12 +362,23 @@ def _too_free(recorded: Recorded, stages: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _jumps_said(excused: dict[str, float], stages: tuple[str, ...], size: float) -> str:
-    worst = sorted(excused, key=lambda key: -excused[key])
+def _not_excused(shown: Comparison, stages: tuple[str, ...]) -> tuple[str, ...]:
+    """Why differences that a rounding might have made are none of its making."""
+    kept = [each for each in shown.differences if (each.key, each.run) in shown.refused]
+    kept.sort(key=Difference.sort_key)
+    return tuple(
+        f"{_said(each.key, stages) or each.name} at step {each.step}: {shown.refused[each.key, each.run]}"
+        for each in kept
+        if np.isfinite(each.error)
+    )
+
+
+def _jumps_said(excused: list[Excuse]) -> str:
+    worst = max(excused, key=lambda each: each.error)
     return (
-        f"equal up to decisions that rounding makes (ReLU, max-pooling): {len(excused)} values are farther "
-        f"apart than the tolerance, {_said(worst[0], stages)} by most ({excused[worst[0]]:.1g} of its size), "
-        f"but the original itself moves as far when its weights move by {size:g} of their size"
+        f"equal but for {len(excused)} arrays of single steps that are excused, {worst.name} at step {worst.step} "
+        f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), as in the original itself when "
+        "its weights move by as much; see `excuses` in --json"
     )
 
 

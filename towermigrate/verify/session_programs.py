@@ -19,7 +19,7 @@ from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.report import Reference
-from towermigrate.verify.rounding import moved_by
+from towermigrate.verify.rounding import Trial
 from towermigrate.verify.session_choice import SessionProgram, with_towers
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import copy_tree
@@ -63,14 +63,13 @@ class SessionPrograms:
             first, second, None, stages, rewritten, reference, free, None, originals, again
         )
 
-    def run_moved(self, recorded: Recorded, spec: DeviceSpec, *, adds_up: bool) -> Trace | None:
+    def run_moved(self, recorded: Recorded, spec: DeviceSpec, trial: Trial) -> Trace | None:
         """The original once more with its weights moved (`rounding.py`), None where that cannot be run."""
-        name = f"original-{spec.replicas}-moved{'-freely' if adds_up else ''}"
+        name = f"original-{spec.replicas}-{trial.name}"
         trace = self.scratch / name / "trace"
         if trace.is_dir():
             return read_trace(trace)
-        size = moved_by(self.options.limit, adds_up=adds_up)
-        more = {**recorded.again, "rounding": size, "rounding_adds_up": adds_up}
+        more = {**recorded.again, **trial.config()}
         try:
             return self._run_original(recorded.originals, spec, name, more)
         except ChildFailed:

@@ -7,7 +7,6 @@ import numpy as np
 from towermigrate.verify.comparison import (
     Comparison,
     Difference,
-    Level,
     Pairs,
     describe_key,
     key_said,
@@ -38,7 +37,7 @@ def compare_variables(expected: Trace, actual: Trace, result: Comparison) -> Non
 
 
 def _structural(result: Comparison, key: str, expected: str, actual: str) -> None:
-    result.fail(
+    result.differences.append(
         Difference(
             step=0,
             stage=None,
@@ -57,13 +56,12 @@ def _structural(result: Comparison, key: str, expected: str, actual: str) -> Non
 def compare_updates(pairs: Pairs, made: Run, towers: int | None, result: Comparison) -> None:
     """One update of every stage per global batch, by as many towers, which all hold the same variables."""
 
-    def add(name: str, expected: str, actual: str, level: Level = "structure") -> None:
+    def add(name: str, expected: str, actual: str) -> None:
         stage = pairs.run.stages[0]
         step, run = pairs.steps[stage], pairs.run.index
-        key = "state/variable/" + name if level == "update" else ""
-        result.fail(
+        result.differences.append(
             Difference(
-                step, stage, level, name, None, expected, actual, float("inf"), key=key, run=run
+                step, stage, "structure", name, None, expected, actual, float("inf"), "", run
             ),
         )
 
@@ -73,8 +71,23 @@ def compare_updates(pairs: Pairs, made: Run, towers: int | None, result: Compari
             f"{len(pairs.run.stages)} in one training run",
             f"{made.updates} in one training run",
         )
-    for name in made.replicas_differ:
-        add(name.partition("/")[2], "one value on all replicas", "replicas that differ", "update")
+    stage = pairs.run.stages[0]
+    for key, (replica, expected, actual) in made.replicas_differ.items():
+        _, name, _ = describe_key("state/" + key)
+        result.differences.append(
+            Difference(
+                step=pairs.steps[stage],
+                stage=stage,
+                level="update",
+                name=f"{name}, which every replica must hold alike",
+                replica=replica,
+                expected=expected,
+                actual=actual,
+                error=float("inf"),
+                key="state/" + key,
+                run=pairs.run.index,
+            )
+        )
     if towers is not None:
         ran = {int(key.split("/")[2]) + 1 for key in pairs.actual if key.startswith("loss/")}
         if ran and max(ran) > towers:

@@ -7,7 +7,7 @@ Keys are `input/TOWER/NAME`, `loss/STAGE/TOWER`, `gradient/STAGE/VARIABLE` (aver
 from __future__ import annotations
 
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,16 @@ Arrays = dict[str, Array]
 
 @dataclass(frozen=True)
 class Run:
-    """One training run: its index among all of them, and the stages it updated."""
+    """One training run: its index among all of them, and the stages it updated.
+
+    `replicas_differ` are the variables of which a replica holds another value than the first one: the replica, and
+    both values.
+    """
 
     index: int
     stages: tuple[int, ...]
     updates: int | None = None
-    replicas_differ: tuple[str, ...] = ()
+    replicas_differ: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     own_missing: tuple[str, ...] = ()
 
 
@@ -85,12 +89,12 @@ def read_trace(folder: Path) -> Trace:
                 run["index"],
                 tuple(run["stages"]),
                 run.get("updates"),
-                tuple(run.get("replicas_differ", ())),
+                {key: tuple(at) for key, at in run.get("replicas_differ", {}).items()},
                 tuple(run.get("own_missing", ())),
             )
             for run in meta["runs"]
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _damaged(folder, f"meta.json cannot be read ({error})") from None
     return Trace(folder, meta, runs)
 

@@ -114,3 +114,23 @@ def wrap_optimizers(replay: Replay) -> None:
     for cls in subclasses(base):
         wrap(cls)
     base.__init_subclass__ = classmethod(lambda cls, **kwargs: wrap(cls))
+
+
+def leave_sums_over_replicas_alone(tf: Any) -> None:
+    """Keep XLA from compiling the exchange between replicas, which is no part of a replica's step.
+
+    Compiled with what is around it, the same sum would be made once for each replica, in different orders.
+    """
+
+    def alone(original: Any) -> Any:
+        @functools.wraps(original)
+        def exchange(*args: Any, **kwargs: Any) -> Any:
+            with tf.xla.experimental.jit_scope(compile_ops=False):
+                return original(*args, **kwargs)
+
+        return exchange
+
+    for name in ("reduce", "batch_reduce", "broadcast"):
+        setattr(
+            tf.distribute.CrossDeviceOps, name, alone(getattr(tf.distribute.CrossDeviceOps, name))
+        )

@@ -82,6 +82,7 @@ class Probe:
         self.paused = False
         self.runs = 0
         self.updates: Any = collections.Counter()
+        self.trace.meta["updates_made"] = self.updates
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
         self.lock = threading.RLock()
@@ -426,7 +427,8 @@ class Probe:
             values = values or read_arrays(self.replay, "initial")
             values.update(read_arrays(self.replay, "before_%05d" % index))
         weights = [key for key in weights if key in values]
-        added = move_values(values, weights, float(self.config["rounding"]), index)
+        seed = index + int(self.config.get("rounding_seed", 0))
+        added = move_values(values, weights, float(self.config["rounding"]), seed)
         for key, part in added.items():
             self.moved[key] = self.moved.get(key, 0) + part
         load_values(original, session, state, values)

@@ -8,7 +8,7 @@ import os
 import platform
 import struct
 import zipfile
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
@@ -134,3 +134,12 @@ def same(first: Any, second: Any) -> bool:
     if first.shape != second.shape:
         return False
     return bool(np.all((first == second) | ((first != first) & (second != second))))
+
+
+def first_that_differs(copies: List[Any]) -> List[Any]:
+    """The first copy that is not the first one: its number, and both values where they are farthest apart."""
+    arrays = [np.asarray(copy) for copy in copies]
+    number = next(k for k, array in enumerate(arrays) if not same(arrays[0], array))
+    first, other = (arrays[k].astype(np.float64).ravel() for k in (0, number))
+    at = int(np.argmax(np.nan_to_num(np.abs(first - other), nan=np.inf)))
+    return [number, float(first[at]), float(other[at])]

@@ -62,6 +62,7 @@ class SessionProbe:
         self.state: Any = None
         self.runs = 0
         self.updates: Any = collections.Counter()
+        self.trace.meta["updates_made"] = self.updates
         self.recorded_last = True
         self.lock = threading.RLock()
         self.local = threading.local()
@@ -270,7 +271,7 @@ class SessionProbe:
                 "index": index,
                 "stages": plan.stages,
                 "updates": len(plan.stages),
-                "replicas_differ": list(self.state.differ),
+                "replicas_differ": self.state.differ,
                 "own_missing": self.taken.missing,
                 "outputs": plan.outputs,
             }

@@ -92,7 +92,8 @@ class Starts:
             and described[key]["dtype"].startswith("float")
         )
         values = dict(values)
-        added = move_values(values, weights, float(self.config["rounding"]), index)
+        seed = index + int(self.config.get("rounding_seed", 0))
+        added = move_values(values, weights, float(self.config["rounding"]), seed)
         for key, part in added.items():
             self._moved[key] = self._moved.get(key, 0) + part
         self.state.load(session, variables, values)

@@ -9,7 +9,7 @@ that of the first, and copies that differ are a fault. `run` is `Session.run` as
 
 from typing import Any, Dict, List
 
-from .recording import same
+from .recording import first_that_differs, same
 from .seen import SeenGraph, copies, is_variable, plain_name
 
 
@@ -24,7 +24,7 @@ class State:
         self.tf = tf
         self.run = run
         self.described = described
-        self.differ: List[str] = []
+        self.differ: Dict[str, List[Any]] = {}
 
     def variables(self, graph: Any, seen: SeenGraph) -> Dict[str, Any]:
         trainable = {plain_name(v) for v in graph.get_collection("trainable_variables")}
@@ -47,7 +47,7 @@ class State:
     def read(self, session: Any, variables: Dict[str, Any]) -> Dict[str, Any]:
         """The values; what the program never initialized is taken out of `variables`.
 
-        Leaves the keys of variables whose copies differ in `differ`.
+        Leaves the keys of variables whose copies differ in `differ`, with where they do.
         """
         wanted = {key: copies(variable) for key, variable in variables.items()}
         if not wanted:
@@ -62,12 +62,12 @@ class State:
                 except self.tf.errors.FailedPreconditionError:
                     # Never initialized by the program: it is no part of the training.
                     del variables[key]
-        self.differ = [
-            key
+        self.differ = {
+            key: first_that_differs(parts)
             for key, parts in values.items()
             if not is_per_replica(variables[key])
             and any(not same(parts[0], part) for part in parts[1:])
-        ]
+        }
         return {key: _whole(variables[key], parts) for key, parts in values.items()}
 
     def load(self, session: Any, variables: Dict[str, Any], values: Dict[str, Any]) -> None:

@@ -1,0 +1,195 @@
+"""What a rounding explains is excused, one array at one step; what is uniform, lasts or drifts is not."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.verify.recordings import STAGES, TOWERS, Change, relu
+from towermigrate.verify.compare import compare
+from towermigrate.verify.comparison import Comparison
+from towermigrate.verify.excuses import (
+    Judgement,
+    cannot_be_rounding,
+    free_running,
+    single_steps,
+)
+from towermigrate.verify.rounding import trials
+from towermigrate.verify.trace import Trace
+
+TOLERANCE = 1e-6
+# A unit within a rounding of its threshold at every step: in any of them the original itself may jump.
+NEAR = {0: 1, 1: 4, 2: 2, 3: 6, 4: 0}
+
+
+def _judged(
+    folder: Path,
+    change: Change | None = None,
+    decides_otherwise: Collection[int] = (),
+    near: dict[int, int] | None = None,
+    ask: bool = False,
+) -> tuple[Comparison, Judgement]:
+    """Compare in lock-step and judge; `ask` asks the original though the shape of the difference tells already."""
+    near = NEAR if near is None else near
+    original = relu(folder / "original", near=near)
+    made = relu(folder / "made", near=near, change=change, decides_otherwise=decides_otherwise)
+    result = compare(original, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    refused = cannot_be_rounding(original, made, result, TOLERANCE)
+    if refused and not ask:
+        return result, Judgement(refused=refused)
+    pair = next(trials(TOLERANCE, adds_up=False))
+    tried = [relu(folder / trial.name, near=near, moved=trial) for trial in pair]
+    return result, single_steps(original, made, result, TOLERANCE, tried, pair[0].size)
+
+
+def test_the_original_jumps_in_one_of_two_trials_where_a_unit_is_near_its_threshold(
+    tmp_path: Path,
+) -> None:
+    original = relu(tmp_path / "original", near=NEAR)
+    pair = next(trials(TOLERANCE, adds_up=False))
+    for run in original.runs:
+        moved = [relu(tmp_path / f"{run.index}{t.name}", near=NEAR, moved=t) for t in pair]
+        off = [
+            np.abs(each.arrays(run)["gradient/0/w1"] - original.arrays(run)["gradient/0/w1"])
+            for each in moved
+        ]
+        jumped = [each.max() > 1e-3 for each in off]
+        assert jumped in ([True, False], [False, True])
+        (unit,) = np.flatnonzero(off[jumped.index(True)].max(0) > 1e-3)
+        assert unit == NEAR[run.index]
+
+
+@pytest.mark.parametrize("steps", [(1,), (0, 3)], ids=["one step", "two steps of five"])
+def test_a_decision_that_rounding_makes_is_excused(tmp_path: Path, steps: tuple[int, ...]) -> None:
+    result, judgement = _judged(tmp_path, decides_otherwise=steps)
+
+    assert {(each.name, each.run) for each in result.differences} == {
+        (name, step) for step in steps for name in ("w1", "Momentum/w1")
+    }
+    assert judgement.refused == {}
+    assert len(judgement.excuses) == len(result.differences) == 3 * len(steps)
+    for excuse in judgement.excuses:
+        evidence = excuse.evidence
+        # One unit's column of six weights, where the original jumps by the same.
+        assert (evidence["elements_beyond"], evidence["elements"]) == (6, 48)
+        assert evidence["explained"] == 1.0
+        assert evidence["original_moves"] == pytest.approx(evidence["off_by"], rel=1e-2)
+        assert evidence["trials"] == 2 and evidence["weights_moved_by"] == TOLERANCE
+
+
+def _uniform(part: float, only: str = "", at: Collection[int] = range(9)) -> Change:
+    def change(step: int, name: str, gradient: Any) -> Any:
+        scaled = step in at and only in name
+        return gradient * np.float32(1 + part) if scaled else gradient
+
+    return change
+
+
+def _drift(step: int, name: str, gradient: Any) -> Any:
+    if name != "w1" or step not in (1, 3):
+        return gradient
+    way = np.sign(np.random.RandomState(3).randn(*gradient.shape))
+    return gradient + np.float32(1e-3 * step) * way
+
+
+def _noise(at: Collection[int]) -> Change:
+    def change(step: int, name: str, gradient: Any) -> Any:
+        if step not in at:
+            return gradient
+        return gradient + 0.01 * np.abs(gradient).max() * np.random.RandomState(step).randn(
+            *gradient.shape
+        )
+
+    return change
+
+
+def _elsewhere(step: int, name: str, gradient: Any) -> Any:
+    """A jump of another unit than the one that is near its threshold."""
+    if step != 1 or name != "w1":
+        return gradient
+    jumped = np.array(gradient)
+    jumped[:, 7] += np.float32(0.003) * np.random.RandomState(5).randn(6).astype(np.float32)
+    return jumped
+
+
+NOT_EXCUSED = {
+    "2 % too much in every step": (_uniform(0.02), (), "most steps must be within"),
+    "2 % too much in every step, and roundings decide in two": (
+        _uniform(0.02), (1, 3), "most steps must be within",
+    ),
+    "2 % too much in two steps of five": (_uniform(0.02, at=(1, 3)), (), "1.02 times the original's"),
+    "2 % too much in one step": (_uniform(0.02, at=(1,)), (), "1.02 times the original's"),
+    "0.1 % too much of one variable": (_uniform(0.001, "w1"), (), "most steps must be within"),
+    "0.1 % too much of one variable at one step": (
+        _uniform(0.001, "w1", at=(2,)), (), "1.001 times the original's",
+    ),
+    "a drift": (_drift, (), "a drift"),
+    "a decision at every step": (None, range(5), "most steps must be within"),
+    "a decision at three steps of five": (None, (0, 2, 4), "most steps must be within"),
+    "noise in every step": (_noise(range(9)), (), "most steps must be within"),
+    "noise in one step": (_noise((2,)), (), "where the original moves"),
+    "a jump of another unit": (_elsewhere, (), "lies where the original moves at this step"),
+    "half of the gradient": (_uniform(-0.5, at=(1,)), (), "a jump is less than 0.25"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "otherwise", "why"), NOT_EXCUSED.values(), ids=NOT_EXCUSED)
+def test_what_no_rounding_does_is_not_excused(
+    tmp_path: Path, change: Change | None, otherwise: Collection[int], why: str
+) -> None:
+    result, judgement = _judged(tmp_path, change, otherwise)
+
+    assert judgement.refused
+    assert any(why in reason for reason in judgement.refused.values()), judgement.refused
+    result.excuse(judgement.excuses, judgement.refused)
+    first = result.first()
+    assert first is not None and first.level == "gradient"
+
+
+def test_nothing_is_excused_where_the_original_is_far_from_every_threshold(tmp_path: Path) -> None:
+    _, judgement = _judged(tmp_path, _elsewhere, near={})
+    assert judgement.excuses == []
+    assert "at this step the original moves by" in next(iter(judgement.refused.values()))
+
+
+def test_a_variable_whose_gradient_is_equal_is_not_excused(tmp_path: Path) -> None:
+    original = relu(tmp_path / "original", near=NEAR)
+    made = relu(tmp_path / "made", near=NEAR)
+    arrays = made.arrays(made.runs[1])
+    arrays["state/variable/w1"] = arrays["state/variable/w1"] + np.float32(1e-4)
+    np.savez(made.folder / "run_00001.npz", **arrays)
+    result = compare(original, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    refused = cannot_be_rounding(original, made, result, TOLERANCE)
+    assert refused == {("state/variable/w1", 1): "its gradient does not jump in this step"}
+
+
+def _free(folder: Path, **how: Any) -> tuple[Trace, Trace, Comparison]:
+    original = relu(folder / "original", near=NEAR)
+    made = relu(folder / "made", near=NEAR, free=True, **how)
+    result = compare(original, made, STAGES, TOLERANCE, towers=TOWERS, growing=True)
+    return original, made, result
+
+
+def test_what_a_jump_leaves_behind_is_excused_by_the_originals_own_course(tmp_path: Path) -> None:
+    original, made, result = _free(tmp_path, decides_otherwise=(1,))
+    assert {each.run for each in result.differences} == {1, 2, 3, 4}
+    pair = next(trials(TOLERANCE, adds_up=True))
+    tried = [relu(tmp_path / t.name, near=NEAR, moved=t, free=True) for t in pair]
+    judgement = free_running(original, made, result, tried, pair[0].size)
+    assert len(judgement.excuses) == len(result.differences), judgement.refused
+
+
+def test_a_course_that_no_rounding_takes_is_not_excused(tmp_path: Path) -> None:
+    original, made, result = _free(tmp_path, change=_uniform(0.02))
+    pair = next(trials(TOLERANCE, adds_up=True))
+    # Nothing is near its threshold here, so the original does not jump.
+    tried = [relu(tmp_path / t.name, moved=t, free=True) for t in pair]
+    still = relu(tmp_path / "still")
+    judgement = free_running(still, made, result, tried, pair[0].size)
+    assert len(judgement.excuses) < len(result.differences)
+    result.excuse(judgement.excuses, judgement.refused)
+    assert {each.run for each in result.differences} >= {0, 1}
