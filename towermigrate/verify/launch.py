@@ -122,10 +122,9 @@ class Launcher:
                 folders=folders,
                 scratch=self.scratch,
             )
-            trace = read_trace(folder / "trace")
-            self._note(folders, ended)
-            return trace
-        except FileNotFoundError:
+            if (folder / "trace" / "meta.json").is_file():
+                self._note(folders, ended)
+                return read_trace(folder / "trace")
             failure = f"{what} ended without a recording: it left by os._exit, or removed it."
             failure += lacked(log) + last_words(log)
         except ChildFailed as problem:
