@@ -226,9 +226,12 @@ def parse_size(text: str) -> int:
         ValueError: it is no size.
     """
     units = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-    plain = text.strip().upper().removesuffix("B").removesuffix("I")
+    plain = text.strip().upper().removesuffix("B").removesuffix("I").strip()
     factor = units.get(plain[-1:], 0)
-    return int(float(plain[:-1] if factor else plain) * (factor or 1))
+    size = float(plain[:-1] if factor else plain) * (factor or 1)
+    if not 0 <= size < float("inf"):
+        raise ValueError(text)
+    return int(size)
 
 
 def no_space(error: OSError, scratch: Path) -> str | None:

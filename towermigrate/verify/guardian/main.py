@@ -242,7 +242,10 @@ class Guardian:
             "left": left,
             "asked": self.listener is not None,
         }
-        os.write(self.asked["report"], json.dumps(report).encode())
+        try:
+            os.write(self.asked["report"], json.dumps(report).encode())
+        except OSError:  # verify itself is gone
+            pass
 
 
 def _parent(process: int) -> tuple[int, str]:
@@ -271,7 +274,10 @@ def main(arguments: list[str]) -> None:
     try:
         code = Guardian(json.loads(arguments[0]), arguments[1:]).run()
     except Exception as error:  # never a traceback in a program's output
-        os.write(2, f"towermigrate: the program could not be watched: {error!r}\n".encode())
         code = _COULD_NOT
+        try:
+            os.write(2, f"towermigrate: the program could not be watched: {error!r}\n".encode())
+        except OSError:
+            pass
     sys.stdout.flush()
     os._exit(code)
