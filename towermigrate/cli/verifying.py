@@ -84,7 +84,7 @@ class _VerifyCommand(click.Command):
     type=click.FloatRange(min=0),
     metavar="FLOAT",
     help="How far apart equal is, relative to the size of what is compared: a loss, a gradient, a step's "
-    "change of a variable. 0 is bitwise.  [default: 1e-6, and 1e-5 with --tf1-python and on xla:N, whose "
+    "change of a variable. 0 is bitwise.  [default: 1e-6; 1e-5 with --tf1-python and 1e-4 on xla:N, whose "
     "kernels are others]",
 )
 @click.option(

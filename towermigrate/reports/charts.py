@@ -136,7 +136,8 @@ class Cells:
     values: Sequence[float | None]
 
 
-_ROW, _NAMES, _CELLS = 15, 330, 560
+_ROW, _NAMES, _CELLS = 15, 440, 560
+_LETTERS = 62  # of a name, as many as there is room for
 BANDS = (0.0, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0)
 """Upper ends of the colours, in units of the limit; the last colour has none."""
 
@@ -155,7 +156,7 @@ def heat_map(rows: Sequence[Cells], title: str) -> str:
     ]
     for number, row in enumerate(rows):
         y = number * _ROW
-        shown = row.name if len(row.name) <= 46 else "…" + row.name[-45:]
+        shown = row.name if len(row.name) <= _LETTERS else "…" + row.name[1 - _LETTERS :]
         most = max((value for value in row.values if value is not None), default=0.0)
         parts.append(
             f"<g><title>{escape(row.name)}: at most {most:.2g} of the tolerance</title>"

@@ -98,7 +98,7 @@ def _verdict(document: Mapping[str, Any]) -> Iterator[str]:
                 if steps != 1
                 else "update compared of every stage",
             ),
-            (f"{runs[0]['tolerance']:g}", "tolerance"),
+            (", ".join(dict.fromkeys(f"{run['tolerance']:g}" for run in runs)), "tolerance"),
         ]
         for number, name in numbers:
             yield f"<li><b>{html_text(number)}</b> {name}</li>\n"
