@@ -29,6 +29,8 @@ _MISSING = re.compile(
     r"|(?<![^\s:'\"])(?P<numpy>[^\s:'\"]+) not found\."
 )
 
+_OF_LIBRARIES = {".keras", ".cache", ".config", "__pycache__"}
+
 
 class Launcher:
     """Starts the programs of one `verify`, each in a folder of its own below `scratch`."""
@@ -138,7 +140,7 @@ class Launcher:
         refused = refused_paths(output, folders, ended.refused)
         missing = missing_paths(output, tree, self.options.root)
         raise ChildFailed(
-            _kept_out(what, refused, self.scratch, self.options.allow_write)
+            _kept_out(what, refused, self.scratch, self.options.allow_write, output)
             + _not_copied(what, missing)
             + failure
         )
@@ -147,7 +149,9 @@ class Launcher:
         """Keep for the report what held this program, and what it was kept from though it went on."""
         self.started = True
         self.asked = self.asked and ended.asked
-        self.kept_out.update(dict.fromkeys(refused_paths("", folders, ended.refused)))
+        self.kept_out.update(
+            dict.fromkeys(_programs_own(refused_paths("", folders, ended.refused)))
+        )
 
 
 def _own_error(trace: Path) -> str | None:
@@ -159,10 +163,15 @@ def _own_error(trace: Path) -> str | None:
     return str(error) if error else None
 
 
-def _kept_out(what: str, paths: list[str], scratch: Path, allowed: Sequence[Path]) -> str:
+def _kept_out(
+    what: str, paths: list[str], scratch: Path, allowed: Sequence[Path], output: str
+) -> str:
     if not paths:
         return ""
     users = [path for path in paths if not Path(path).is_relative_to(scratch.resolve())]
+    users = _programs_own(users) or users
+    # What it speaks of first: the rest it may have got over.
+    users.sort(key=lambda path: path not in output)
     if not users:
         return f"{what} was kept from changing what is verify's own: {', '.join(paths[:10])}. "
     shared = any(path.startswith("/dev/shm") for path in users)
@@ -172,6 +181,11 @@ def _kept_out(what: str, paths: list[str], scratch: Path, allowed: Sequence[Path
         f"this one with --allow-write {_to_allow(Path(users[0]), allowed)}. "
         + ("Shared memory of other programs stays as it is. " if shared else "")
     )
+
+
+def _programs_own(paths: list[str]) -> list[str]:
+    """Without what libraries keep for themselves, which they do without."""
+    return [path for path in paths if not _OF_LIBRARIES & set(Path(path).parts)]
 
 
 def _to_allow(path: Path, allowed: Sequence[Path]) -> Path:

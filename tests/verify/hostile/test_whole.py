@@ -40,14 +40,14 @@ PROGRAMS: dict[str, tuple[str, int, str]] = {
     "writes_events_there": (
         "with t.Graph().as_default() as g: t.summary.FileWriter(HOME + '/logs', g).close()", 3, KEPT_OUT,
     ),
-    "never_trains": ("raise SystemExit(0)", 3, "without one training run|made no training run|ended"),
+    "never_trains": ("raise SystemExit(0)", 3, "ended without one training run that could be recorded"),
     "exits": ("sys.exit(5)", 3, "left with exit code 5"),
     "dies": ("os.kill(os.getpid(), signal.SIGSEGV)", 3, "died of signal 11, SIGSEGV"),
     "leaves_at_once": ("os._exit(0)", 3, "ended without a recording"),
     "is_hostile_and_trains": (
         "shutil.rmtree(HOME, ignore_errors=True)\nos.system('rm -rf \"%s\"' % TMP)\n"
         "os.system('setsid sleep 100 >/dev/null 2>&1 &')\nif not os.fork(): time.sleep(100)\n"
-        "os.environ.clear(); os.chdir('/'); shutil.rmtree(os.path.dirname(os.path.abspath(__file__)))",
+        "os.environ['HOME'] = TMP; os.chdir('/'); shutil.rmtree(os.path.dirname(os.path.abspath(__file__)))",
         0,
         "equal: the rewritten program trains as the original does",
     ),
@@ -64,6 +64,11 @@ def with_line(text: str, program: str) -> str:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_hostile_program_that_trains(name: str, role: str, tmp_path: Path) -> None:
     program, code, said = PROGRAMS[name]
+    if (name, role) == ("never_trains", "rewritten"):  # that it can be run is not in doubt
+        code, said = (
+            1,
+            "0 of 1 updates of first_train.*different: the rewritten program does not train",
+        )
     user = User(tmp_path, f"TOWERMIGRATE_TEST_{os.getpid()}_{name}_{role}")
     texts = {
         part: (FIXTURES / part / "shared_adam.py").read_text(encoding="utf-8")
