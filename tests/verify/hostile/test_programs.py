@@ -199,6 +199,7 @@ OWN_COPY = {
 }  # fmt: skip
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", sorted(set(WRITING) - {"writes_beside_its_tree"}))
 def test_without_the_kernel_python_refuses(
     name: str, user: User, monkeypatch: pytest.MonkeyPatch
