@@ -6,6 +6,10 @@ The program has LAYERS dense layers of WIDTH x WIDTH (4 x 5000: 100 million para
 two. It is run plainly once, under `tf.compat.v1`, for the time of its own step; then it is verified. A process counts
 with the most it had at once of its own (anonymous) memory and, beside it, with the recordings that it had mapped, which
 the system takes back when it needs to. Steps are timed by the program itself, without the first.
+
+On two busy cores, 4 x 5000, two steps: the original 2.95 GiB and 0.4 mapped, the rewritten program 3.75 and 0.7, verify
+itself 1.8 and 3.0. What a recorded step takes is not yet within twice the plain one where a step hardly computes: with 4 x
+1500, six steps, 0.86 s for 0.18 s; the rest is the copying and writing of gradients and variables.
 """
 
 from __future__ import annotations
