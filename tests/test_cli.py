@@ -294,7 +294,7 @@ PROGRAM_KEYS = {"line", "function", "style", "status", "stages", "findings", "no
 REASON_KEYS = {"rule", "line", "column", "message"}
 FINDING_KEYS = {"rule", "severity", "line", "column", "message"}
 VERIFY_KEYS = {
-    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs",
+    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs", "protection", "kept_out",
 }  # fmt: skip
 
 CONTRACT = [

@@ -78,3 +78,35 @@ def test_a_child_does_not_inherit_tensorflow_2_behaviour(
     log = tmp_path / "log"
     run_child([sys.executable, "-c", code], tmp_path, log, {}, 30, "The child")
     assert log.read_text().split() == ["None"]
+
+
+def test_a_killed_parent_leaves_no_process_and_no_scratch_folder(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        pytest.skip("the guardian is Linux's")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from towermigrate.verify.children import run_child\n"
+        "sleeper = 'import os, time; os.fork(); print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "command = [sys.executable, '-c', sleeper]\n"
+        "run_child(command, Path('scratch'), Path('log'), {}, 60, 'It', scratch=Path('scratch').resolve())\n"
+    )
+    root = str(Path(__file__).parents[2])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=tmp_path, env={**os.environ, "PYTHONPATH": root}
+    )
+    log = tmp_path / "log"
+    for _ in range(300):
+        if log.exists() and log.read_text().count("\n") == 2:
+            break
+        time.sleep(0.1)
+    children = [int(line) for line in log.read_text().split()]
+    parent.kill()
+    parent.wait(timeout=30)
+    for _ in range(100):
+        if not scratch.exists() and not any(_runs(child) for child in children):
+            return
+        time.sleep(0.1)
+    pytest.fail("something is left")

@@ -18,7 +18,7 @@ from towermigrate.verify.tree import original_and_rewritten
 HERE = Path(__file__).parent / "fixtures"
 
 REPORT_KEYS = {
-    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs",
+    "equal", "error", "not_compared", "nondeterministic", "levels", "excuses", "reference", "runs", "protection", "kept_out",
 }  # fmt: skip
 RUN_KEYS = {
     "devices", "replicas", "equal", "steps", "updates_per_step", "max_abs", "first_difference",

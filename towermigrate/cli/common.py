@@ -62,11 +62,18 @@ def terminal(stderr: bool = False) -> Console:
 
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """A line on standard error that says what is being done, and for how long; silent where nobody watches."""
+def progress_line(piped: bool = False) -> Iterator[Callable[[str], None]]:
+    """A line on standard error that says what is being done, and for how long.
+
+    Where nobody watches it is silent, or with `piped` says each thing on a line of its own.
+    """
     console = terminal(stderr=True)
     if not console.is_terminal:
-        yield lambda _: None
+        yield (
+            (lambda text: click.echo(f"towermigrate: {text}", err=True))
+            if piped
+            else lambda _: None
+        )
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 

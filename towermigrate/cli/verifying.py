@@ -22,6 +22,7 @@ from towermigrate.cli.common import (
     unexpected,
     write_report,
 )
+from towermigrate.signals import ended_by_signals
 
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
@@ -126,6 +127,21 @@ class _VerifyCommand(click.Command):
     "be given several times.",
 )
 @click.option(
+    "--link-over",
+    default="8M",
+    show_default=True,
+    metavar="SIZE",
+    help="Larger files are not copied for each run, but linked: programs can read them and not write them. Where "
+    "the system cannot see to that, all are copied.",
+)
+@click.option(
+    "--max-copy",
+    default="4G",
+    show_default=True,
+    metavar="SIZE",
+    help="The most to copy for each run.",
+)
+@click.option(
     "--rewritten",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
@@ -160,6 +176,8 @@ def verify(
     synthetic: bool,
     entry: Path | None,
     allow_write: tuple[Path, ...],
+    link_over: str,
+    max_copy: str,
     rewritten: Path | None,
     junit_file: Path | None,
     html_file: Path | None,
@@ -179,15 +197,16 @@ def verify(
     its weights move by --tolerance, if the difference is no factor and no drift, and if most steps and most arrays are
     within the tolerance. Each excuse stands in the JSON report with its numbers; --strict excuses nothing.
 
-    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run.
+    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run; 129, 130 and
+    143: ended by SIGHUP, SIGINT and SIGTERM.
     """
     for spec in devices:
         if not _DEVICES.fullmatch(spec):
             raise click.BadParameter(
                 f"{spec!r} is no device spec; see --help", param_hint="--devices"
             )
-    sys.exit(
-        _verify(
+    with ended_by_signals():
+        code = _verify(
             paths or (Path("."),),
             devices=devices or (best_devices(),),
             steps=steps,
@@ -199,10 +218,11 @@ def verify(
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
+            sizes={"link_over": link_over, "max_copy": max_copy},
             rewritten=rewritten,
             files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
         )
-    )
+    sys.exit(code)
 
 
 @dataclass(frozen=True)
@@ -227,8 +247,20 @@ class _Files:
         return finished(self.json, document, error, code)
 
 
-def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
+def _verify(
+    paths: tuple[Path, ...], *, files: _Files, sizes: dict[str, str], **options: Any
+) -> int:
     import importlib.util
+
+    from towermigrate.verify.scratch import parse_size
+
+    for name, text in sizes.items():
+        try:
+            options[name] = parse_size(text)
+        except ValueError:
+            raise click.UsageError(
+                f"--{name.replace('_', '-')} {text} is no size, as 500M or 20G."
+            ) from None
 
     if importlib.util.find_spec("tensorflow") is None:
         error = "verify needs TensorFlow: pip install 'towermigrate[tf]'"
@@ -246,7 +278,7 @@ def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
     code = WELL
     for path in paths:
         try:
-            with progress_line() as progress:
+            with progress_line(piped=True) as progress:
                 report = run_verify(VerifyOptions(path, progress=progress, **options))
         except ConfigError as failure:
             raise click.UsageError(str(failure)) from failure
@@ -259,8 +291,9 @@ def _verify(paths: tuple[Path, ...], *, files: _Files, **options: Any) -> int:
         document["equal"] = document["equal"] and found["equal"]
         document["error"] = document["error"] or found["error"]
         document["reference"] = found["reference"]
+        document["protection"] = found["protection"]
         document["levels"] = _worse(document["levels"], found["levels"])
-        for key in ("not_compared", "nondeterministic", "excuses", "runs"):
+        for key in ("not_compared", "nondeterministic", "excuses", "runs", "kept_out"):
             document[key] += found[key]
     return files.finished(document, document["error"], code)
 
@@ -291,4 +324,6 @@ def no_verdict(error: str) -> dict[str, Any]:
         "excuses": [],
         "reference": {"tensorflow": None, "python": None, "mode": None},
         "runs": [],
+        "protection": None,
+        "kept_out": [],
     }

@@ -1,35 +1,26 @@
 """Runs a command that can change files only below some folders; whatever it starts is held to the same.
 
 A program under verification may clear its training folder, and that folder may be named absolutely. On Linux the
-kernel refuses (Landlock, since 5.13, without privileges): Python, TensorFlow's C++ and shells alike get
-"Permission denied". The probe refuses what Python itself is asked to do everywhere (`probe/fencing.py`), and names
-the whole path.
-
-This file also is a script, for the Python that runs `verify`: `fence.py FOLDER... -- COMMAND...`. It has no imports
-but the standard library's and starts in milliseconds.
-
-Source: https://docs.kernel.org/userspace-api/landlock.html
+kernel refuses (`guardian/`): Python, TensorFlow's C++ and shells alike get "Permission denied". The probe refuses
+what Python itself is asked to do everywhere (`probe/fencing.py`), and names the whole path.
 """
 
-import ctypes
+from __future__ import annotations
+
+import functools
+import json
 import os
 import re
 import shutil
-import struct
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on all architectures
-_VERSION = 1
-_PATH_BENEATH = 1
-_WRITE_FILE = 1 << 1
-_CHANGES_OF_FOLDERS = sum(1 << bit for bit in range(4, 13))  # remove and make entries of every kind
-_REFER, _TRUNCATE = 1 << 13, 1 << 14
-_SET_DEATH_SIGNAL, _NO_NEW_PRIVILEGES = 1, 38
+from towermigrate.verify.guardian.landlock import landlock_version
 
-# Devices (null, shm, GPUs) and what a process says of itself; no file of the user's is there.
-_SYSTEM = ("/dev", "/proc")
+# The package `guardian` is all that is imported: at the end of the path it hides no module.
+_START = "import sys; sys.path.append({!r}); from guardian.main import main; main(sys.argv[1:])"
 
 _DENIED = re.compile(
     r"Permission denied: (?:'[^'\n]*' -> )?'(?P<python>/[^'\n]+)'"
@@ -40,86 +31,105 @@ _DENIED = re.compile(
 
 def fence_version() -> int:
     """The version of Landlock that the kernel has; 0 where it has none, or this is not Linux."""
+    return landlock_version()
+
+
+@functools.lru_cache(maxsize=1)
+def asks_guardian() -> bool:
+    """Whether the kernel asks before each change of a file (seccomp); tried once."""
     if sys.platform != "linux":
-        return 0
+        return False
+    reading, writing = os.pipe()
     try:
-        found: int = ctypes.CDLL(None).syscall(_CREATE_RULESET, None, 0, _VERSION)
-    except (OSError, AttributeError):
-        return 0
-    return max(found, 0)
+        command = fenced(["true"], [], report=writing, seccomp=True)
+        subprocess.run(command, pass_fds=(writing,), capture_output=True, check=False)
+        os.close(writing)
+        return bool(json.loads(os.read(reading, 65536) or b"{}").get("asked"))
+    except (OSError, ValueError):
+        return False
+    finally:
+        os.close(reading)
 
 
-def fenced(command: Sequence[str], folders: Iterable[Path]) -> list[str]:
-    """The command that runs `command` so that it can change files below `folders` only.
+def protection(asked: bool) -> str:
+    """What keeps programs from changing the user's files, in words.
+
+    Args:
+        asked: whether the kernel did ask (`asks_guardian`).
+    """
+    if fence_version() and asked:
+        return "by the kernel (Landlock and seccomp): Python, C++ and other processes alike"
+    if asked:
+        return (
+            "by the kernel (seccomp; it has no Landlock): Python, C++ and other processes alike, but for "
+            "programs that set out to get around it"
+        )
+    if fence_version():
+        return (
+            "by the kernel (Landlock): Python, C++ and other processes alike; modes, owners and times of files for "
+            "Python only"
+        )
+    return (
+        "for Python only: what C++ (tf.io.gfile, savers) and other processes change was not refused"
+    )
+
+
+def fenced(
+    command: Sequence[str],
+    folders: Iterable[Path] | None,
+    *,
+    report: int | None = None,
+    scratch: Path | None = None,
+    seccomp: bool | None = None,
+) -> list[str]:
+    """The command that runs `command` so that it can change files below `folders` only, and ends all it starts.
+
+    Args:
+        folders: None for no limits.
+        report: the descriptor to which is written how it ended.
+        scratch: a folder to be removed should this process be killed.
+        seccomp: whether the kernel is to ask; None where it can.
 
     Raises:
         FileNotFoundError: the program to run is not there.
     """
     if shutil.which(command[0]) is None:
         raise FileNotFoundError(2, "No such file or directory", command[0])
-    if not fence_version():
+    if sys.platform != "linux":
         return list(command)
-    return [sys.executable, "-I", "-S", __file__, *map(str, folders), "--", *command]
+    asked = {
+        "folders": None if folders is None else [str(folder) for folder in folders],
+        "landlock": bool(fence_version()),
+        "seccomp": asks_guardian() if seccomp is None else seccomp,
+        "report": report,
+        "scratch": None if scratch is None else str(scratch),
+    }
+    start = _START.format(str(Path(__file__).parent))
+    return [sys.executable, "-I", "-S", "-c", start, json.dumps(asked), *command]
 
 
-def refused_paths(output: str, folders: Iterable[Path]) -> list[str]:
-    """The paths outside of `folders` that a program's output says it was not allowed to change."""
+def refused_paths(output: str, folders: Iterable[Path], known: Iterable[str] = ()) -> list[str]:
+    """The paths outside of `folders` that a program was not allowed to change.
+
+    Args:
+        output: what the program printed; where nobody knows better, it says so itself.
+        known: what is known to have been refused.
+    """
     kept = [os.path.realpath(folder) for folder in folders]
     found: dict[str, None] = {}
-    for match in _DENIED.finditer(output):
-        path = Path(next(group for group in match.groups() if group))
-        nearest = path
-        while not os.path.exists(nearest) and nearest != nearest.parent:
-            nearest = nearest.parent
+    said = [next(group for group in match.groups() if group) for match in _DENIED.finditer(output)]
+    sure = list(known)
+    for name in (*sure, *said):
+        path = Path(name)
         try:
+            nearest = path
+            while not os.path.exists(nearest) and nearest != nearest.parent:
+                nearest = nearest.parent
             real = Path(os.path.realpath(path))
-        except OSError:
+        except (OSError, ValueError):
             continue
+        ours = any(real.is_relative_to(each) for each in kept) and name not in sure
         # What this user could not have changed anyway was not refused by the fence.
-        if os.access(nearest, os.W_OK) and not any(real.is_relative_to(each) for each in kept):
+        if os.access(nearest, os.W_OK) and not ours:
             found[str(path)] = None
     return list(found)
-
-
-def restrict(folders: Sequence[str]) -> None:
-    """Hold this process, and all that it starts, to changing files below `folders`.
-
-    Raises:
-        OSError: the kernel would not.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    version = fence_version()
-    handled = _WRITE_FILE | _CHANGES_OF_FOLDERS
-    handled |= _REFER if version >= 2 else 0
-    handled |= _TRUNCATE if version >= 3 else 0
-    rules = _checked(libc, _CREATE_RULESET, struct.pack("=Q", handled), 8, 0)
-    for folder in (*folders, *_SYSTEM):
-        if not os.path.exists(folder):
-            continue
-        opened = os.open(folder, os.O_PATH | os.O_CLOEXEC)  # type: ignore[attr-defined,unused-ignore]
-        allowed = handled if os.path.isdir(folder) else handled & (_WRITE_FILE | _TRUNCATE)
-        _checked(libc, _ADD_RULE, rules, _PATH_BENEATH, struct.pack("=Qi", allowed, opened), 0)
-        os.close(opened)
-    libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    _checked(libc, _RESTRICT_SELF, rules, 0)
-    os.close(rules)
-
-
-def _checked(libc: ctypes.CDLL, *call: object) -> int:
-    result: int = libc.syscall(*call)
-    if result < 0:
-        raise OSError(ctypes.get_errno(), "Landlock: " + os.strerror(ctypes.get_errno()))
-    return result
-
-
-def _main(arguments: list[str]) -> None:
-    split = arguments.index("--")
-    # Should verify itself be killed, its program does not train on.
-    ctypes.CDLL(None).prctl(_SET_DEATH_SIGNAL, 9, 0, 0, 0)
-    restrict(arguments[:split])
-    command = arguments[split + 1 :]
-    os.execvp(command[0], command)
-
-
-if __name__ == "__main__":
-    _main(sys.argv[1:])

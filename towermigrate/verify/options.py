@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from towermigrate.verify.devices import DevicesNotSupported, parse_devices
+from towermigrate.verify.scratch import LINK_OVER, MAX_COPY
 
 # compat.v1 runs the very kernels that the rewritten program runs; what is left is the order of a sum over
 # towers: 1.2e-7 after 20 steps (FACTS 5). TF 1.15 has other kernels: 2.4e-7 in 20 steps, 1.4e-6 in a gradient.
@@ -27,7 +28,8 @@ class VerifyOptions:
 
     `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
     that is not the tree itself; `strict` excuses no rounding and no noise of the original; `tolerance` None takes the default for the reference. The programs may change files below the
-    folders of `allow_write`, besides their scratch copies.
+    folders of `allow_write`, besides their scratch copies. Files of more than `link_over` bytes are not copied but
+    linked, read-only; a scratch copy may have `max_copy` bytes.
     """
 
     path: Path
@@ -44,6 +46,8 @@ class VerifyOptions:
     python: str = field(default=sys.executable)
     keep: Path | None = None
     allow_write: tuple[Path, ...] = ()
+    link_over: int = LINK_OVER
+    max_copy: int = MAX_COPY
     progress: Callable[[str], None] = field(default=lambda _: None, compare=False)
 
     @property

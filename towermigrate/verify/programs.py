@@ -142,7 +142,7 @@ class Programs:
         more: dict[str, object],
     ) -> Trace:
         folder = self.scratch / name
-        tree = folder / "tree"
+        tree = self.launcher.tree(folder)
         sources = {**originals, **probed(originals, program)}
         compat = self.options.tf1_python is None
         if compat:
@@ -150,7 +150,7 @@ class Programs:
                 path: rewrite_symbols(text.removeprefix("\ufeff"), path).text
                 for path, text in sources.items()
             }
-        copy_tree(self.root, tree, sources)
+        copy_tree(self.root, tree, sources, self.options.link_over)
         script = self.launcher.write_probe(folder, "probe")
         config = {
             **self.launcher.config(tree, folder, spec, self.entry),
@@ -172,9 +172,9 @@ class Programs:
 
     def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
         folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
-        tree = folder / "tree"
+        tree = self.launcher.tree(folder)
         root = self.options.rewritten or self.root
-        copy_tree(root, tree, recorded.rewritten)
+        copy_tree(root, tree, recorded.rewritten, self.options.link_over)
         copy = copy_beside(tree, self.entry or "")
         config = {
             **self.launcher.config(tree, folder, spec, self.entry),

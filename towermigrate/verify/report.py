@@ -109,6 +109,9 @@ class VerifyReport:
     reference: Reference = field(default_factory=Reference)
     runs: tuple[DeviceReport, ...] = ()
     stages: tuple[str, ...] = ()
+    # What kept the programs from changing files of the user's, and what they were kept from though they went on.
+    protection: str | None = None
+    kept_out: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -131,6 +134,8 @@ class VerifyReport:
                 "mode": self.reference.mode,
             },
             "runs": [run.to_json() for run in self.runs],
+            "protection": self.protection,
+            "kept_out": list(self.kept_out),
         }
 
 
@@ -204,11 +209,16 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
     for title, items in (
         ("not compared", report.not_compared),
         ("nondeterministic in the original", report.nondeterministic),
+        ("kept from changing (see --allow-write)", report.kept_out),
     ):
         for item in items[:10]:
             console.print(Text(f"{title}: {item}"))
         if len(items) > 10:
             console.print(Text(f"{title}: {len(items) - 10} more, see --json"))
+    if report.protection is not None:
+        console.print(
+            Text(f"files outside of the scratch copies were protected {report.protection}")
+        )
     if report.error is not None:
         if error:
             console.print(Text(f"error: {report.error}"))

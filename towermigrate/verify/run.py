@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from towermigrate.project import ProjectError
+from towermigrate.signals import ended_by_signals
 from towermigrate.verify.amounts import amount_compared
-from towermigrate.verify.children import ChildFailed, ended_by_signals
+from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
@@ -25,6 +26,7 @@ from towermigrate.verify.excuses import (
     free_running,
     single_steps,
 )
+from towermigrate.verify.fence import protection
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.options import VerifyOptions, check_options
@@ -32,6 +34,7 @@ from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import Trial, trials
+from towermigrate.verify.scratch import TooLarge, check_size, no_space, remove_scratch
 from towermigrate.verify.session_choice import SessionProgram, session_program
 from towermigrate.verify.session_compare import (
     session_differences,
@@ -60,14 +63,14 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
         specs = [parse_devices(text) for text in options.devices]
     except DevicesNotSupported as error:
         return VerifyReport(False, f"{error}{_style_said(options)}")
-    scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
-    try:
-        with ended_by_signals():
+    with ended_by_signals():
+        scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
+        try:
             return _Verification(options, scratch).report(specs)
-    finally:
-        if options.keep is not None:
-            shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
-        shutil.rmtree(scratch, ignore_errors=True)
+        finally:
+            if options.keep is not None:
+                shutil.copytree(scratch, options.keep, symlinks=True, dirs_exist_ok=True)
+            remove_scratch(scratch)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ class _Verification:
             )
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
+            for root in filter(None, (self.options.root, self.options.rewritten)):
+                limits = self.options.link_over, self.options.max_copy
+                check_size(root, self.scratch, *limits, self.options.progress)
             for spec in specs:
                 if spec.kind == "xla" and session is not None:
                     raise NothingToVerify(
@@ -118,8 +124,13 @@ class _Verification:
                 runs.append(run)
                 not_compared += [f"{spec.text}: {item}" for item in missing]
                 nondeterministic += [item for item in loose if item not in nondeterministic]
-        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, OSError) as problem:
+        except OSError as problem:
+            error = no_space(problem, self.scratch) or str(problem)
+        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, TooLarge) as problem:
             error = str(problem)
+        except MemoryError:
+            error = "There was not enough memory to compare the recordings."
+        launcher = self.programs.launcher
         equal = error is None and bool(runs) and not not_compared and all(run.equal for run in runs)
         return VerifyReport(
             equal,
@@ -129,6 +140,8 @@ class _Verification:
             reference,
             tuple(runs),
             stages,
+            protection=protection(launcher.asked) if launcher.started else None,
+            kept_out=tuple(launcher.kept_out),
         )
 
     def _compare(

@@ -79,7 +79,7 @@ class SessionPrograms:
         self, originals: dict[str, str], spec: DeviceSpec, name: str, more: dict[str, object]
     ) -> Trace:
         folder = self.scratch / name
-        tree = folder / "tree"
+        tree = self.launcher.tree(folder)
         compat = self.options.tf1_python is None
         sources = originals
         if compat:
@@ -87,7 +87,7 @@ class SessionPrograms:
                 path: rewrite_symbols(text.removeprefix("\ufeff"), path).text
                 for path, text in originals.items()
             }
-        copy_tree(self.options.root, tree, sources)
+        copy_tree(self.options.root, tree, sources, self.options.link_over)
         script = self.launcher.write_probe(folder, "session")
         config = {
             **self.launcher.config(tree, folder, spec, self.program.entry),
@@ -105,8 +105,9 @@ class SessionPrograms:
     def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
         """Train the rewritten program on what was recorded."""
         folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
-        tree = folder / "tree"
-        copy_tree(self.options.rewritten or self.options.root, tree, recorded.rewritten)
+        tree = self.launcher.tree(folder)
+        root = self.options.rewritten or self.options.root
+        copy_tree(root, tree, recorded.rewritten, self.options.link_over)
         script = self.launcher.write_probe(folder, "session")
         config = {
             **self.launcher.config(tree, folder, spec, self.program.entry),

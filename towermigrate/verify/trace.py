@@ -6,12 +6,14 @@ Keys are `input/TOWER/NAME`, `loss/STAGE/TOWER`, `gradient/STAGE/VARIABLE` (aver
 
 from __future__ import annotations
 
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.probe.recording import read_arrays, read_meta
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +44,18 @@ class Trace:
     runs: tuple[Run, ...]
 
     def arrays(self, run: Run) -> Arrays:
-        return read_arrays(str(self.folder), f"run_{run.index:05d}")
+        """What was recorded of `run`.
+
+        Raises:
+            ChildFailed: it is not there, or damaged.
+        """
+        name = f"run_{run.index:05d}"
+        if not (self.folder / f"{name}.npz").is_file():
+            raise _damaged(self.folder, f"{name}.npz is missing")
+        try:
+            return read_arrays(str(self.folder), name)
+        except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise _damaged(self.folder, f"{name}.npz cannot be read ({error})") from None
 
     def initial(self) -> Arrays:
         return read_arrays(str(self.folder), "initial")
@@ -67,16 +80,26 @@ def read_trace(folder: Path) -> Trace:
 
     Raises:
         FileNotFoundError: the child wrote none.
+        ChildFailed: it is damaged.
     """
-    meta = read_meta(str(folder))
-    runs = tuple(
-        Run(
-            run["index"],
-            tuple(run["stages"]),
-            run.get("updates"),
-            {key: tuple(at) for key, at in run.get("replicas_differ", {}).items()},
-            tuple(run.get("own_missing", ())),
+    try:
+        meta = read_meta(str(folder))
+        runs = tuple(
+            Run(
+                run["index"],
+                tuple(run["stages"]),
+                run.get("updates"),
+                {key: tuple(at) for key, at in run.get("replicas_differ", {}).items()},
+                tuple(run.get("own_missing", ())),
+            )
+            for run in meta["runs"]
         )
-        for run in meta["runs"]
-    )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _damaged(folder, f"meta.json cannot be read ({error})") from None
     return Trace(folder, meta, runs)
+
+
+def _damaged(folder: Path, why: str) -> ChildFailed:
+    return ChildFailed(
+        f"The recording in {folder.parent.name} is damaged: {why}. Only the program that was recorded could change it."
+    )

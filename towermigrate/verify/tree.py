@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import os
-import shutil
 import tokenize
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from towermigrate.config import read_config
@@ -20,9 +19,7 @@ from towermigrate.python2 import in_python3
 from towermigrate.reading import parse_problem
 from towermigrate.recognize import recognize_tree
 from towermigrate.tree import entry_script, import_closure
-
-_SKIPPED = {".git", ".hg", ".svn", ".towermigrate", "__pycache__", "node_modules"}
-_LARGE = 8 * 2**20
+from towermigrate.verify.scratch import LINK_OVER, copy_files
 
 
 class NothingToVerify(ValueError):
@@ -85,26 +82,11 @@ def _without_notebooks(texts: Mapping[str, str]) -> dict[str, str]:
     return {path: text for path, text in texts.items() if not path.endswith(NOTEBOOK)}
 
 
-def walk(root: Path) -> Iterator[Path]:
-    """The files of a tree, without version control, virtual environments and what towermigrate keeps."""
-    for folder, folders, files in os.walk(root):
-        if "pyvenv.cfg" in files:
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED)
-        yield from (Path(folder, name) for name in sorted(files))
-
-
-def copy_tree(root: Path, target: Path, sources: dict[str, str]) -> None:
-    """A scratch copy of `root` with `sources` in place of its Python files. Large files become links."""
-    target.mkdir(parents=True)
-    for path in walk(root):
-        copied = target / path.relative_to(root)
-        copied.parent.mkdir(parents=True, exist_ok=True)
-        if path.is_symlink() or (path.is_file() and path.stat().st_size > _LARGE):
-            copied.symlink_to(path.resolve())
-        elif path.is_file():
-            shutil.copy2(path, copied)
+def copy_tree(
+    root: Path, target: Path, sources: dict[str, str], link_over: int = LINK_OVER
+) -> None:
+    """A scratch copy of `root` with `sources` in place of its Python files (see `scratch.py`)."""
+    copy_files(root, target, link_over)
     for name, text in sources.items():
         path = target / name
         if path.exists() and decode(name, path.read_bytes()).text == text:
@@ -112,6 +94,8 @@ def copy_tree(root: Path, target: Path, sources: dict[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink():
             path.unlink()
+        elif path.exists() and not os.access(path, os.W_OK):
+            path.chmod(0o600)  # a copy of a read-only file
         encoding, _ = tokenize.detect_encoding(io.BytesIO(text.encode(errors="replace")).readline)
         path.write_bytes(text.encode(encoding))
 

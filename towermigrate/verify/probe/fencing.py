@@ -1,54 +1,78 @@
 """Keeps a program's own Python from changing files outside of some folders, and says which it wanted to.
 
-What TensorFlow's C++ and other processes write is not seen here, but by the kernel where it can (`fence.py`).
+For systems whose kernel does not ask at each change (`fence.py`). What TensorFlow's C++ and other processes write is
+not seen here.
 """
 
-# ruff: noqa: UP006, UP035
-# (Python 3.6 has no `list[int]`.)
+# ruff: noqa: UP006, UP035, UP045
+# (Python 3.6 has neither `list[int]` nor `int | None`.)
 
 import builtins
 import functools
 import io
 import os
 import sys
-from typing import Any, Callable, List, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# The functions of `os` that change files, with how many of their first arguments are paths.
-_CHANGES = {
-    "remove": 1,
-    "unlink": 1,
-    "rename": 2,
-    "replace": 2,
-    "rmdir": 1,
-    "mkdir": 1,
-    "link": 2,
-    "symlink": 2,
-    "truncate": 1,
-    "chmod": 1,
-    "chown": 1,
-    "utime": 1,
+# The functions of `os` that change files: the places of each path and of the folder it starts from among the
+# arguments of the audit event, and whether a link there is followed.
+_CHANGES: Dict[str, List[Tuple[int, Optional[int], bool]]] = {
+    "remove": [(0, 1, False)],
+    "unlink": [(0, 1, False)],
+    "rename": [(0, 2, False), (1, 3, False)],
+    "replace": [(0, 2, False), (1, 3, False)],
+    "rmdir": [(0, 1, False)],
+    "mkdir": [(0, 2, False)],
+    "link": [(0, 2, False), (1, 3, False)],  # the first can be written through the second
+    "symlink": [(1, 2, False)],  # what the link points to stays as it is
+    "truncate": [(0, None, True)],
+    "chmod": [(0, 2, True)],
+    "chown": [(0, 3, True)],
+    "utime": [(0, 3, True)],
+    "setxattr": [(0, None, True)],
+    "removexattr": [(0, None, True)],
 }
+_DEVICES = ("/dev", "/proc")
+_SHARED = "/dev/shm/"
 
 
 def fence(folders: List[str]) -> None:
     """From here on, changing a file outside of `folders` raises PermissionError."""
-    kept = [os.path.realpath(folder) + os.sep for folder in [*folders, "/dev", "/proc"]]
+    kept = [os.path.realpath(folder) + os.sep for folder in [*folders, *_DEVICES]]
+    own = [os.path.realpath(folder) + os.sep for folder in folders]
+    shared_before = os.listdir(_SHARED) if os.path.isdir(_SHARED) else []
+    # The functions as they are now: the program may replace them.
+    realpath, abspath, join, split = os.path.realpath, os.path.abspath, os.path.join, os.path.split
+    decode, separator = os.fsdecode, os.sep
 
-    def check(path: Any, folder: Any = None) -> None:
-        if isinstance(path, int) or path is None:
+    def check(path: Any, folder: Any = None, follows: bool = False) -> None:
+        if path is None:
             return
-        path = os.fsdecode(path)
+        if isinstance(path, int):
+            path, follows = _path_of(path), False
+            if not path.startswith("/"):
+                return  # a pipe, a socket
+        path = decode(path)
         if isinstance(folder, int) and folder >= 0:
-            path = os.path.join(_path_of(folder), path)
+            path = join(_path_of(folder), path)
         # The last part may be a link that is itself removed or replaced.
-        where, name = os.path.split(os.path.abspath(path))
-        real = os.path.join(os.path.realpath(where), name)
-        if not any((real + os.sep).startswith(each) for each in kept):
-            raise PermissionError(13, "Permission denied", path)
+        where, name = split(abspath(path))
+        real = join(realpath(where), name)
+        if follows:
+            real = realpath(real)
+        inside = any((real + separator).startswith(each) for each in kept)
+        if inside and real.startswith(_SHARED):
+            inside = real.split("/")[3] not in shared_before
+            inside = inside or any((real + separator).startswith(each) for each in own)
+        if not inside:
+            # The whole path: it is read by who looks for what was refused.
+            shown = path if path.startswith("/") and not follows else real
+            raise PermissionError(13, "Permission denied", shown)
 
     if hasattr(sys, "addaudithook"):
-        sys.addaudithook(functools.partial(_audit, check))  # type: ignore[attr-defined,unused-ignore]
+        _check_folder_of_open(check)
+        sys.addaudithook(functools.partial(_audit, check, os.getppid()))  # type: ignore[attr-defined,unused-ignore]
     else:
         _replace_functions(check)
 
@@ -63,50 +87,69 @@ def _path_of(descriptor: int) -> str:
         return got.rstrip(b"\0").decode()
 
 
-def _audit(check: Callable[..., None], event: str, arguments: Tuple[Any, ...]) -> None:
+def _audit(check: Callable[..., None], parent: int, event: str, arguments: Tuple[Any, ...]) -> None:
     if event == "open":
         path, _, flags = arguments
         if isinstance(flags, int) and flags & _WRITING and not isinstance(path, int):
-            check(os.path.realpath(os.fsdecode(path)))
+            check(path, None, True)
         return
     kind, _, name = event.partition(".")
-    paths = _CHANGES.get(name, 0) if kind == "os" else 0
-    for place in range(paths):
-        if name in ("symlink", "link") and place == 0:
-            continue  # what the link points to stays as it is
-        folder = arguments[paths + place] if len(arguments) > paths + place else None
-        check(arguments[place], folder if name in ("remove", "rmdir", "rename") else None)
+    if kind != "os":
+        return
+    if name in ("kill", "killpg") and arguments[0] in (-1, parent) and arguments[1]:
+        raise PermissionError(1, "Operation not permitted: a signal to process %d" % arguments[0])
+    for place, at, follows in _CHANGES.get(name, ()):
+        folder = arguments[at] if at is not None and len(arguments) > at else None
+        check(arguments[place], folder, follows)
+
+
+def _check_folder_of_open(check: Callable[..., None]) -> None:
+    """`os.open` tells the audit hook nothing of `dir_fd`."""
+    opened = os.open
+
+    @functools.wraps(opened)
+    def open_checked(path: Any, flags: int, *arguments: Any, **named: Any) -> Any:
+        folder = named.get("dir_fd")
+        if folder is not None and flags & _WRITING:
+            check(path, folder, True)
+        return opened(path, flags, *arguments, **named)
+
+    os.open = open_checked
 
 
 def _replace_functions(check: Callable[..., None]) -> None:
     """As the audit hook, for Python 3.6 and 3.7, which have none."""
 
-    def changing(function: Callable[..., Any], paths: int, skipped: int) -> Callable[..., Any]:
+    def changing(function: Callable[..., Any], places: Any) -> Callable[..., Any]:
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
-            for place, path in enumerate(arguments[:paths]):
-                if place >= skipped:
-                    check(path, named.get("dir_fd", named.get("src_dir_fd")))
+            for place, _, follows in places:
+                if place < len(arguments):
+                    folder = named.get("dst_dir_fd" if place else "src_dir_fd")
+                    check(arguments[place], named.get("dir_fd", folder), follows)
             return function(*arguments, **named)
 
         # No method where a class has it for an attribute, as `pathlib` does.
         return functools.partial(checked)
 
-    for name, paths in _CHANGES.items():
-        skipped = 1 if name in ("symlink", "link") else 0
-        setattr(os, name, changing(getattr(os, name), paths, skipped))
+    for name, places in _CHANGES.items():
+        if hasattr(os, name):
+            setattr(os, name, changing(getattr(os, name), places))
+    for name in ("fchmod", "fchown", "lchown"):
+        if hasattr(os, name):
+            setattr(os, name, changing(getattr(os, name), [(0, None, False)]))
     opened, os_opened = io.open, os.open
 
     @functools.wraps(opened)
     def open_checked(file: Any, mode: str = "r", *arguments: Any, **named: Any) -> Any:
         if not isinstance(file, int) and set(mode) & set("wax+"):
-            check(os.path.realpath(os.fsdecode(file)))
+            check(file, None, True)
         return opened(file, mode, *arguments, **named)
 
     @functools.wraps(os_opened)
     def os_open_checked(path: Any, flags: int, *arguments: Any, **named: Any) -> Any:
         if flags & _WRITING:
-            check(path, named.get("dir_fd"))
+            check(path, named.get("dir_fd"), True)
         return os_opened(path, flags, *arguments, **named)
 
     builtins.open = io.open = open_checked  # type: ignore[assignment,unused-ignore]

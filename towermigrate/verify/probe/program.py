@@ -14,6 +14,10 @@ import numpy as np
 
 from .doings import DOINGS
 from .fencing import fence
+from .surroundings import SURROUNDINGS
+
+_OWN_FILES = (__file__, os.path.join(os.path.dirname(__file__), "fencing.py"), "runpy")
+_exit = os._exit  # the program may replace it
 
 
 def run_program(
@@ -30,20 +34,43 @@ def run_program(
     DOINGS.begin(os.getcwd())
     if fenced is not None:
         fence(fenced)
+    SURROUNDINGS.begin()
     try:
-        runpy.run_path(entry, run_name="__main__")
+        try:
+            runpy.run_path(entry, run_name="__main__")
+        finally:
+            SURROUNDINGS.restore()
     except SystemExit as stop:
         if stop.code not in (None, 0):
-            traceback.print_exc()
+            _print_error()
             return "the program left with exit code %s" % (stop.code,)
-    except Exception as error:
-        traceback.print_exc()
-        return "%s: %s" % (type(error).__name__, error)
+    except BaseException as error:
+        _print_error()
+        try:
+            return "%s: %s" % (type(error).__name__, error)
+        except Exception:  # it cannot even say what it is
+            return type(error).__name__
     return None
+
+
+def _print_error() -> None:
+    """The traceback, without the frames of what runs and fences the program."""
+    try:
+        lines = traceback.format_exception(*sys.exc_info())
+        sys.stderr.write("".join(line for line in lines if not _is_ours(line)))
+    except Exception:  # the program has closed its standard error
+        pass
+
+
+def _is_ours(line: str) -> bool:
+    return line.startswith('  File "') and any(path in line.split("\n")[0] for path in _OWN_FILES)
 
 
 def leave(code: int) -> None:
     """End the process at once: queue runners and prefetch threads of the program must not hold it up."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:  # closed, or none
+            pass
+    _exit(code)

@@ -6,11 +6,19 @@
 import json
 import os
 import platform
+import struct
+import zipfile
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from .doings import DOINGS
+from .surroundings import SURROUNDINGS
+
+# Arrays of more bytes are mapped, not read.
+_MAPPED = 2**20
+# The functions as they are at the start: the program may replace them.
+_open, _replace, _exit, _write = open, os.replace, os._exit, os.write
 
 
 class TraceWriter:
@@ -31,39 +39,91 @@ class TraceWriter:
             os.makedirs(folder)
 
     def arrays(self, name: str, arrays: Dict[str, Any]) -> None:
+        """Write one file of arrays."""
+        try:
+            self._arrays(name, arrays)
+        except OSError as error:
+            _give_up(error)
+
+    def _arrays(self, name: str, arrays: Dict[str, Any]) -> None:
         path = os.path.join(self.folder, name + ".npz")
         plain = {key: np.asarray(value) for key, value in arrays.items()}
         # Objects (strings from a session) would need pickle: keep them as bytes.
         for key, value in plain.items():
             if value.dtype == object:
                 plain[key] = value.astype(np.bytes_)
-        with open(path, "wb") as file:
+        with _open(path, "wb") as file:
             savez: Any = np.savez
             savez(file, **plain)
 
     def finish(self, ended: str, error: Optional[str] = None) -> None:
+        """Write the description, which says that the recording is whole."""
+        SURROUNDINGS.restore()
+        try:
+            self._finish(ended, error)
+        except OSError as problem:
+            _give_up(problem)
+
+    def _finish(self, ended: str, error: Optional[str]) -> None:
         self.meta["ended"] = ended
         self.meta["error"] = error
         self.meta["printed"] = DOINGS.lines()
         self.meta["files"] = DOINGS.files()
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")
-        with open(path + ".part", "w") as file:
+        with _open(path + ".part", "w") as file:
             json.dump(self.meta, file)
-        os.replace(path + ".part", path)
+        _replace(path + ".part", path)
+
+
+def _give_up(error: OSError) -> None:
+    """End the process: the program was not to see an error that is not its own."""
+    said = "towermigrate: the recording could not be written: %s\n" % error
+    try:
+        _write(2, said.encode())
+    finally:
+        _exit(1)
 
 
 def read_arrays(folder: str, name: str) -> Dict[str, Any]:
-    """All arrays of one file of a recording; an empty dict where there is no such file."""
+    """All arrays of one file of a recording; an empty dict where there is no such file.
+
+    Large ones are mapped, so that they take memory only while they are looked at; a change stays in this process.
+    """
     path = os.path.join(folder, name + ".npz")
     if not os.path.exists(path):
         return {}
-    with np.load(path, allow_pickle=False) as data:
-        return {key: data[key] for key in data.files}
+    with _open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        return {
+            member.filename[: -len(".npy")]: _read_member(path, file, archive, member)
+            for member in archive.infolist()
+        }
+
+
+def _read_member(path: str, file: Any, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    if member.file_size < _MAPPED or member.compress_type != zipfile.ZIP_STORED:
+        with archive.open(member) as opened:
+            return np.lib.format.read_array(opened, allow_pickle=False)
+    # A local header has 30 bytes, then the lengths that it gives last of a name and of extras.
+    file.seek(member.header_offset + 26)
+    lengths = struct.unpack("<HH", file.read(4))
+    file.seek(member.header_offset + 30 + sum(lengths))
+    version = np.lib.format.read_magic(file)
+    read_header: Any = (
+        np.lib.format.read_array_header_1_0
+        if version == (1, 0)
+        else np.lib.format.read_array_header_2_0
+    )
+    shape, is_fortran, dtype = read_header(file)
+    if dtype.hasobject:
+        raise ValueError("an array of objects")
+    order: Any = "F" if is_fortran else "C"
+    mapped = np.memmap(path, dtype=dtype, mode="c", offset=file.tell(), shape=shape, order=order)
+    return mapped.view(np.ndarray)
 
 
 def read_meta(folder: str) -> Dict[str, Any]:
-    with open(os.path.join(folder, "meta.json")) as file:
+    with _open(os.path.join(folder, "meta.json")) as file:
         meta: Dict[str, Any] = json.load(file)
     return meta
 
