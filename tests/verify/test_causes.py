@@ -106,6 +106,7 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("another optimizer hyperparameter: epsilon", RMS, {"epsilon": 1e-1}),
     ("division by the number of towers is missing", ADAM, {"average": "sum"}),
     ("the gradients are not clipped", replace(ADAM, clip=0.3), {"clip": None}),
+    ("division by the number of towers is missing", Program(clip=3.0), {"average": "sum"}),
     ("counts more than in the original", replace(ADAM, decay=0.02), {"decay": 0.08}),
     ("learning-rate schedule: it is 1 step ahead", Program(rate=_falling, optimizer="descent"), {"rate": _ahead}),
 ]  # fmt: skip

@@ -291,6 +291,11 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
                 "the gradients are not clipped",
                 f"{said}: the original's global norm is {clipped:.6g} at {len(limit)} steps, here up to {max(limit):.6g}",
             )
+    if own is not None and parallel and _is_clipped_sum(whole, own, case.towers):
+        return Diagnosis(
+            f"the division by the number of towers is missing (sum applied, not mean; ×{case.towers})",
+            f"{said}: what is clipped at norm {own:.6g} is {case.towers} times what the original clips",
+        )
     if clipped is None and own is not None and parallel:
         if all(
             wanted >= own * (1 - EXACT) for wanted, found in whole if abs(found / own - 1) < EXACT
@@ -307,6 +312,14 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
             f"{said}: {len(known)} gradients have the norm {known[0]:.6g}, the original's global norm is {clipped:.6g}",
         )
     return _clipped_towers(case, stage, pairs, clipped)
+
+
+def _is_clipped_sum(norms: list[tuple[float, float]], limit: float, towers: int) -> bool:
+    """Whether the sum was clipped where the original clips the mean, or leaves it as it is below the limit."""
+    below = [pair for pair in norms if pair[0] < limit * (1 - CLOSE)]
+    return bool(below) and all(
+        abs(found / min(limit, towers * wanted) - 1) < EXACT for wanted, found in below if wanted
+    )
 
 
 def _clipped_towers(case: Case, stage: int, pairs: _Pairs, limit: float | None) -> Diagnosis | None:
