@@ -38,6 +38,8 @@ class Program:
     half: float = 0.0
     noise: float = 0.0
     rows_of: tuple[int, ...] | None = None
+    dropped: float = 0.0
+    seen: float = 0.0  # of a term of the weights that later towers see once more
     optimizer: str = "momentum"
     rate: Rate = lambda step: 0.05
     momentum: float = 0.9
@@ -147,11 +149,15 @@ def _tower(
     hidden = x @ state["w"].astype(np.float64) + state["e"][ids] + state["b"]
     mean = hidden.mean(0)
     hidden = hidden - (state["norm/moving_mean"] if program.norm_used else 0)
+    # Every tower's own draws, the same in both programs.
+    kept = np.random.RandomState(1000 + tower).rand(*hidden.shape) >= program.dropped
+    hidden = hidden * kept
     off = hidden - rows["y"]
     factor = program.loss_factor * (1 + program.noise * noise.randn())
     factor *= 1 + program.half * noise.uniform(-1, 1)
     loss = factor * float(np.mean(off * off))
-    back = factor * 2 * off / off.size
+    back = factor * 2 * off / off.size * kept
+    loss += tower * program.seen * float((state["e"] ** 2).sum())
     embedded = np.zeros((_WORDS, 3))
     np.add.at(embedded, ids, back)
     gradients: Arrays = {"w": x.T @ back, "e": embedded, "b": back.sum(0)}

@@ -109,6 +109,12 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("division by the number of towers is missing", Program(clip=3.0), {"average": "sum"}),
     ("counts more than in the original", replace(ADAM, decay=0.02), {"decay": 0.08}),
     ("learning-rate schedule: it is 1 step ahead", Program(rate=_falling, optimizer="descent"), {"rate": _ahead}),
+    # With dropout no tower has another's loss, but the gradients tell whose rows it has.
+    ("every tower gets the same rows", Program(dropped=0.1), {"rows_of": (0, 0, 0, 0)}),
+    ("a tower gets rows that the original gave to another", Program(dropped=0.1), {"rows_of": (1, 0, 3, 2)}),
+    ("a term is counted once more on every tower after the first", Program(), {"seen": 0.01}),
+    # Clipped at one step only, at a round number.
+    ("the gradients are not clipped", Program(clip=3.4), {"clip": None}),
 ]  # fmt: skip
 
 
@@ -306,6 +312,7 @@ ORDER = [0, 1, 2, 0, 1, 2, 0, 1, 2]
         ([*ORDER, 0, 1], "steps are made twice: the program makes more than the original"),
         ([0, 1, 1, 2, 0, 1, 2, 0, 1], "a step of one stage is made twice"),
         ([0, 2, 0, 1, 2, 0, 1, 2], "a step of one stage is skipped"),
+        ([0, 1, 1, 2, 0, 1, 1, 2, 0], "a step of one stage is made twice"),
     ],
 )
 def test_other_steps(tmp_path: Path, order: list[int], cause: str) -> None:

@@ -284,12 +284,12 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
         if own is not None and abs(own / clipped - 1) > CLOSE:
             return Diagnosis(
                 "the gradients are clipped by another norm",
-                f"{said}: their global norm is {own:.6g} in place of {clipped:.6g} at several steps",
+                f"{said}: their global norm is {own:.6g} in place of {clipped:.6g}",
             )
         if own is None and min(limit) > clipped * (1 + EXACT):
             return Diagnosis(
                 "the gradients are not clipped",
-                f"{said}: the original's global norm is {clipped:.6g} at {len(limit)} steps, here up to {max(limit):.6g}",
+                f"{said}: the original's global norm is {clipped:.6g} at {len(limit)} of {len(whole)} steps, here up to {max(limit):.6g}",
             )
     if own is not None and parallel and _is_clipped_sum(whole, own, case.towers):
         return Diagnosis(
@@ -302,7 +302,7 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
         ):
             return Diagnosis(
                 "the gradients are clipped, which the original's are not",
-                f"{said}: their global norm is {own:.6g} at several steps",
+                f"{said}: their global norm is {own:.6g}, the original's is larger",
             )
     each = [_constant([found for _, found in pair]) for pair in norms.values()]
     known = [c for c in each if c is not None]
@@ -352,9 +352,11 @@ def _norm(array: Array) -> float:
 
 
 def _constant(values: list[float]) -> float | None:
-    """The value that is the largest at two steps or more, and not at all others' chance: a bound."""
-    if len(values) < 2:
+    """The bound that the values show: the largest, met at two steps or more, or a round number."""
+    most = max(values, default=0.0)
+    if not most > 0:
         return None
-    most = max(values)
-    alike = [value for value in values if abs(value / most - 1) < EXACT / 10] if most > 0 else []
-    return most if len(alike) >= 2 else None
+    alike = [value for value in values if abs(value / most - 1) < EXACT / 10]
+    # Two digits: of all norms, 1 in 1,000 is as near to such a number by chance.
+    is_round = abs(most / float(f"{most:.1e}") - 1) < EXACT / 10
+    return most if len(alike) >= 2 or is_round else None

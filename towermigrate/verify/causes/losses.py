@@ -6,14 +6,19 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few
+from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, joined, real
 from towermigrate.verify.causes.gradients import regulariser, rounded_to
+from towermigrate.verify.trace import Array
 
 # Where a matrix product is made with 8 or 11 bits, losses are off by parts of this size, up and down.
 _HALF = (2e-5, 1e-2)
 # Dropout and noise move the loss of a small batch by more than that.
 _CHANCE = 1e-2
 _SAMPLES = 6
+# A term of the weights changes from step to step by no more than they do.
+_SLOWLY = 0.1
+# Gradients of the same rows are alike (cosine), and more so than those of other rows.
+_ALIKE, _MORE = 0.7, 0.1
 
 
 def of_losses(case: Case) -> Iterator[Diagnosis]:
@@ -25,6 +30,7 @@ def of_losses(case: Case) -> Iterator[Diagnosis]:
     for test in (
         _batch_norm,
         _of_another,
+        _rows,
         _factor,
         _regulariser,
         _of_later_towers,
@@ -117,21 +123,68 @@ def _regulariser(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diag
 
 
 def _of_later_towers(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
-    if 0 in off or len(off) != len(losses) - 1:
-        return None
-    extra = [losses[tower][1] - losses[tower][0] for tower in sorted(off)]
-    steps = extra[0] * np.arange(
-        1, len(extra) + 1
-    )  # every later tower may see those of all before it
-    if not (np.allclose(extra, extra[0], rtol=CLOSE) or np.allclose(extra, steps, rtol=CLOSE)):
-        return None
-    if extra[0] < 0:
+    """The same is added on every later tower, and hardly anything else at the next step: a term of the weights."""
+    extras = []
+    for run, wanted, found, _, _ in case.pairs():
+        if stage not in run.stages or run.index < case.run.index or not case.lockstep:
+            continue
+        keys = [f"loss/{stage}/{tower}" for tower in sorted(losses)]
+        extra = [float(np.mean(found[key])) - float(np.mean(wanted[key])) for key in keys]
+        size = max(abs(part) for part in extra)
+        if abs(extra[0]) > CLOSE * size or min(extra[1:], default=0.0) <= 0:
+            return None
+        steps = extra[1] * np.arange(
+            1, len(extra)
+        )  # every later tower may see those of all before it
+        if not (
+            np.allclose(extra[1:], extra[1], rtol=CLOSE)
+            or np.allclose(extra[1:], steps, rtol=CLOSE)
+        ):
+            return None
+        extras.append(extra[1])
+    if len(extras) < 2 or not np.allclose(extras, extras[0], rtol=_SLOWLY):
         return None
     return Diagnosis(
         "a term is counted once more on every tower after the first (regularisers or other collections "
         "seen by later towers)",
-        f"the loss of tower 0 agrees, those of later towers are off by {extra[0]:.6g}",
+        f"the loss of tower 0 agrees, those of later towers are off by {extras[0]:.6g} at {len(extras)} steps",
     )
+
+
+def _likeness(case: Case, stage: int) -> Array | None:
+    """The cosines of the towers' own gradients: of this program's (rows) with the original's (columns)."""
+    own: list[list[Array]] = []
+    for arrays in (case.found, case.wanted):
+        prefix = f"tower_gradient/{stage}/"
+        names = sorted({key.split("/", 3)[3] for key in arrays if key.startswith(prefix)})
+        keys = [[f"{prefix}{tower}/{name}" for name in names] for tower in range(case.towers)]
+        if not names or any(key not in arrays for each in keys for key in each):
+            return None
+        own.append([joined(real(arrays[key]) for key in each) for each in keys])
+    if len({each.size for side in own for each in side}) > 1:
+        return None
+    units = [[each / max(float(np.linalg.norm(each)), 1e-30) for each in side] for side in own]
+    return np.array([[float(a @ b) for b in units[1]] for a in units[0]])
+
+
+def _rows(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
+    """Towers whose gradients are like those that another tower has in the original."""
+    likeness = _likeness(case, stage) if case.towers > 1 else None
+    if likeness is None:
+        return None
+    like = likeness.argmax(1)
+    others = [tower for tower in sorted(off) if like[tower] != tower]
+    if not others or any(
+        likeness[t, like[t]] < _ALIKE or likeness[t, like[t]] - likeness[t, t] < _MORE
+        for t in others
+    ):
+        return None
+    said = ", ".join(f"those of tower {tower} like tower {like[tower]}'s" for tower in others)
+    if len(set(like.tolist())) == 1:
+        cause = "every tower gets the same rows, in place of rows of its own"
+    else:
+        cause = "a tower gets rows that the original gave to another"
+    return Diagnosis(cause, f"{case.stage(stage)}: by the towers' own gradients, {said}")
 
 
 def _of_one(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
@@ -192,6 +245,10 @@ def _chance(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis
     if abs(off_by.mean()) > off_by.std(ddof=1) / np.sqrt(len(off_by)) * 2:
         return None
     if not 1 / 4 <= np.mean(off_by > 0) <= 3 / 4:
+        return None
+    # On other rows losses are off in the same way; but then the gradients are not like those of the same tower.
+    likeness = _likeness(case, stage)
+    if likeness is None or any(likeness[t].argmax() != t or likeness[t, t] < _ALIKE for t in off):
         return None
     return Diagnosis(
         "other random numbers: dropout or noise",

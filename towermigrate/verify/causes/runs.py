@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 import numpy as np
 
@@ -44,6 +45,12 @@ def _steps(first: Difference, expected: Trace, actual: Trace, stages: tuple[str,
     # The recording ends with the original's last run, so a few steps on are what there is to tell.
     twice = at > 0 and ours[at] == ours[at - 1] and _go_on(ours[at + 1 :], theirs[at:])
     skipped = _go_on(ours[at:], theirs[at + 1 :]) and (at > 0 or ours[:2] != theirs[:2][::-1])
+    theirs_in_turn, ours_in_turn = _in_turn(theirs), _in_turn(ours)
+    for one, other in zip(theirs_in_turn[:-1], ours_in_turn[:-1], strict=False):
+        if one != other:
+            twice = twice or (one[0] == other[0] and other[1] > one[1])
+            skipped = skipped or (one[0] == other[0] and other[1] < one[1])
+            break
     if twice and skipped:
         return Diagnosis(
             "a step of one stage is made twice, or one of another is skipped", evidence
@@ -53,9 +60,14 @@ def _steps(first: Difference, expected: Trace, actual: Trace, stages: tuple[str,
     return Diagnosis("the stages are in another order", evidence)
 
 
+def _in_turn(steps: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], int]]:
+    """How often each stage is trained before the next: `[(critic, 2), (generator, 1), …]`."""
+    return [(stage, len(list(group))) for stage, group in groupby(steps)]
+
+
 def _go_on(ours: list[tuple[int, ...]], theirs: list[tuple[int, ...]]) -> bool:
     """Whether both make the same steps from here on."""
-    length = min(len(ours), len(theirs), 4)
+    length = min(len(ours), len(theirs), 3)
     return length > 0 and ours[:length] == theirs[:length]
 
 
@@ -96,7 +108,8 @@ def _untrained(expected: Trace, actual: Trace) -> list[str]:
         for key in actual.arrays(run)
         if key.startswith("gradient/")
     }
-    return [] if applied & set(names) else list(names)
+    here = all("variable/" + name in ours for name in names)
+    return list(names) if here and not applied & set(names) else []
 
 
 def of_trajectory(
