@@ -319,7 +319,6 @@ HALF = {"gradient/0/a/w": [0.25, -0.125], "gradient/0/b": [0.5e-4]}
         pytest.param({"gradient/0/c": [0.1]}, "list has variables", id="a longer var_list"),
         pytest.param({"gradient/0/b": None}, "list lacks variables", id="a shorter var_list"),
         pytest.param({"loss/0/1": 1.0}, "tower 1 computes the loss of tower 0", id="one tower"),
-        pytest.param({"loss/0/1": 2.5}, "counted once more", id="a later tower's collections"),
         pytest.param({"state/variable/a/w": [1.1, 2.0]}, "optimizer formula", id="the optimizer"),
     ],
 )
