@@ -205,7 +205,17 @@ class _Verification:
             stage=None
             if first is None or first.stage is None or first.stage >= len(stages)
             else stages[first.stage],
-            diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
+            diagnosis=tuple(
+                diagnose(
+                    recorded.first,
+                    made,
+                    shown,
+                    stages,
+                    spec.replicas,
+                    lockstep=made is not free_running,
+                    doing=doings[0] if doings else None,
+                )
+            ),
             note=note,
             excuses=tuple(shown.excused),
             not_excused=_not_excused(shown, stages),

@@ -1,0 +1,354 @@
+"""Every cause is named first for the recording that has it, and for none that has another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.verify.faulty import TOWERS, Program, record, with_own_inputs, with_runs
+from tests.verify.recordings import STAGES, recording
+from towermigrate.verify.compare import compare
+from towermigrate.verify.comparison import Comparison, Difference
+from towermigrate.verify.diagnose import Diagnosis, diagnose
+from towermigrate.verify.trace import Arrays, Trace
+
+TOLERANCE = 1e-6
+
+
+def _falling(step: int) -> float:
+    return float(0.05 * 0.7**step)
+
+
+def _ahead(step: int) -> float:
+    return _falling(step + 1)
+
+
+def _late(step: int) -> float:
+    return _falling(max(step - 2, 0))
+
+
+def _steeper(step: int) -> float:
+    return float(0.05 * 0.6 ** (step + 1))
+
+
+ADAM = Program(optimizer="adam")
+RMS = Program(optimizer="rms")
+AVERAGED = Program(ema=0.9)
+NORMED = Program(norm=0.9)
+CLIPPED = Program(clip=0.3)
+DECAYED = Program(decay=0.02)
+
+# By cause, as words of it: the original, and what is another way in the rewritten program.
+CASES: dict[str, tuple[Program, dict[str, Any]]] = {
+    "division by the number of towers is missing": (Program(), {"average": "sum"}),
+    "divided by the number of towers twice": (Program(), {"average": "divided"}),
+    "the gradient of tower 3 is applied, not the average": (Program(), {"average": "last"}),
+    "a replica is lost: the gradient of tower 3": (Program(), {"average": "lost"}),
+    "the gradient of tower 1 is scaled, not those of the others": (Program(), {"average": "odd"}),
+    "the loss or its gradients are scaled": (Program(), {"factor": 1.02}),
+    "the gradient of b is scaled": (Program(), {"factor": 1.02, "only": "b"}),
+    "sparse gradients are summed": (Program(), {"sparse_sum": True}),
+    "the gradients are rounded": (Program(), {"rounded": True}),
+    "zeros stand in place of gradients": (Program(), {"factor": 0.0, "only": "w"}),
+    "zeros are applied to variables that the stage leaves out": (Program(), {"unused": "zeros"}),
+    "None is left out": (Program(unused="zeros"), {"unused": ""}),
+    "list has variables that the original's has not": (Program(), {"moves": "still"}),
+    "list lacks variables of the original's": (Program(), {"without": "b"}),
+    "the gradients are not clipped": (CLIPPED, {"clip": None}),
+    "clipped by another norm": (CLIPPED, {"clip": 0.2}),
+    "each gradient is clipped by its own norm": (CLIPPED, {"clip_how": "each"}),
+    "clipped before the mean": (CLIPPED, {"clip_how": "before"}),
+    "clipped after the mean": (replace(CLIPPED, clip_how="before"), {"clip_how": "after"}),
+    "clipped, which the original's are not": (Program(), {"clip": 0.3}),
+    "the loss is multiplied by the number of towers": (Program(), {"loss_factor": 4.0}),
+    "the loss is divided by the number of towers": (Program(), {"loss_factor": 0.25}),
+    "the loss is scaled": (Program(), {"loss_factor": 1.1}),
+    "counts more than in the original": (DECAYED, {"decay": 0.08}),
+    "counts less than in the original": (DECAYED, {"decay": 0.0}),
+    "counts less than in the original on tower 1, 2, 3": (DECAYED, {"decay_of": (0,)}),
+    "another precision: a part is computed": (Program(), {"half": 1e-3}),
+    "dropout or noise": (Program(), {"noise": 0.2}),
+    "batch norm uses its moving averages": (NORMED, {"norm_used": True, "norm_still": True}),
+    "every tower gets the same rows": (Program(), {"rows_of": (0, 0, 0, 0)}),
+    "tower 1 computes the loss of tower 2": (Program(), {"rows_of": (0, 2, 2, 3)}),
+    "the global step is not counted": (Program(), {"counted": 0}),
+    "the global step counts 2": (Program(), {"counted": 2}),
+    "the moving average does not follow": (AVERAGED, {"ema_still": True}),
+    "takes its variable after the update": (AVERAGED, {"ema_after": True}),
+    "takes its variable before the update": (replace(AVERAGED, ema_after=True), {"ema_after": False}),
+    "the moving average has another decay": (AVERAGED, {"ema": 0.99}),
+    "moving averages stay that the original's step moves": (NORMED, {"norm_still": True}),
+    "moving averages have another momentum": (NORMED, {"norm": 0.8}),
+    "moving averages are another tower's": (NORMED, {"norm_of": 0}),
+    "variables stay that the original's step moves": (Program(optimizer="descent"), {"frozen": "w"}),
+    "another optimizer hyperparameter: learning rate": (Program(), {"rate": lambda step: 0.0505}),
+    "another optimizer hyperparameter: momentum": (Program(), {"momentum": 0.85}),
+    "another optimizer hyperparameter: beta1": (ADAM, {"momentum": 0.8}),
+    "another optimizer hyperparameter: beta2": (ADAM, {"beta2": 0.95}),
+    "another optimizer hyperparameter: epsilon": (ADAM, {"epsilon": 1e-2}),
+    "another optimizer hyperparameter: decay": (RMS, {"beta2": 0.8}),
+    "another optimizer formula": (Program(), {"optimizer": "nesterov"}),
+    "learning-rate schedule: it is 1 step ahead": (Program(rate=_falling), {"rate": _ahead}),
+    "learning-rate schedule: it is 2 steps late": (Program(rate=_falling), {"rate": _late}),
+    "another learning-rate schedule": (Program(rate=_falling), {"rate": _steeper}),
+}  # fmt: skip
+
+# Recordings of one cause that other optimizers make; the words are those of a case above.
+MORE: list[tuple[str, Program, dict[str, Any]]] = [
+    ("another optimizer hyperparameter: learning rate", ADAM, {"rate": lambda step: 0.0505}),
+    ("another optimizer hyperparameter: learning rate", RMS, {"rate": lambda step: 0.0505}),
+    ("another optimizer hyperparameter: learning rate", Program(optimizer="adagrad"), {"rate": lambda step: 0.0505}),
+    ("another optimizer hyperparameter: learning rate", Program(optimizer="descent"), {"rate": lambda step: 0.0505}),
+    ("another optimizer hyperparameter: epsilon", RMS, {"epsilon": 1e-1}),
+    ("division by the number of towers is missing", ADAM, {"average": "sum"}),
+    ("the gradients are not clipped", replace(ADAM, clip=0.3), {"clip": None}),
+    ("division by the number of towers is missing", Program(clip=3.0), {"average": "sum"}),
+    ("counts more than in the original", replace(ADAM, decay=0.02), {"decay": 0.08}),
+    ("learning-rate schedule: it is 1 step ahead", Program(rate=_falling, optimizer="descent"), {"rate": _ahead}),
+    # With dropout no tower has another's loss, but the gradients tell whose rows it has.
+    ("every tower gets the same rows", Program(dropped=0.1), {"rows_of": (0, 0, 0, 0)}),
+    ("a tower gets rows that the original gave to another", Program(dropped=0.1), {"rows_of": (1, 0, 3, 2)}),
+    ("a term is counted once more on every tower after the first", Program(), {"seen": 0.01}),
+    # Clipped at one step only, at a round number.
+    ("the gradients are not clipped", Program(clip=3.4), {"clip": None}),
+]  # fmt: skip
+
+
+def _diagnosed(folder: Path, original: Program, changed: dict[str, Any]) -> list[Diagnosis]:
+    first = record(folder / "original", original)
+    made = record(folder / "made", replace(original, **changed), original)
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    assert result.differences
+    return diagnose(first, made, result, STAGES, TOWERS, lockstep=True)
+
+
+@pytest.mark.parametrize("cause", CASES)
+def test_a_cause_is_named_first_and_no_other(tmp_path: Path, cause: str) -> None:
+    found = _diagnosed(tmp_path, *CASES[cause])
+    assert found and cause in found[0].cause, found
+    others = [other for other in CASES if other in found[0].cause and other not in cause]
+    assert others == []
+    assert found[0].evidence
+
+
+@pytest.mark.parametrize(("cause", "original", "changed"), MORE)
+def test_a_cause_is_named_whatever_the_optimizer(
+    tmp_path: Path, cause: str, original: Program, changed: dict[str, Any]
+) -> None:
+    found = _diagnosed(tmp_path, original, changed)
+    assert found and cause in found[0].cause, found
+
+
+def test_a_change_that_no_test_fits_is_said_to_be_open(tmp_path: Path) -> None:
+    first = record(tmp_path / "1", Program())
+    made = record(tmp_path / "2", Program())
+    for run in made.runs:
+        arrays = made.arrays(run)
+        bent = np.random.RandomState(run.index).randn(5, 3).astype(np.float32)
+        arrays["gradient/0/w"] = arrays["gradient/0/w"] + np.float32(0.1) * bent
+        np.savez(made.folder / f"run_{run.index:05d}.npz", **arrays)
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    assert diagnose(first, made, result, STAGES, TOWERS, lockstep=True) == []
+
+
+# ---- inputs --------------------------------------------------------------------------------------
+
+
+def _swapped(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/0/x": inputs["input/1/x"], "input/1/x": inputs["input/0/x"]}
+
+
+def _same(step: int, inputs: Arrays) -> Arrays:
+    return {key: inputs["input/0/" + key.split("/")[2]] for key in inputs}
+
+
+def _fewer(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/3/x": inputs["input/3/x"][:7]}
+
+
+def _turned(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/0/x": inputs["input/0/x"][::-1]}
+
+
+def _times(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/0/x": inputs["input/0/x"] * 2}
+
+
+def _others(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/0/x": np.random.RandomState(step).randn(12, 5)}
+
+
+INPUTS = {
+    "every tower gets the same rows": _same,
+    "rows that the original gave to another": _swapped,
+    "the remainder of the rows is dropped": _fewer,
+    "the rows come in another order": _turned,
+    "an input is scaled": _times,
+    "a tower gets other rows than in the original": _others,
+}
+
+
+def _read(first: Trace, made: Trace, key: str, step: int = 0) -> list[Diagnosis]:
+    difference = Difference(
+        step, 0, "input", "input x", int(key.split("/")[1]) if key[6].isdigit() else None,
+        "rows", "other rows", float("inf"), key, step,
+    )  # fmt: skip
+    result = Comparison(differences=[difference])
+    return diagnose(first, made, result, STAGES, TOWERS, lockstep=True)
+
+
+@pytest.mark.parametrize("cause", INPUTS)
+def test_a_cause_of_inputs(tmp_path: Path, cause: str) -> None:
+    first = record(tmp_path / "1", Program())
+    made = with_own_inputs(record(tmp_path / "2", Program()), INPUTS[cause])
+    own = made.arrays(made.runs[0])
+    key = next(
+        key[4:] for key in sorted(own)
+        if key.startswith("own/") and not np.array_equal(own[key], own[key[4:]])
+    )  # fmt: skip
+    found = _read(first, made, key)
+    assert cause in found[0].cause, found
+    assert [other for other in INPUTS if other in found[0].cause and other != cause] == []
+
+
+@pytest.mark.parametrize(
+    ("shift", "cause"), [(-1, "a step is made twice"), (1, "a step is skipped")]
+)
+def test_rows_of_another_step(tmp_path: Path, shift: int, cause: str) -> None:
+    first = record(tmp_path / "1", Program())
+    inputs = [first.arrays(run) for run in first.runs]
+
+    def made(step: int, given: Arrays) -> Arrays:
+        other = inputs[min(max(step + shift, 0), len(inputs) - 1)]
+        return {key: other[key] for key in given}
+
+    trace = with_own_inputs(record(tmp_path / "2", Program()), made)
+    found = _read(first, trace, "input/0/x", step=2)
+    assert cause in found[0].cause, found
+
+
+def test_a_schedule_that_the_host_feeds_one_step_ahead(tmp_path: Path) -> None:
+    traces = [record(tmp_path / str(k), Program()) for k in range(2)]
+    for trace in traces:
+        for step, run in enumerate(trace.runs):
+            arrays = trace.arrays(run)
+            arrays["input/feed/rate:0"] = np.float32(_falling(step))
+            arrays["own/input/feed/rate:0"] = np.float32(_ahead(step))
+            np.savez(trace.folder / f"run_{run.index:05d}.npz", **arrays)
+    found = _read(*traces, "input/feed/rate:0")
+    assert found[0].cause.endswith("schedule of a value that is fed: it is 1 step ahead"), found
+
+
+# ---- around the steps ----------------------------------------------------------------------------
+
+
+def test_what_the_host_changes_between_two_steps(tmp_path: Path) -> None:
+    first = record(tmp_path / "1", Program())
+    made = record(tmp_path / "2", Program(host=3), Program(), free=True)
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, growing=True)
+    result.differences = [replace(each, level="trajectory") for each in result.differences]
+    (found,) = diagnose(first, made, result, STAGES, TOWERS)
+    assert "the host does to variables between two training runs" in found.cause
+    assert "training run 3" in found.evidence
+
+
+def test_roundings_that_grow_are_no_fault(tmp_path: Path) -> None:
+    first = record(tmp_path / "1", Program())
+    made = record(tmp_path / "2", Program(factor=1 + 3e-6), Program(), free=True)
+    result = compare(first, made, STAGES, 1e-8, towers=TOWERS)
+    last = [each for each in result.differences if each.run == 4]
+    result.differences = [replace(each, level="trajectory") for each in last]
+    (found,) = diagnose(first, made, result, STAGES, TOWERS)
+    assert found.cause.startswith("rounding that this training amplifies")
+
+
+def test_replicas_that_differ(tmp_path: Path) -> None:
+    first = record(tmp_path / "1", Program())
+    made = with_runs(
+        record(tmp_path / "2", Program()), replicas_differ={"variable/w": [2, 1.0, 1.5]}
+    )
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    assert result.differences[0].replica == 2
+    (found,) = diagnose(first, made, result, STAGES, TOWERS, lockstep=True)
+    assert found.cause == "the replicas hold different values of one variable"
+
+
+@pytest.mark.parametrize(
+    ("updates", "cause"),
+    [(2, "the update of a step is made twice"), (0, "the update is skipped")],
+)
+def test_updates_of_one_batch(tmp_path: Path, updates: int, cause: str) -> None:
+    first = record(tmp_path / "1", Program())
+    made = with_runs(record(tmp_path / "2", Program()), updates=updates)
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS)
+    (found,) = diagnose(first, made, result, STAGES, TOWERS)
+    assert found.cause == cause
+
+
+def _staged(folder: Path, order: list[int], slots: tuple[int, ...] = (0, 1)) -> Trace:
+    runs = []
+    for number, stage in enumerate(order):
+        value = np.float32([1 + number, 2])
+        run = {f"loss/{stage}/{t}": np.float32(1) for t in range(TOWERS)}
+        run.update({f"gradient/{stage}/w": value, "state/variable/w": value})
+        run.update({f"state/slot/{each}/m/w": value for each in slots})
+        runs.append(run)
+    return recording(folder, runs, stages=[[stage] for stage in order])
+
+
+ORDER = [0, 1, 2, 0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("order", "cause"),
+    [
+        ([1, 0, 2, 1, 0, 2, 1, 0, 2], "the stages are in another order"),
+        ([0, 2, 1, 0, 2, 1], "the stages are in another order"),
+        ([0, 1, 2], "steps are skipped: the program makes fewer than the original"),
+        ([*ORDER, 0, 1], "steps are made twice: the program makes more than the original"),
+        ([0, 1, 1, 2, 0, 1, 2, 0, 1], "a step of one stage is made twice"),
+        ([0, 2, 0, 1, 2, 0, 1, 2], "a step of one stage is skipped"),
+        ([0, 1, 1, 2, 0, 1, 1, 2, 0], "a step of one stage is made twice"),
+    ],
+)
+def test_other_steps(tmp_path: Path, order: list[int], cause: str) -> None:
+    first, made = _staged(tmp_path / "1", ORDER), _staged(tmp_path / "2", order)
+    pairs = zip(ORDER, order, strict=False)
+    at = next((k for k, (a, b) in enumerate(pairs) if a != b), len(order))
+    difference = Difference(
+        0, 0, "structure", "training run", None, "updates a", "updates b", float("inf"), "", at
+    )
+    result = Comparison(differences=[difference])
+    (found,) = diagnose(first, made, result, ("a", "b", "c"), TOWERS)
+    assert found.cause == cause
+
+
+def test_of_two_stages_in_turn_a_step_more_may_be_a_step_less(tmp_path: Path) -> None:
+    first = _staged(tmp_path / "1", [0, 1, 0, 1, 0, 1])
+    made = _staged(tmp_path / "2", [0, 0, 1, 0, 1, 0])
+    difference = Difference(
+        0, 0, "structure", "training run", None, "updates b", "updates a", float("inf"), "", 1
+    )
+    (found,) = diagnose(first, made, Comparison(differences=[difference]), ("a", "b"), TOWERS)
+    assert found.cause == "a step of one stage is made twice, or one of another is skipped"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "cause"),
+    [
+        ((0, 1), (0,), "share one optimizer that have"),
+        ((0,), (0, 1), "that share one in the original"),
+    ],
+)
+def test_a_shared_optimizer_is_told_by_its_slots(
+    tmp_path: Path, theirs: tuple[int, ...], ours: tuple[int, ...], cause: str
+) -> None:
+    first = _staged(tmp_path / "1", [0, 1, 0, 1], theirs)
+    made = _staged(tmp_path / "2", [0, 1, 0, 1], ours)
+    difference = Difference(0, 1, "update", "w", None, 1.0, 2.0, 0.5, "state/variable/w", 1)
+    (found,) = diagnose(first, made, Comparison(differences=[difference]), ("a", "b"), TOWERS)
+    assert cause in found.cause

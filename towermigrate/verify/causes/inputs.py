@@ -1,0 +1,149 @@
+"""Causes of inputs that are not the original's: rows of another tower, of another step, left out, another schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, fit
+from towermigrate.verify.probe.recording import same
+from towermigrate.verify.trace import Array
+
+
+def of_inputs(case: Case) -> Iterator[Diagnosis]:
+    """What the rewritten program would have read by itself, against what the original did."""
+    key = case.first.key
+    own, theirs = case.found.get("own/" + key), case.wanted.get(key)
+    if own is None or theirs is None:
+        yield _rows(case)
+        return
+    for test in (_same_for_all, _of_another_tower, _schedule, _remainder, _of_another_step, _order):
+        found = test(case, key, own, theirs)
+        if found is not None:
+            yield found
+            return
+    yield _rows(case)
+
+
+def _rows(case: Case) -> Diagnosis:
+    tower = "" if case.first.replica is None else f" of tower {case.first.replica}"
+    return Diagnosis(
+        "a tower gets other rows than in the original",
+        f"{case.first.name}{tower}: {case.first.actual}",
+    )
+
+
+def _towers(case: Case, key: str) -> dict[int, str]:
+    """The keys of one input by tower; of inputs that are fed for all towers at once there is none."""
+    parts = key.split("/", 2)
+    if not parts[1].isdigit():
+        return {}
+    return {
+        tower: other
+        for tower in range(case.towers)
+        if (other := f"input/{tower}/{parts[2]}") in case.wanted
+    }
+
+
+def _same_for_all(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    keys = _towers(case, key)
+    owns = [case.found.get("own/" + other, case.wanted[other]) for other in keys.values()]
+    if len(keys) < 2 or not all(same(own, other) for other in owns):
+        return None
+    if all(same(case.wanted[key], case.wanted[other]) for other in keys.values()):
+        return None
+    return Diagnosis(
+        "every tower gets the same rows, in place of rows of its own",
+        f"{case.first.name}: all {len(keys)} towers read the same batch, the original's differ",
+    )
+
+
+def _of_another_tower(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    keys = _towers(case, key)
+    mine = int(key.split("/")[1]) if keys else None
+    for tower, other in keys.items():
+        if tower != mine and same(own, case.wanted[other]):
+            return Diagnosis(
+                "a tower gets rows that the original gave to another",
+                f"{case.first.name}: tower {mine} reads the rows of tower {tower}",
+            )
+    return None
+
+
+def _schedule(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    """A single number that is fed: a rate, say."""
+    if theirs.size != 1 or theirs.dtype.kind != "f":
+        return None
+    values = [
+        (float(wanted[key].ravel()[0]), float(found.get("own/" + key, wanted[key]).ravel()[0]))
+        for run, wanted, found, _, _ in case.pairs()
+        if key in wanted and case.run.stages == run.stages
+    ]
+    said = shifted([one for one, _ in values], [other for _, other in values])
+    return Diagnosis(
+        f"another schedule of a value that is fed{'' if said is None else f': {said}'}",
+        f"{case.first.name}: {float(own.ravel()[0]):.6g} in place of {float(theirs.ravel()[0]):.6g}",
+    )
+
+
+def shifted(wanted: list[float], found: list[float]) -> str | None:
+    """By how many steps `found` is ahead of `wanted` or behind it; None where it is no shift."""
+    if len(wanted) < 3 or np.allclose(wanted, wanted[0], rtol=CLOSE):
+        return None
+    for steps in (1, 2, 3):
+        if len(wanted) - steps < 2:
+            break
+        pairs = (
+            (wanted[steps:], found[:-steps], "ahead"),
+            (wanted[:-steps], found[steps:], "late"),
+        )
+        for theirs, own, way in pairs:
+            if np.allclose(theirs, own, rtol=CLOSE / 10) and not np.allclose(
+                theirs, theirs[0], rtol=CLOSE
+            ):
+                return f"it is {steps} step{'s' if steps > 1 else ''} {way}"
+    return None
+
+
+def _remainder(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    if not own.ndim or own.ndim != theirs.ndim or not 0 < len(own) < len(theirs):
+        return None
+    if not same(own, theirs[: len(own)]):
+        return None
+    return Diagnosis(
+        "the remainder of the rows is dropped",
+        f"{case.first.name}: {len(own)} rows in place of {len(theirs)}, the first ones",
+    )
+
+
+def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    """Rows that the original gives at another step: a step is made twice, or left out."""
+    if own.size < 2:
+        return None
+    for run in case.expected.runs:
+        other = case.expected.arrays(run).get(key)
+        if run.index == case.run.index or other is None or not same(own, other):
+            continue
+        if run.index < case.run.index:
+            cause = "a step is made twice: rows come again that an earlier step had"
+        else:
+            cause = "a step is skipped: rows come that the original has at a later step"
+        return Diagnosis(
+            cause,
+            f"{case.first.name}: training run {case.run.index} has the rows of run {run.index}",
+        )
+    return None
+
+
+def _order(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    if own.shape != theirs.shape or own.ndim < 1 or len(own) < 2:
+        return None
+    flat, other = own.reshape(len(own), -1), theirs.reshape(len(theirs), -1)
+    if np.array_equal(flat[np.lexsort(flat.T)], other[np.lexsort(other.T)]):
+        return Diagnosis("the rows come in another order", f"{case.first.name}: the same rows")
+    if own.dtype.kind == "f" and (factor := fit(theirs, own)) is not None:
+        return Diagnosis(
+            "an input is scaled", f"{case.first.name}: {factor:.4g} times the original's rows"
+        )
+    return None

@@ -1,0 +1,183 @@
+"""Causes that lie around the steps: how many there are and in which order, what the host does, what is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import numpy as np
+
+from towermigrate.verify.causes.case import Diagnosis, few
+from towermigrate.verify.comparison import Comparison, Difference
+from towermigrate.verify.trace import Trace
+
+# A free run whose every single step is right drifts apart by roundings, step by step. What was changed from outside is
+# there at once: this many times what the step before was apart by.
+_AT_ONCE = 100.0
+
+
+def of_structure(
+    first: Difference, expected: Trace, actual: Trace, stages: tuple[str, ...]
+) -> Iterator[Diagnosis]:
+    """Steps, stages, updates and variables that one of the programs has alone."""
+    if first.name in ("training run", "training runs"):
+        yield _steps(first, expected, actual, stages)
+    elif first.name == "optimizer updates":
+        made = str(first.actual).split()[0]
+        cause = "the update is skipped" if made == "0" else "the update of a step is made twice"
+        yield Diagnosis(cause, f"{first.actual}, {first.expected} in the original")
+    elif first.name == "towers":
+        yield Diagnosis(
+            "there are more replicas than towers", f"{first.actual}, not {first.expected}"
+        )
+    else:
+        yield from _variables(first, expected, actual)
+
+
+def _steps(first: Difference, expected: Trace, actual: Trace, stages: tuple[str, ...]) -> Diagnosis:
+    theirs, ours = ([run.stages for run in trace.runs] for trace in (expected, actual))
+    evidence = f"training run {first.run}: {first.actual}, {first.expected} in the original"
+    if len(ours) < len(theirs) and ours == theirs[: len(ours)]:
+        return Diagnosis("steps are skipped: the program makes fewer than the original", evidence)
+    if len(ours) >= len(theirs) and ours[: len(theirs)] == theirs:
+        return Diagnosis("steps are made twice: the program makes more than the original", evidence)
+    at = next((k for k, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), 0)
+    # The recording ends with the original's last run, so a few steps on are what there is to tell.
+    twice = at > 0 and ours[at] == ours[at - 1] and _go_on(ours[at + 1 :], theirs[at:])
+    skipped = _go_on(ours[at:], theirs[at + 1 :]) and (at > 0 or ours[:2] != theirs[:2][::-1])
+    theirs_in_turn, ours_in_turn = _in_turn(theirs), _in_turn(ours)
+    for one, other in zip(theirs_in_turn[:-1], ours_in_turn[:-1], strict=False):
+        if one != other:
+            twice = twice or (one[0] == other[0] and other[1] > one[1])
+            skipped = skipped or (one[0] == other[0] and other[1] < one[1])
+            break
+    if twice and skipped:
+        return Diagnosis(
+            "a step of one stage is made twice, or one of another is skipped", evidence
+        )
+    if twice or skipped:
+        return Diagnosis(f"a step of one stage is {'made twice' if twice else 'skipped'}", evidence)
+    return Diagnosis("the stages are in another order", evidence)
+
+
+def _in_turn(steps: list[tuple[int, ...]]) -> list[tuple[tuple[int, ...], int]]:
+    """How often each stage is trained before the next: `[(critic, 2), (generator, 1), …]`."""
+    return [(stage, len(list(group))) for stage, group in groupby(steps)]
+
+
+def _go_on(ours: list[tuple[int, ...]], theirs: list[tuple[int, ...]]) -> bool:
+    """Whether both make the same steps from here on."""
+    length = min(len(ours), len(theirs), 3)
+    return length > 0 and ours[:length] == theirs[:length]
+
+
+def _variables(first: Difference, expected: Trace, actual: Trace) -> Iterator[Diagnosis]:
+    theirs, ours = expected.variables(), actual.variables()
+    gone = [key.partition("/")[2] for key in theirs if key not in ours]
+    more = [key.partition("/")[2] for key in ours if key not in theirs and ours[key]["trainable"]]
+    evidence = f"{first.name}: {first.actual} in place of {first.expected}"
+    if gone and all(name.endswith("ExponentialMovingAverage") for name in gone):
+        yield Diagnosis("the moving average of the variables is gone", few(gone))
+    elif lacking := _untrained(expected, actual):
+        yield Diagnosis(
+            "the stage's variable list lacks variables of the original's",
+            f"no slots, and no gradient, for {few(lacking)}",
+        )
+    elif gone and all(key.startswith("slot/") for key in theirs if key not in ours):
+        yield Diagnosis("another optimizer: it has other slots", few(gone))
+    elif gone or more:
+        yield Diagnosis("a variable is missing, or stands outside of the towers", few(gone or more))
+    else:
+        yield Diagnosis("a variable is another one", evidence)
+
+
+def _untrained(expected: Trace, actual: Trace) -> list[str]:
+    """Variables that have no slots and no gradients here, where others of their stage have."""
+    ours = set(actual.variables())
+    gone = [key for key in expected.variables() if key.startswith("slot/") and key not in ours]
+    kept = {"/".join(key.split("/", 3)[:3]) for key in ours if key.startswith("slot/")}
+    names = {}
+    for key in gone:
+        parts = key.split("/", 3)
+        if len(parts) < 4 or "/".join(parts[:3]) not in kept:
+            return []
+        names[parts[3]] = True
+    applied = {
+        key.split("/", 2)[2]
+        for run in actual.runs
+        for key in actual.arrays(run)
+        if key.startswith("gradient/")
+    }
+    here = all("variable/" + name in ours for name in names)
+    return list(names) if here and not applied & set(names) else []
+
+
+def of_trajectory(
+    first: Difference, comparison: Comparison, expected: Trace, actual: Trace
+) -> Iterator[Diagnosis]:
+    """What differs free-running though every single step is right."""
+    apart = _apart(expected, actual, first.run)
+    earlier = _apart(expected, actual, first.run - 1) if first.run else 0.0
+    if apart is None or earlier is None:
+        return
+    if apart > _AT_ONCE * max(earlier, 1e-7):
+        here = [
+            d.name
+            for d in comparison.differences
+            if d.run == first.run and d.key.startswith("state/")
+        ]
+        yield Diagnosis(
+            "what the host does to variables between two training runs is something else",
+            f"from the original's state every step is equal; free-running, training run {first.run} is off by "
+            f"{apart:.1g} of a variable at once: {few(dict.fromkeys(here)) or first.name}",
+        )
+        return
+    yield Diagnosis(
+        "rounding that this training amplifies, not a fault of one step",
+        "from the original's state every single step is equal; fewer --steps or a larger "
+        "--tolerance would show how fast it grows",
+    )
+
+
+def _apart(expected: Trace, actual: Trace, index: int) -> float | None:
+    """How far the states after a training run are apart, in parts of their arrays' sizes."""
+    arrays = [
+        next((trace.arrays(run) for run in trace.runs if run.index == index), None)
+        for trace in (expected, actual)
+    ]
+    if arrays[0] is None or arrays[1] is None:
+        return None
+    found = 0.0
+    for key, value in arrays[0].items():
+        other = arrays[1].get(key)
+        if not key.startswith("state/") or value.dtype.kind != "f" or other is None:
+            continue
+        size = float(np.abs(value).max(initial=0.0))
+        if other.shape == value.shape and size > 0:
+            off = np.abs(value.astype(np.float64) - other.astype(np.float64))
+            found = max(found, float(off.max(initial=0.0)) / size)
+    return found
+
+
+def of_start(first: Difference) -> Diagnosis:
+    return Diagnosis(
+        "another initial value: the initializer, its settings, or a restore that did not happen",
+        f"{first.name} before anything was loaded; the original starts with the same each time",
+    )
+
+
+def of_host(first: Difference) -> Diagnosis:
+    return Diagnosis(
+        "what the program runs between two training runs does something else, or is gone",
+        f"{first.name}: assigned, clipped or restored after training run {first.run - 1}",
+    )
+
+
+def of_shown(first: Difference) -> Diagnosis:
+    """Printed lines, files and checkpoints, of a program that trains the same."""
+    evidence = f"{first.name}: training agrees"
+    if first.name.startswith("printed line"):
+        return Diagnosis("something else is printed", evidence)
+    if " in the checkpoint " in first.name:
+        return Diagnosis("a checkpoint holds something else", evidence)
+    return Diagnosis("another file is written", evidence)
