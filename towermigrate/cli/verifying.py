@@ -99,6 +99,18 @@ class _VerifyCommand(click.Command):
     help="A folder in which the programs may write, rename and delete files, besides their scratch copies. May "
     "be given several times.",
 )
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep what the original recorded there, for --reference.",
+)
+@click.option(
+    "--reference",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Compare with what --save kept there, in place of running the original.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -112,6 +124,8 @@ def verify(
     synthetic: bool,
     entry: Path | None,
     allow_write: tuple[Path, ...],
+    save: Path | None,
+    reference: Path | None,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -145,6 +159,8 @@ def verify(
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),
             allow_write=allow_write,
+            save=save,
+            reference=reference,
             json_file=json_file,
         )
     )

@@ -20,6 +20,12 @@ from towermigrate.verify.doings_compare import doing_differences
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
+from towermigrate.verify.references import (
+    ReferenceDoesNotFit,
+    recall_reference,
+    save_reference,
+    with_limit_of,
+)
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import jumps, may_be_rounding, moved_by
 from towermigrate.verify.session_choice import session_program
@@ -46,9 +52,12 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
     """
     check_options(options)
     try:
+        options = with_limit_of(options)
         specs = [parse_devices(text) for text in options.devices]
     except DevicesNotSupported as error:
         return VerifyReport(False, f"{error}{_style_said(options)}")
+    except ReferenceDoesNotFit as error:
+        return VerifyReport(False, str(error))
     scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
     try:
         with ended_by_signals():
@@ -84,19 +93,38 @@ class _Verification:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
             for spec in specs:
                 if spec.replicas not in self.recorded:
-                    self.recorded[spec.replicas] = self.programs.record(originals, rewritten, spec)
+                    self.recorded[spec.replicas] = self._of_original(originals, rewritten, spec)
                 recorded = self.recorded[spec.replicas]
                 reference = recorded.reference
                 run, missing, loose = self._compare(recorded, spec)
                 runs.append(run)
                 not_compared += [f"{spec.text}: {item}" for item in missing]
                 nondeterministic += [item for item in loose if item not in nondeterministic]
-        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, OSError) as problem:
+        except (
+            NothingToVerify,
+            CountNotSet,
+            ChildFailed,
+            ProjectError,
+            ReferenceDoesNotFit,
+            OSError,
+        ) as problem:
             error = str(problem)
         equal = error is None and bool(runs) and not not_compared and all(run.equal for run in runs)
         return VerifyReport(
             equal, error, tuple(not_compared), tuple(nondeterministic), reference, tuple(runs)
         )
+
+    def _of_original(
+        self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
+    ) -> Recorded:
+        """What the original recorded, now or earlier (`references.py`)."""
+        kept = self.options.reference
+        if kept is not None:
+            return recall_reference(kept, self.programs, originals, rewritten, spec)
+        recorded = self.programs.record(originals, rewritten, spec)
+        if self.options.save is not None:
+            save_reference(recorded, self.programs, originals, spec, self.options.save)
+        return recorded
 
     def _compare(
         self, recorded: Recorded, spec: DeviceSpec
