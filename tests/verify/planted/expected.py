@@ -1,0 +1,95 @@
+"""Which diagnosis is right for which kind of fault: classes of causes, and the words that name them."""
+
+from __future__ import annotations
+
+import re
+
+# The class of a cause, by words of it; the first that matches counts.
+_CLASSES: tuple[tuple[str, str], ...] = (
+    ("initial", r"initial value|initializer|initial accumulator|restore that did not"),
+    ("host", r"between two training runs|host"),
+    ("rows", r"gets rows|other rows|same batch|same rows|rows of|shard|remainder|input"),
+    ("returned", r"given back|is returned|fetched"),
+    ("printed", r"print"),
+    ("file", r"checkpoint|event file|summar|is written|written to|file"),
+    ("sum", r"division by the number of towers is missing|sum applied|summed"),
+    ("divided", r"divided by the number of towers"),
+    ("one tower", r"of tower \d+ is applied|last tower|first tower|tower is lost|replica is lost|does not count"),
+    ("regulariser", r"regulari|weight decay"),
+    ("batch norm", r"batch.norm(?!.*inputs or the model)"),
+    ("clipping", r"clip"),
+    ("global step", r"global step"),
+    ("schedule", r"schedule"),
+    ("average", r"moving average"),
+    ("optimizer", r"optimizer|hyperparameter|learning rate|momentum|epsilon"),
+    ("none", r"None"),
+    ("list", r"variable list|variables move|variables stay|var_list"),
+    ("chance", r"dropout|noise|random"),
+    ("precision", r"precision|float16|rounded"),
+    ("steps", r"step.*(skipped|doubled|twice|more|fewer)|stages?.*order|updates? .*(more|fewer)"),
+    ("scaled", r"scaled"),
+    ("loss of", r"computes the loss of tower"),
+    ("loss factor", r"loss is (multiplied|divided)"),
+    ("replicas", r"replicas hold different"),
+    ("forward", r"forward computation"),
+)  # fmt: skip
+
+# What is right for a kind, by its beginning; the longest that fits counts.
+_RIGHT: dict[str, tuple[str, ...]] = {
+    "gradient: sum for mean": ("sum",),
+    "gradient: divided twice": ("divided",),
+    "gradient: off by 2 %": ("scaled",),
+    "gradient: one variable's": ("scaled",),
+    "gradient: last tower": ("one tower",),
+    "gradient: None": ("none", "list"),
+    "replica: contribution": ("one tower",),
+    "replica: gradients": ("one tower", "scaled"),
+    "replica: loss": ("forward", "scaled", "one tower"),
+    "replica: rows": ("rows",),
+    "precision": ("precision",),
+    "loss: sum": ("loss factor", "forward", "scaled"),
+    "late: gradients": ("scaled", "schedule"),
+    "late: a step": ("steps", "rows"),
+    "late: weights": ("host",),
+    "late: slots": ("host",),
+    "variables": ("list", "none"),
+    "optimizer: shared": ("optimizer",),
+    "optimizer: initial": ("initial", "optimizer"),
+    "optimizer: learning rate": ("optimizer", "schedule"),
+    "optimizer": ("optimizer",),
+    "schedule": ("schedule", "optimizer"),
+    "global step": ("global step",),
+    "moving average": ("average",),
+    "clipping: weights": ("clipping", "host"),
+    "clipping: other bounds": ("clipping", "host"),
+    "clipping": ("clipping", "scaled"),
+    "inputs": ("rows",),
+    "steps": ("steps", "rows"),
+    "stages": ("steps", "rows"),
+    "batch norm": ("batch norm",),
+    "regulariser": ("regulariser",),
+    "dropout": ("chance",),
+    "noise": ("chance",),
+    "host": ("host",),
+    "slots": ("host",),
+    "initial": ("initial",),
+    "returned": ("returned",),
+    "printed": ("printed",),
+    "files": ("file",),
+    "events": ("file",),
+    "model": ("forward", "scaled"),
+}
+
+
+def class_of(cause: str) -> str:
+    """The class of a cause; its own text where no words are known."""
+    for name, words in _CLASSES:
+        if re.search(words, cause):
+            return name
+    return cause
+
+
+def right_classes(kind: str) -> tuple[str, ...]:
+    """The classes of causes that are right for a kind of fault."""
+    fits = [key for key in _RIGHT if kind.startswith(key)]
+    return _RIGHT[max(fits, key=len)]

@@ -1,0 +1,174 @@
+"""Choose the faults, verify each, and sum up what came of them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tests.verify.planted.expected import class_of, right_classes
+from tests.verify.planted.hand import by_hand
+from tests.verify.planted.programs import PROGRAMS, TOWERS, Program, lay_out
+from towermigrate.verify import VerifyOptions, run_verify
+from towermigrate.verify.plant import Fault, one_of_each_kind, plant, planted
+
+# Of each kind, so many programs have it: all kinds in many programs would be many times the same.
+PROGRAMS_OF_A_KIND = 4
+
+# Changes that are none: the training is the same with them, so there is nothing to find.
+WITHOUT_EFFECT: dict[tuple[str, str], str] = {}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One fault in one program."""
+
+    program: str
+    fault: Fault
+
+    @property
+    def name(self) -> str:
+        return f"{self.program}: {self.fault.kind} ({self.fault.place})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `verify` said. `found` is None where the planted program could not be run at all."""
+
+    name: str
+    program: str
+    kind: str
+    place: str
+    said: str
+    found: bool | None
+    level: str | None
+    first: str | None
+    diagnosis: list[str]
+    error: str | None
+
+    @property
+    def right(self) -> bool | None:
+        """Whether the first diagnosis is right; None where there is none."""
+        if not self.diagnosis:
+            return None
+        return class_of(self.diagnosis[0]) in right_classes(self.kind)
+
+
+def cases() -> list[Case]:
+    """The faults of the suite, in the order of the programs; the same each time."""
+    used: Counter[str] = Counter()
+    fitting = {name: _fitting(program) for name, program in PROGRAMS.items()}
+    chosen: dict[str, list[Case]] = {name: [] for name in PROGRAMS}
+    # The programs with the fewest faults choose first, so that none is left without.
+    for name in sorted(PROGRAMS, key=lambda name: len(fitting[name])):
+        for fault in fitting[name]:
+            by_engine = used[fault.kind] < PROGRAMS_OF_A_KIND
+            if by_engine:
+                used[fault.kind] += 1
+                chosen[name].append(Case(name, fault))
+    for name, program in PROGRAMS.items():
+        chosen[name] += [Case(name, fault) for fault in by_hand(name, program.sources())]
+    return [case for name in PROGRAMS for case in chosen[name] if _has_effect(case)]
+
+
+def _fitting(program: Program) -> list[Fault]:
+    return list(one_of_each_kind(plant(program.sources(), TOWERS)))
+
+
+def _has_effect(case: Case) -> bool:
+    return (case.program, case.fault.kind) not in WITHOUT_EFFECT
+
+
+def recorded(program: Program, folder: Path) -> VerifyOptions:
+    """Record the original once, below `folder`, and see that the unchanged rewritten form passes.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    tree = program.original(folder / program.name / "original")
+    rewritten = folder / program.name / "rewritten"
+    shutil.rmtree(rewritten, ignore_errors=True)
+    options = program.options(tree, lay_out(program.sources(), rewritten))
+    kept = folder / program.name / "reference"
+    if not kept.is_dir():
+        report = run_verify(replace(options, save=kept))
+        if report.exit_code != 0:
+            shutil.rmtree(kept, ignore_errors=True)
+        assert report.exit_code == 0, json.dumps(report.to_json(), indent=1)
+    return replace(options, reference=kept)
+
+
+def verified(case: Case, options: VerifyOptions) -> Outcome:
+    """Verify one planted fault against what was recorded."""
+    assert options.rewritten is not None
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(shutil.copytree(options.rewritten, Path(folder) / "rewritten"))
+        lay_out(planted(PROGRAMS[case.program].sources(), case.fault), tree)
+        report = run_verify(replace(options, rewritten=tree))
+    run = report.runs[0] if report.runs else None
+    first = None if run is None else run.first_difference
+    level: str | None = None if first is None else first.level
+    if report.exit_code == 1 and first is None:
+        level = "not compared"
+    return Outcome(
+        case.name,
+        case.program,
+        case.fault.kind,
+        case.fault.place,
+        case.fault.said,
+        None if report.error is not None else report.exit_code == 1,
+        level,
+        None if first is None else f"{first.name}: {first.expected} {first.actual}"[:200],
+        [] if run is None else [each.cause for each in run.diagnosis],
+        report.error and report.error[-600:],
+    )
+
+
+def to_line(outcome: Outcome) -> str:
+    return json.dumps(asdict(outcome))
+
+
+def from_log(log: Path) -> list[Outcome]:
+    """What an earlier run wrote into its log."""
+    if not log.exists():
+        return []
+    return [Outcome(**json.loads(line)) for line in log.read_text(encoding="utf-8").splitlines()]
+
+
+def summary(outcomes: list[Outcome]) -> Iterator[str]:
+    """Lines for people: what was missed, what was diagnosed wrongly, and the figures of each program."""
+    for title, chosen in (
+        ("MISSED", [each for each in outcomes if each.found is False]),
+        ("WRONG", [each for each in outcomes if each.found and each.right is False]),
+        ("NO CAUSE", [each for each in outcomes if each.found and each.right is None]),
+        ("CANNOT RUN", [each for each in outcomes if each.found is None]),
+    ):
+        for each in chosen:
+            more = (
+                each.error or f"{each.level}: {each.diagnosis[0] if each.diagnosis else each.first}"
+            )
+            yield f"{title:<10} {each.name}: {each.said}" + (
+                f" -> {more[-300:]}" if title != "MISSED" else ""
+            )
+    for name in [*PROGRAMS, "all"]:
+        mine = [each for each in outcomes if name in ("all", each.program)]
+        if mine:
+            yield f"{name:<20} {figures(mine)}"
+
+
+def figures(outcomes: list[Outcome]) -> str:
+    counted: dict[str, Any] = {
+        "planted": len([each for each in outcomes if each.found is not None]),
+        "found": len([each for each in outcomes if each.found]),
+        "missed": len([each for each in outcomes if each.found is False]),
+        "rightly diagnosed": len([each for each in outcomes if each.found and each.right]),
+        "wrongly": len([each for each in outcomes if each.found and each.right is False]),
+        "no cause": len([each for each in outcomes if each.found and each.right is None]),
+        "cannot run": len([each for each in outcomes if each.found is None]),
+    }
+    return ", ".join(f"{name} {count}" for name, count in counted.items())
