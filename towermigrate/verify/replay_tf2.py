@@ -21,9 +21,14 @@ from typing import Any
 import numpy as np
 
 from towermigrate.tree import HELPERS_COPY
+from towermigrate.verify.probe.between import Between
 from towermigrate.verify.probe.operations import names_of_slots
 from towermigrate.verify.probe.program import leave, run_program
-from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
+from towermigrate.verify.probe.randomness import (
+    TOWER_STRIDE,
+    make_random_ops_stateless,
+    seed_of_variable,
+)
 from towermigrate.verify.probe.recording import TraceWriter, read_arrays, read_meta, same
 from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
 
@@ -58,7 +63,9 @@ class Replay:
         self.runs = {run["index"]: run for run in self.meta["runs"]}
         self.last_run = max(self.runs)
         self.trace = TraceWriter(config["trace"])
-        self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0})
+        self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
+        self.own_initial: dict[str, Any] = {}
+        self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
         self.given: dict[str, Any] = {}
@@ -272,8 +279,12 @@ class Replay:
         elif not self.recorded_last:
             before = f"before_{index:05d}"
         free = self.loaded and self.recorded_last and not self.config.get("lockstep")
+        self._note_own_state(index, table)
         # Running free, only what a stage brings along that runs for the first time.
-        self._load({k: v for k, v in table.items() if not (free and k in self.loaded)}, before)
+        wanted = {k: v for k, v in table.items() if not (free and k in self.loaded)}
+        self._load(wanted, before)
+        if before.startswith("run_"):  # and what the original's host did since
+            self._load(wanted, f"before_{index:05d}")
         self.loaded.update(table)
         self.recorded_last = True
         recorded = read_arrays(self.folder, f"run_{index:05d}")
@@ -287,7 +298,19 @@ class Replay:
             self.finish("steps")
         return result
 
+    def _note_own_state(self, index: int, table: dict[str, Any]) -> None:
+        """Keep what the program has by itself: in variables seen for the first time, or changed by the host."""
+        values = {key: value_of(container) for key, container in table.items()}
+        fresh = {key: value for key, value in values.items() if key not in self.loaded}
+        if fresh:
+            self.own_initial.update(fresh)
+            self.trace.meta["first_seen"].update(dict.fromkeys(fresh, index))
+        changed = self.between.changed(values) if self.recorded_last else {}
+        if changed:
+            self.trace.arrays(f"before_{index:05d}", changed)
+
     def finish(self, ended: str, error: str | None = None) -> None:
+        self.trace.arrays("initial", self.own_initial)
         self.trace.finish(ended, error)
         leave(0 if error is None else 1)
 
@@ -398,12 +421,10 @@ class Replay:
         split = []
         for key, container in table.items():
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
-            if is_mirrored(container):
-                arrays["state/" + key] = components[0]
-                if any(not same(components[0], c) for c in components[1:]):
-                    split.append(key)
-            else:
-                arrays["state/" + key] = container.read_value().numpy()
+            arrays["state/" + key] = value_of(container)
+            if is_mirrored(container) and any(not same(components[0], c) for c in components[1:]):
+                split.append(key)
+        self.between.left({k[6:]: v for k, v in arrays.items() if k.startswith("state/")})
         self.trace.arrays(f"run_{index:05d}", arrays)
         self.trace.meta["runs"].append(
             {"index": index, "stages": stages, "updates": executions, "replicas_differ": split}
@@ -433,6 +454,13 @@ def is_mirrored(container: Any) -> bool:
     return "OnRead" not in type(container).__name__ and "Statistic" not in type(container).__name__
 
 
+def value_of(container: Any) -> Any:
+    """A variable's value: that of the first replica, or what the replicas' parts make together."""
+    if is_mirrored(container):
+        return np.array(getattr(container, "values", (container,))[0])
+    return container.read_value().numpy()
+
+
 def main(config_path: str) -> None:
     """Run the program that the configuration names. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
@@ -451,7 +479,7 @@ def main(config_path: str) -> None:
         sys.path.pop(0)
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
-    make_random_ops_stateless(replay.next_seed)
+    make_random_ops_stateless(replay.next_seed, seed_of_variable)
     error = run_program(config["entry"], config["arguments"], config.get("fence"))
     replay.finish("program" if error is None else "error", error)
 

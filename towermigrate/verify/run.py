@@ -18,6 +18,7 @@ from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_d
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
+from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.references import (
@@ -181,8 +182,7 @@ class _Verification:
             )
         if not self.options.synthetic:
             loose += inputs_not_compared(recorded)
-        if isinstance(self.programs, SessionPrograms):
-            loose += starts_not_compared(recorded)
+        loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
         return report, list(dict.fromkeys(missing)), loose
 
@@ -213,6 +213,10 @@ class _Verification:
             if inputs:
                 result.differences += inputs
                 result.max_error = float("inf")
+        if isinstance(self.programs, Programs):
+            around = loop_differences(recorded, made, self.tolerance, lockstep=lockstep)
+            result.differences += around
+            result.max_error = max([result.max_error, *(each.error for each in around)])
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.verify.planted.programs import PROGRAMS
+from tests.verify.planted.quick import python_of
 from tests.verify.planted.suite import (
     Case,
     Outcome,
     cases,
     from_log,
-    recorded,
+    record,
     summary,
     to_line,
     verified,
@@ -58,10 +59,13 @@ def run(left: Iterable[Case], folder: Path, jobs: int) -> Iterator[Outcome]:
     by_program: dict[str, list[Case]] = {}
     for case in left:
         by_program.setdefault(case.program, []).append(case)
-    with concurrent.futures.ProcessPoolExecutor(jobs) as pool:
+    with (
+        python_of(folder / "quick") as python,
+        concurrent.futures.ProcessPoolExecutor(jobs) as pool,
+    ):
         for name, mine in by_program.items():
-            options = pool.submit(recorded, PROGRAMS[name], folder).result()
-            futures = [pool.submit(verified, case, options) for case in mine]
+            pool.submit(record, PROGRAMS[name], folder, python).result()
+            futures = [pool.submit(verified, case, folder, python) for case in mine]
             yield from (each.result() for each in concurrent.futures.as_completed(futures))
 
 

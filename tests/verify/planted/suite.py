@@ -84,30 +84,41 @@ def _has_effect(case: Case) -> bool:
     return (case.program, case.fault.kind) not in WITHOUT_EFFECT
 
 
-def recorded(program: Program, folder: Path) -> VerifyOptions:
+def against(program: Program, folder: Path, python: str | None) -> VerifyOptions:
+    """What compares the rewritten form with what `record` keeps below `folder`."""
+    tree = folder / program.name / "original"
+    options = program.options(
+        tree if tree.is_dir() else program.before, folder / program.name / "rewritten"
+    )
+    if python is not None:
+        options = replace(options, python=python)
+    return replace(options, reference=folder / program.name / "reference")
+
+
+def record(program: Program, folder: Path, python: str | None = None) -> None:
     """Record the original once, below `folder`, and see that the unchanged rewritten form passes.
 
     Raises:
         AssertionError: it does not.
     """
-    tree = program.original(folder / program.name / "original")
-    rewritten = folder / program.name / "rewritten"
-    shutil.rmtree(rewritten, ignore_errors=True)
-    options = program.options(tree, lay_out(program.sources(), rewritten))
-    kept = folder / program.name / "reference"
-    if not kept.is_dir():
-        report = run_verify(replace(options, save=kept))
+    program.original(folder / program.name / "original")
+    options = against(program, folder, python)
+    assert options.rewritten is not None and options.reference is not None
+    shutil.rmtree(options.rewritten, ignore_errors=True)
+    lay_out(program.sources(), options.rewritten)
+    if not options.reference.is_dir():
+        report = run_verify(replace(options, reference=None, save=options.reference))
         if report.exit_code != 0:
-            shutil.rmtree(kept, ignore_errors=True)
+            shutil.rmtree(options.reference, ignore_errors=True)
         assert report.exit_code == 0, json.dumps(report.to_json(), indent=1)
-    return replace(options, reference=kept)
 
 
-def verified(case: Case, options: VerifyOptions) -> Outcome:
-    """Verify one planted fault against what was recorded."""
+def verified(case: Case, folder: Path, python: str | None = None) -> Outcome:
+    """Verify one planted fault against what was recorded below `folder`."""
+    options = against(PROGRAMS[case.program], folder, python)
     assert options.rewritten is not None
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(shutil.copytree(options.rewritten, Path(folder) / "rewritten"))
+    with tempfile.TemporaryDirectory() as scratch:
+        tree = Path(shutil.copytree(options.rewritten, Path(scratch) / "rewritten"))
         lay_out(planted(PROGRAMS[case.program].sources(), case.fault), tree)
         report = run_verify(replace(options, rewritten=tree))
     run = report.runs[0] if report.runs else None

@@ -21,14 +21,13 @@ def faults(source: Source) -> Iterator[Fault]:
         found = source.counted_loop(statement)
         if found is None:
             continue
-        loop, counter = found
-        if statement in loop.body:
-            yield from source.fault(
-                "steps: one skipped",
-                f"the loop goes on before the training step when {counter} is 2",
-                statement,
-                source.before(loop.body[0], f"if {counter} == 2:", "    continue", ""),
-            )
+        _, counter = found
+        yield from source.fault(
+            "steps: one skipped",
+            f"the training step is left out when {counter} is 2",
+            statement,
+            source.replace(statement, f"if {counter} != 2: {source.code(statement)}"),
+        )
         if isinstance(statement, (ast.Expr, ast.Assign)) and statement.lineno == (
             statement.end_lineno or 0
         ):

@@ -16,9 +16,10 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
+from .between import Between
 from .operations import UPDATES, closure, is_plain, is_stateful, tensor_name
 from .program import leave, run_program
-from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like
+from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .variables import less, load_values, move_values, read_values, variables_by_key
 
@@ -84,6 +85,7 @@ class Probe:
         self.updates: Any = collections.Counter()
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
+        self.between = Between()
         self.lock = threading.RLock()
         self.local = threading.local()
 
@@ -339,6 +341,10 @@ class Probe:
             self._first_state(original, session, here, state, plan)
         elif not self.recorded_last:
             self._resume(original, session, state, index)
+        elif not self.config.get("rounding"):
+            changed = self.between.changed(read_values(self.tf, original, session, state))
+            if changed:
+                self.trace.arrays("before_%05d" % index, changed)
         self.recorded_last = True
         if self.config.get("rounding"):
             self._round_off(original, session, state, index)
@@ -369,6 +375,7 @@ class Probe:
         arrays.update(result["ours"])
         if state:
             after = original(session, dict(state), None, None, None)
+            self.between.left(after)
             # Less what `_round_off` has added: left is what the runs made of it.
             after = {k: less(v, self.moved[k]) if k in self.moved else v for k, v in after.items()}
             arrays.update({"state/" + key: value for key, value in after.items()})
@@ -435,10 +442,9 @@ class Probe:
         self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan
     ) -> None:
         here.initialized = True
+        self.trace.arrays("initial", read_values(self.tf, original, session, state))
         if self.replay is not None:
             load_values(original, session, state, read_arrays(self.replay, "initial"))
-        else:
-            self.trace.arrays("initial", read_values(self.tf, original, session, state))
 
     def _resume(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
         name = "before_%05d" % index
@@ -500,7 +506,7 @@ def main(config_path: str) -> None:
     probe = Probe(config, tf)
     probe.trace.meta["tensorflow"] = version
     vars(builtins)["_tm_probe_"] = probe
-    make_random_ops_stateless(probe.next_seed)
+    make_random_ops_stateless(probe.next_seed, seed_of_variable)
     _patch_sessions(probe, config["towers"])
     error = run_program(config["entry"], config["arguments"], config.get("fence"))
     probe.trace.finish("program" if error is None else "error", error)
