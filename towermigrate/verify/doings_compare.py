@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from towermigrate.verify.comparison import Difference
+from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Trace
 
@@ -65,6 +66,9 @@ def doing_differences(
         expected, actual = (name, "no such file") if fewer else ("no such file", name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _checkpoints(first, second, made)
+    written = event_differences(first, second, made, numbers=numbers)
+    found += [_difference(name, expected, actual) for name, expected, actual in written]
+    loose += open_events(first, second)
     return found, loose
 
 

@@ -1,4 +1,4 @@
-"""What a loop-style program has by itself around its steps: what variables begin with, and what the host does to them.
+"""What a loop-style program does around its steps: what variables begin with, what the host does to them and gets back.
 
 The recorded state is loaded before a variable is used first (in lock-step, before every step), so neither shows in a
 step. The replay keeps what was there before.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from towermigrate.verify.comparison import Difference
-from towermigrate.verify.probe.recording import same
+from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.session_compare import (
     between_runs,
@@ -17,21 +17,24 @@ from towermigrate.verify.session_compare import (
     state_after,
     state_difference,
 )
-from towermigrate.verify.trace import Arrays, Trace
+from towermigrate.verify.trace import Array, Arrays, Trace
 
 
 def loop_differences(
-    recorded: Recorded, made: Trace, tolerance: float, *, lockstep: bool
+    recorded: Recorded, made: Trace, tolerance: float, *, lockstep: bool, growing: bool
 ) -> list[Difference]:
-    """Where the rewritten program begins with other values, or does something else between two runs.
+    """Where the rewritten program begins with other values, does something else between two runs, or gets other values.
 
     Args:
         lockstep: every run started from the original's state, so that what happens between two runs can be
             told from what came of the one before.
+        growing: roundings that add up are forgiven; what runs gave back was held before.
     """
     found = list(_initial(recorded, made, tolerance))
     if lockstep:
         found += _between(recorded, made, tolerance)
+    if not growing:
+        found += _returned(recorded, made, tolerance)
     return found
 
 
@@ -75,3 +78,72 @@ def _between(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Diff
             yield from between_runs(recorded, run, sides, here, tolerance)
         steps.update((stage, count + 1) for stage, count in here.items())
         before = run.index, state_after(recorded.first, run), state_after(made, by_index[run.index])
+
+
+def _returned(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Difference]:
+    """What training runs gave back, where both programs get as many numbers.
+
+    Rewritten steps may give them in another order, and what is fetched and not used need not come back at all.
+    """
+    by_index = {run.index: run for run in made.runs}
+    steps: dict[int, int] = {}
+    for run in recorded.first.runs:
+        if run.index not in by_index:
+            return
+        stage = run.stages[0]
+        wanted, found = recorded.first.arrays(run), made.arrays(by_index[run.index])
+        again = read_arrays(str(recorded.second.folder), f"run_{run.index:05d}")
+        if not any(key.startswith("output/") for key in again):
+            pair = _unlike(wanted, found, tolerance)
+            if pair is not None:
+                yield Difference(
+                    step=steps.get(stage, 0),
+                    stage=stage,
+                    level="output",
+                    name="a value that the training run gives back",
+                    replica=None,
+                    expected=_first(pair[0]),
+                    actual=_first(pair[1]),
+                    error=relative_error(pair[0], pair[1]),
+                    key=pair[2],
+                    run=run.index,
+                )
+        steps.update((each, steps.get(each, 0) + 1) for each in run.stages)
+
+
+def _unlike(wanted: Arrays, found: Arrays, tolerance: float) -> tuple[Array, Array, str] | None:
+    """An original's value that the rewritten run does not give, and what it gives in place of it."""
+    theirs = [key for key in wanted if key.startswith("output/")]
+    left = [key for key in found if key.startswith("output/")]
+    if len(theirs) != len(left):
+        return None
+    missing = []
+    for key in theirs:
+        losses = _losses_of(wanted, wanted[key])
+        like = next(
+            (
+                each
+                for each in left
+                # A loss that differs is told at its own level.
+                if losses & _losses_of(found, found[each])
+                or relative_error(wanted[key], found[each]) <= tolerance
+            ),
+            None,
+        )
+        if like is None:
+            missing.append(key)
+        else:
+            left.remove(like)
+    if not missing:
+        return None
+    shapes = [each for each in left if found[each].shape == wanted[missing[0]].shape]
+    other = (shapes or left)[0]
+    return wanted[missing[0]], found[other], other
+
+
+def _losses_of(arrays: Arrays, value: Array) -> set[str]:
+    return {key for key in arrays if key.startswith("loss/") and same(arrays[key], value)}
+
+
+def _first(array: Array) -> float | str:
+    return float(array.ravel()[0]) if array.size else "nothing"

@@ -9,6 +9,7 @@ slots are loaded. The trace has the format of `probe/recording.py`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -23,6 +24,7 @@ import numpy as np
 from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.between import Between
 from towermigrate.verify.probe.operations import names_of_slots
+from towermigrate.verify.probe.outputs import returned
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.randomness import (
     TOWER_STRIDE,
@@ -261,6 +263,8 @@ class Replay:
         concrete = function.get_concrete_function(*args, **kwargs)
         trace = next((known for graph, known in self.traces if graph is concrete.graph), None)
         if trace is None or not trace.updates:
+            if self.counter is not None:
+                self.counter.assign(0)  # as in the original, where only training runs are counted
             return function(*args, **kwargs)
         index = self.next_index
         self.next_index += 1
@@ -293,7 +297,7 @@ class Replay:
         self.counter.assign(index)
         result = function(*args, **kwargs)
         self.given = {}
-        self._save(index, stages, table, trace)
+        self._save(index, stages, table, trace, result)
         if index >= self.last_run and self.meta["ended"] == "steps":
             self.finish("steps")
         return result
@@ -376,8 +380,12 @@ class Replay:
             for component in getattr(container, "values", (container,)):
                 component.assign(recorded.astype(component.dtype.as_numpy_dtype))
 
-    def _save(self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace) -> None:
+    def _save(
+        self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace, result: Any
+    ) -> None:
         arrays: dict[str, Any] = {}
+        with contextlib.suppress(TypeError, ValueError):  # a value for each replica is no number
+            arrays.update(returned(self.tf, result))
         replicas = sorted(trace.updates)
         executions = 0
         for key, value in self.collected.items():

@@ -17,6 +17,7 @@ from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
@@ -210,11 +211,15 @@ class _Verification:
         )
         if not self.options.synthetic:
             inputs = own_inputs(recorded, made)
+            if isinstance(self.programs, Programs):
+                inputs += drawn_differences(recorded, made)
             if inputs:
                 result.differences += inputs
                 result.max_error = float("inf")
         if isinstance(self.programs, Programs):
-            around = loop_differences(recorded, made, self.tolerance, lockstep=lockstep)
+            around = loop_differences(
+                recorded, made, self.tolerance, lockstep=lockstep, growing=growing
+            )
             result.differences += around
             result.max_error = max([result.max_error, *(each.error for each in around)])
         if isinstance(self.programs, SessionPrograms):

@@ -11,6 +11,7 @@ from towermigrate.verify import VerifyOptions
 _TESTS = Path(__file__).parents[1]
 _FIXTURES = _TESTS.parents[1] / "fixtures"
 TOWERS = 2
+_ALL = 1000
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Program:
     after: Path
     entry: str
     arguments: tuple[str, ...] = ()
-    # Enough that faults show which begin after step 5, and that every stage is trained.
+    # To the end, where a program writes its last files; else enough that faults show which begin after step 5.
     steps: int = 8
 
     def options(self, tree: Path, rewritten: Path) -> VerifyOptions:
@@ -78,22 +79,21 @@ def _small(name: str, folder: Path, *, steps: int = 8) -> Program:
 def _all() -> Iterator[Program]:
     yield _whole("mnist_feed", "digits.py")
     yield _whole(
-        "cifar_queue", "textures_train.py", "--max_steps=12", "--train_dir=log", "--data_dir=data", steps=12
+        "cifar_queue", "textures_train.py", "--max_steps=12", "--train_dir=log", "--data_dir=data", steps=_ALL
     )  # fmt: skip
-    # The rate falls after 20 steps.
-    yield _whole("cifar_same_batch", "spirals_train.py", "--train_dir=log", steps=60)
-    yield _whole("staged_gan", "complete.py", steps=12)
-    yield _whole("staged_gan_crash", "inpaint.py", steps=12)
+    yield _whole("cifar_same_batch", "spirals_train.py", "--train_dir=log", steps=_ALL)
+    yield _whole("staged_gan", "complete.py", steps=_ALL)
+    yield _whole("staged_gan_crash", "inpaint.py", steps=_ALL)
     yield _whole("wgan_gp", "rings.py")
     yield _whole("rule_unfed", "pairs.py")
     yield _whole("rule_fetch_order", "line.py")
     yield _whole("session_gan", "dots.py")
-    yield _whole("session_tagger", "train.py", steps=12)
+    yield _whole("session_tagger", "train.py", steps=_ALL)
     session = _TESTS / "fixtures" / "session"
     for name in ("gan", "mean_loss", "together", "trainer"):
         yield _small(name, session)
     yield _small("shared_adam", _TESTS / "fixtures")
-    yield _small("everything", Path(__file__).parent / "fixtures", steps=12)
+    yield _small("everything", Path(__file__).parent / "fixtures", steps=_ALL)
 
 
 PROGRAMS = {program.name: program for program in _all()}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import operator
 import os
 import runpy
 import select
@@ -62,12 +63,13 @@ def serve(address: str) -> NoReturn:
     from towermigrate import helpers
 
     # Parts that are loaded when they are used first.
-    (
-        tf.compat.v1.train.AdamOptimizer,
-        tf.compat.v1.layers.dense,
-        helpers.tower_strategy,
-        tf_keras.Model,
-    )  # noqa: B018
+    for module, names in (
+        (tf, "compat.v1.train.AdamOptimizer"),
+        (tf, "compat.v1.layers.dense"),
+        (helpers, "tower_strategy"),
+        (tf_keras, "Model"),
+    ):
+        operator.attrgetter(names)(module)
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address + ".part")
     listening.listen()

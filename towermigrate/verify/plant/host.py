@@ -41,7 +41,11 @@ def _changes(source: Source, statement: ast.stmt) -> tuple[str | None, str | Non
         weights = "[v.assign(v * 0.99) for v in variables.trainable()]"
         slots = None
         if optimizers:
-            slots = f"[s.assign(s * 0.95) for s in {optimizers[0]}.variables()]"
+            opt = optimizers[0]
+            slots = (
+                f"[s.assign(s * 0.95) for n in {opt}.get_slot_names() for v in variables.trainable() "
+                f"for s in [{opt}.get_slot(v, n)] if s is not None]"
+            )
         return weights, slots
     session = next(
         (

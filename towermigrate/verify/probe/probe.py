@@ -18,6 +18,7 @@ import numpy as np
 
 from .between import Between
 from .operations import UPDATES, closure, is_plain, is_stateful, tensor_name
+from .outputs import returned
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
@@ -373,6 +374,7 @@ class Probe:
         both = {"theirs": fetches, "ours": ours}
         result = original(session, both, feeds, options, run_metadata)
         arrays.update(result["ours"])
+        arrays.update(returned(self.tf, result["theirs"]))
         if state:
             after = original(session, dict(state), None, None, None)
             self.between.left(after)
