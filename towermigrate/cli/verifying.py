@@ -111,6 +111,11 @@ class _VerifyCommand(click.Command):
     metavar="DIR",
     help="Compare with what --save kept there, in place of running the original.",
 )
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Plant one fault of each kind that fits into the rewritten program, and show that each is found.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -126,6 +131,7 @@ def verify(
     allow_write: tuple[Path, ...],
     save: Path | None,
     reference: Path | None,
+    self_test: bool,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -139,6 +145,8 @@ def verify(
     reset before every step: the programs are equal if every single step is equal within --tolerance, and the
     free-running ones are within --tolerance times the updates made so far. Where rounding decides (a ReLU, a
     max-pooling), the limit is what the original itself does when its weights move by --tolerance.
+
+    With --self-test: exit code 0 only if the program passes and every planted fault is found, 1 if not.
 
     Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run.
     """
@@ -161,12 +169,15 @@ def verify(
             allow_write=allow_write,
             save=save,
             reference=reference,
+            self_test=self_test,
             json_file=json_file,
         )
     )
 
 
-def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) -> int:
+def _verify(
+    paths: tuple[Path, ...], *, json_file: Path | None, self_test: bool, **options: Any
+) -> int:
     import importlib.util
 
     if importlib.util.find_spec("tensorflow") is None:
@@ -180,6 +191,13 @@ def _verify(paths: tuple[Path, ...], *, json_file: Path | None, **options: Any) 
             check_options(VerifyOptions(path, **options))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    if self_test:
+        from towermigrate.cli.self_testing import self_test as run_self_test
+
+        try:
+            return run_self_test(paths, json_file, options)
+        except ConfigError as failure:
+            raise click.UsageError(str(failure)) from failure
     document = no_verdict("")
     document.update(equal=True, error=None)
     code = WELL

@@ -6,6 +6,7 @@ import re
 
 # The class of a cause, by words of it; the first that matches counts.
 _CLASSES: tuple[tuple[str, str], ...] = (
+    ("forward", r"forward computation differs"),
     ("initial", r"initial value|initializer|initial accumulator|restore that did not"),
     ("host", r"between two training runs|host"),
     ("rows", r"gets rows|other rows|same batch|same rows|rows of|shard|remainder|input"),
@@ -16,7 +17,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("divided", r"divided by the number of towers"),
     ("one tower", r"of tower \d+ is applied|last tower|first tower|tower is lost|replica is lost|does not count"),
     ("regulariser", r"regulari|weight decay"),
-    ("batch norm", r"batch.norm(?!.*inputs or the model)"),
+    ("batch norm", r"batch.norm"),
     ("clipping", r"clip"),
     ("global step", r"global step"),
     ("schedule", r"schedule"),
@@ -31,7 +32,6 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("loss of", r"computes the loss of tower"),
     ("loss factor", r"loss is (multiplied|divided)"),
     ("replicas", r"replicas hold different"),
-    ("forward", r"forward computation"),
 )  # fmt: skip
 
 # What is right for a kind, by its beginning; the longest that fits counts.
@@ -42,11 +42,13 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "gradient: one variable's": ("scaled",),
     "gradient: last tower": ("one tower",),
     "gradient: None": ("none", "list"),
+    "gradient: sparse": ("sum", "scaled"),
     "replica: contribution": ("one tower",),
     "replica: gradients": ("one tower", "scaled"),
     "replica: loss": ("forward", "scaled", "one tower"),
     "replica: rows": ("rows",),
-    "precision": ("precision",),
+    "precision: gradients": ("precision",),
+    "precision": ("precision", "forward"),
     "loss: sum": ("loss factor", "forward", "scaled"),
     "late: gradients": ("scaled", "schedule"),
     "late: a step": ("steps", "rows"),
@@ -66,10 +68,11 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "inputs": ("rows",),
     "steps": ("steps", "rows"),
     "stages": ("steps", "rows"),
+    "batch norm: training": ("batch norm", "forward"),
     "batch norm": ("batch norm",),
     "regulariser": ("regulariser",),
-    "dropout": ("chance",),
-    "noise": ("chance",),
+    "dropout": ("chance", "forward"),
+    "noise": ("chance", "forward"),
     "host": ("host",),
     "slots": ("host",),
     "initial": ("initial",),
@@ -79,6 +82,25 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "events": ("file",),
     "model": ("forward", "scaled"),
 }
+
+
+# What names the place in the ladder and no cause: neither right nor wrong for what shows there.
+_VAGUE = {
+    "forward": ("regulariser", "batch norm", "precision", "replica", "clipping", "inputs"),
+    "optimizer": ("late: gradients", "moving average", "global step", "precision", "batch norm"),
+    "list": ("moving average", "global step", "batch norm", "clipping"),
+    "scaled": ("regulariser", "precision", "clipping"),
+}
+
+
+def judged(kind: str, cause: str | None) -> str:
+    """Whether the first cause that was named is `right`, `vague` or `wrong` for a kind; `none` where none was."""
+    if cause is None:
+        return "none"
+    found = class_of(cause)
+    if found in right_classes(kind):
+        return "right"
+    return "vague" if kind.startswith(_VAGUE.get(found, ("-",))) else "wrong"
 
 
 def class_of(cause: str) -> str:

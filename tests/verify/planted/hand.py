@@ -19,12 +19,12 @@ class _Edit:
 
 _BY_HAND: dict[str, tuple[_Edit, ...]] = {
     "mnist_feed": (
-        _Edit("inputs: other range", "digits.py", "prototypes[classes] + noise)", "prototypes[classes] + noise) * 255"),
+        _Edit("inputs: other range", "digits.py", "(prototypes[classes] + noise).astype", "((prototypes[classes] + noise) * 255).astype"),
         _Edit("model: reuse of nothing", "digits.py", "tf.compat.v1.layers.max_pooling2d(x, 2, 2)\n        x = tf.compat.v1.layers.conv2d", "tf.compat.v1.layers.average_pooling2d(x, 2, 2)\n        x = tf.compat.v1.layers.conv2d"),
     ),
     "cifar_queue": (
         _Edit("inputs: other range", "textures_input.py", "image = tf.image.per_image_standardization(image)", "image = image / 255."),
-        _Edit("inputs: other labels", "textures_input.py", "tf.strided_slice(record, [0], [label_bytes])", "tf.strided_slice(record, [1], [1 + label_bytes])"),
+        _Edit("inputs: other labels", "textures_input.py", "tf.strided_slice(record, [0], [label_bytes])", "0 * tf.strided_slice(record, [0], [label_bytes])"),
         _Edit("regulariser: on all weights", "textures.py", "[3, 3, 8, 8], stddev=0.1, wd=None", "[3, 3, 8, 8], stddev=0.1, wd=0.004"),
     ),
     "cifar_same_batch": (

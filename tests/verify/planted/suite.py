@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from tests.verify.planted.expected import class_of, right_classes
+from tests.verify.planted.expected import judged
 from tests.verify.planted.hand import by_hand
 from tests.verify.planted.programs import PROGRAMS, TOWERS, Program, lay_out
 from towermigrate.verify import VerifyOptions, run_verify
@@ -22,6 +21,10 @@ PROGRAMS_OF_A_KIND = 4
 
 # Changes that are none: the training is the same with them, so there is nothing to find.
 WITHOUT_EFFECT: dict[tuple[str, str], str] = {
+    (
+        "cifar_queue",
+        "moving average: decay",
+    ): "below 1,000 steps the decay is (1 + step) / (10 + step)",
     ("cifar_queue", "files: tensors missing"): "plain gradient descent has no slots to save",
 }
 
@@ -54,11 +57,16 @@ class Outcome:
     error: str | None
 
     @property
-    def right(self) -> bool | None:
-        """Whether the first diagnosis is right; None where there is none."""
-        if not self.diagnosis:
-            return None
-        return class_of(self.diagnosis[0]) in right_classes(self.kind)
+    def cause(self) -> str | None:
+        """The cause that is named first."""
+        return self.diagnosis[0] if self.diagnosis else None
+
+    @property
+    def verdict(self) -> str:
+        """Whether what was found is diagnosed `right`, `vague`, `wrong` or with `none`; else `MISSED`, `cannot run`."""
+        if self.found is None:
+            return "cannot run"
+        return judged(self.kind, self.cause) if self.found else "MISSED"
 
 
 def cases() -> list[Case]:
@@ -155,19 +163,12 @@ def from_log(log: Path) -> list[Outcome]:
 
 def summary(outcomes: list[Outcome]) -> Iterator[str]:
     """Lines for people: what was missed, what was diagnosed wrongly, and the figures of each program."""
-    for title, chosen in (
-        ("MISSED", [each for each in outcomes if each.found is False]),
-        ("WRONG", [each for each in outcomes if each.found and each.right is False]),
-        ("NO CAUSE", [each for each in outcomes if each.found and each.right is None]),
-        ("CANNOT RUN", [each for each in outcomes if each.found is None]),
-    ):
-        for each in chosen:
-            more = (
-                each.error or f"{each.level}: {each.diagnosis[0] if each.diagnosis else each.first}"
-            )
-            yield f"{title:<10} {each.name}: {each.said}" + (
-                f" -> {more[-300:]}" if title != "MISSED" else ""
-            )
+    for verdict in ("MISSED", "wrong", "vague", "none", "cannot run"):
+        for each in outcomes:
+            if each.verdict == verdict:
+                more = each.error or f"{each.level}: {each.cause or each.first}"
+                said = "" if verdict == "MISSED" else f" -> {more[-300:]}"
+                yield f"{verdict:<10} {each.name}: {each.said}{said}"
     for name in [*PROGRAMS, "all"]:
         mine = [each for each in outcomes if name in ("all", each.program)]
         if mine:
@@ -175,13 +176,10 @@ def summary(outcomes: list[Outcome]) -> Iterator[str]:
 
 
 def figures(outcomes: list[Outcome]) -> str:
-    counted: dict[str, Any] = {
-        "planted": len([each for each in outcomes if each.found is not None]),
-        "found": len([each for each in outcomes if each.found]),
-        "missed": len([each for each in outcomes if each.found is False]),
-        "rightly diagnosed": len([each for each in outcomes if each.found and each.right]),
-        "wrongly": len([each for each in outcomes if each.found and each.right is False]),
-        "no cause": len([each for each in outcomes if each.found and each.right is None]),
-        "cannot run": len([each for each in outcomes if each.found is None]),
-    }
-    return ", ".join(f"{name} {count}" for name, count in counted.items())
+    verdicts = Counter(each.verdict for each in outcomes)
+    ran = len(outcomes) - verdicts["cannot run"]
+    return (
+        f"planted {ran}, found {ran - verdicts['MISSED']}, missed {verdicts['MISSED']}, rightly diagnosed "
+        f"{verdicts['right']}, wrongly {verdicts['wrong']}, by its place only {verdicts['vague']}, no cause "
+        f"{verdicts['none']}; cannot run {verdicts['cannot run']}"
+    )
