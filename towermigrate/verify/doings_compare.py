@@ -57,11 +57,14 @@ def doing_differences(
         loose.append("what the program prints: two runs of the original print other lines")
     else:
         found += _printed(wanted, again, _lines(made), numbers=numbers)
-    files = _files(first)
-    if files != _files(second):
-        loose.append("the files that the program writes: two runs of the original write others")
-    elif files != _files(made):
-        more, fewer = sorted(_files(made) - files), sorted(files - _files(made))
+    files, others, ours = _files(first), _files(second), _files(made)
+    if files != others:
+        names = ", ".join(sorted(files ^ others)[:3])
+        loose.append(
+            f"the files that the program writes: two runs of the original differ in {names}"
+        )
+    more, fewer = sorted(ours - files - others), sorted((files & others) - ours)
+    if more or fewer:
         name = (fewer or more)[0]
         expected, actual = (name, "no such file") if fewer else ("no such file", name)
         found.append(_difference(f"file {name}", expected, actual))
@@ -70,6 +73,24 @@ def doing_differences(
     found += [_difference(name, expected, actual) for name, expected, actual in written]
     loose += open_events(first, second)
     return found, loose
+
+
+def doing_cause(first: Difference) -> tuple[str, str] | None:
+    """What a difference from here says by itself, and where; None for one from elsewhere."""
+    if not first.key.startswith("doing/"):
+        return None
+    for words, cause in (
+        ("printed line", "other lines are printed, or other numbers in them"),
+        (" in the checkpoint ", "the saver is given other tensors, or saves them at another time"),
+        (
+            " in the event file ",
+            "a summary is written with another tag, step or value, or not at all",
+        ),
+        ("file ", "a file is written under another name or at another step, or not at all"),
+    ):
+        if words in first.name:
+            return cause, f"{first.name}; training agrees"
+    return None
 
 
 def _lines(trace: Trace) -> list[str]:

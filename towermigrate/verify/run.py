@@ -12,11 +12,11 @@ from pathlib import Path
 from towermigrate.project import ProjectError
 from towermigrate.verify.children import ChildFailed, ended_by_signals
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison
+from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
-from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.diagnose import Diagnosis, diagnose
+from towermigrate.verify.doings_compare import doing_cause, doing_differences
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.loop_compare import loop_differences
@@ -169,7 +169,8 @@ class _Verification:
             stage=None
             if first is None or first.stage is None or first.stage >= len(stages)
             else stages[first.stage],
-            diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas)),
+            diagnosis=tuple(diagnose(recorded.first, made, shown, stages, spec.replicas))
+            or _of_doing(first),
             note=note,
         )
         loose = [
@@ -274,6 +275,12 @@ class _Verification:
         if moved is None:
             return {}
         return jumps(recorded.first, moved, stages, self.tolerance, adds_up=adds_up)
+
+
+def _of_doing(first: Difference | None) -> tuple[Diagnosis, ...]:
+    """The cause that what was printed or written otherwise says by itself."""
+    cause = None if first is None else doing_cause(first)
+    return () if cause is None else (Diagnosis(*cause),)
 
 
 def _style_said(options: VerifyOptions) -> str:

@@ -17,7 +17,7 @@ from towermigrate.verify import VerifyOptions, run_verify
 from towermigrate.verify.plant import Fault, one_of_each_kind, plant, planted
 
 # Of each kind, so many programs have it: all kinds in many programs would be many times the same.
-PROGRAMS_OF_A_KIND = 4
+PROGRAMS_OF_A_KIND = 3
 
 # Changes that are none: the training is the same with them, so there is nothing to find.
 WITHOUT_EFFECT: dict[tuple[str, str], str] = {

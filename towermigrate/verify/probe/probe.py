@@ -391,7 +391,8 @@ class Probe:
 
     def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
         if self.replay_meta is not None:
-            done = index >= max(self.replay_at)
+            # What the program does after its last training run (files, lines) it is to do again.
+            done = index >= max(self.replay_at) and self.replay_meta["ended"] == "steps"
         else:
             done = all(self.updates[stage] >= wanted for stage in range(self.config["stages"]))
         if done:
