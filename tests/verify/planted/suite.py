@@ -74,11 +74,13 @@ def cases() -> list[Case]:
     used: Counter[str] = Counter()
     fitting = {name: _fitting(program) for name, program in PROGRAMS.items()}
     chosen: dict[str, list[Case]] = {name: [] for name in PROGRAMS}
-    # The programs with the fewest faults choose first, so that none is left without.
-    for name in sorted(PROGRAMS, key=lambda name: len(fitting[name])):
-        for fault in fitting[name]:
-            by_engine = used[fault.kind] < PROGRAMS_OF_A_KIND
-            if by_engine:
+    # In turn, each program takes the kind that the fewest have, so that all have about as many.
+    while any(fitting.values()):
+        for name, faults in fitting.items():
+            faults[:] = [fault for fault in faults if used[fault.kind] < PROGRAMS_OF_A_KIND]
+            if faults:
+                fault = min(faults, key=lambda each: used[each.kind])
+                faults.remove(fault)
                 used[fault.kind] += 1
                 chosen[name].append(Case(name, fault))
     for name, program in PROGRAMS.items():
