@@ -18,6 +18,8 @@ from towermigrate.verify.trace import Array, Trace
 
 # Fewer numbers than these say nothing about the range that they come from.
 _ENOUGH = 100
+# So many values that two towers have alike are not by chance, even if they are labels of two classes.
+_TOLD_APART = 30
 # Draws of the same data spread alike, up to this factor.
 _SPREAD = 2.0
 
@@ -83,7 +85,9 @@ def _unlike(
 
 
 def _shared(rows: list[dict[int, Array]], first: int, second: int) -> bool | None:
-    """Whether two towers always get the same rows, or never; None where it is now so and now so."""
+    """Whether two towers always get the same rows, or never; None where it is now so and now so, or may be chance."""
+    if sum(each[first].size for each in rows if first in each) < _TOLD_APART:
+        return None
     alike = {same(each[first], each[second]) for each in rows if {first, second} <= each.keys()}
     return alike.pop() if len(alike) == 1 else None
 
