@@ -25,6 +25,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.verify.planted", description=__doc__)
     parser.add_argument("--only", action="append", choices=PROGRAMS, help="a program")
     parser.add_argument("--kind", action="append", help="the beginning of a kind")
+    parser.add_argument("--most", type=int, help="so many faults of each program")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time")
     parser.add_argument("--log", type=Path, required=True, help="a line of JSON for each fault")
     parser.add_argument("--list", action="store_true", help="say what would be planted")
@@ -35,6 +36,10 @@ def main() -> int:
         if (not asked.only or case.program in asked.only)
         and (not asked.kind or case.fault.kind.startswith(tuple(asked.kind)))
     ]
+    if asked.most is not None:
+        programs = [case.program for case in chosen]
+        places = [programs[:number].count(program) for number, program in enumerate(programs)]
+        chosen = [case for case, place in zip(chosen, places, strict=True) if place < asked.most]
     if asked.list:
         for case in chosen:
             print(f"{case.name}: {case.fault.said}")
