@@ -45,7 +45,7 @@ def _rows(recorded: Recorded, made: Trace, agreed: Mapping[str, bool]) -> tuple[
         here: dict[str, tuple[dict[int, Array], dict[int, Array]]] = {}
         for key, rows in wanted.items():
             tower, _, name = key[len("input/") :].partition("/")
-            if key.startswith("input/") and key not in agreed and "own/" + key in found:
+            if key.startswith("input/") and not agreed.get(key) and "own/" + key in found:
                 pair = here.setdefault(name, ({}, {}))
                 pair[0][int(tower)], pair[1][int(tower)] = rows, found["own/" + key]
         for name, (wanted_rows, found_rows) in here.items():

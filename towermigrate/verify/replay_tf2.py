@@ -52,6 +52,7 @@ class _Trace:
     counter: Any
     computed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     updates: dict[int, list[_Update]] = field(default_factory=dict)
+    inputs: set[str] = field(default_factory=set)
 
 
 class Replay:
@@ -66,6 +67,7 @@ class Replay:
         self.last_run = max(self.runs)
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
+        self.looks = 0
         self.own_initial: dict[str, Any] = {}
         self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
@@ -218,6 +220,7 @@ class Replay:
         if not self.tf.is_tensor(value) or isinstance(value, self.tf.IndexedSlices):
             return value
         key = f"input/{index}/{name}"
+        trace.inputs.add(key)
 
         def read(run: Any, own: Any) -> Any:
             del run  # A changing argument, so that the op is never folded into a constant.
@@ -265,7 +268,7 @@ class Replay:
         if trace is None or not trace.updates:
             if self.counter is not None:
                 self.counter.assign(0)  # as in the original, where only training runs are counted
-            return function(*args, **kwargs)
+            return self._look(trace, function, args, kwargs)
         index = self.next_index
         self.next_index += 1
         if index > self.last_run:
@@ -301,6 +304,18 @@ class Replay:
         if index >= self.last_run and self.meta["ended"] == "steps":
             self.finish("steps")
         return result
+
+    def _look(self, trace: _Trace | None, function: Any, args: Any, kwargs: Any) -> Any:
+        """A call that trains nothing. Where the original's drew its rows, it gets those."""
+        given = read_arrays(self.folder, f"look_{self.looks:05d}")
+        if trace is None or not given or not trace.inputs.issuperset(given):
+            return function(*args, **kwargs)
+        self.looks += 1
+        self.given = given
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.given = {}
 
     def _note_own_state(self, index: int, table: dict[str, Any]) -> None:
         """Keep what the program has by itself: in variables seen for the first time, or changed by the host."""

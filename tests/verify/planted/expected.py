@@ -8,14 +8,15 @@ import re
 _CLASSES: tuple[tuple[str, str], ...] = (
     ("forward", r"forward computation differs"),
     ("initial", r"initial value|initializer|initial accumulator|restore that did not"),
-    ("host", r"between two training runs|host"),
-    ("rows", r"gets rows|other rows|same batch|same rows|rows of|shard|remainder|input"),
+    ("host", r"between two training runs|\bhost\b"),
+    ("steps", r"\bsteps? .*(skipped|made twice|doubled)|stages? .*order|updates? .*(more|fewer)"),
+    ("rows", r"\brows\b|same batch|shard|remainder|an input is scaled"),
     ("returned", r"given back|is returned|fetched"),
     ("printed", r"print"),
     ("file", r"checkpoint|event file|summar|is written|written to|file|the saver"),
-    ("sum", r"division by the number of towers is missing|sum applied|summed"),
+    ("sum", r"division by the number of towers is missing|sum applied|summed|are summed"),
     ("divided", r"divided by the number of towers"),
-    ("one tower", r"of tower \d+ is applied|last tower|first tower|tower is lost|replica is lost|does not count"),
+    ("one tower", r"gradient of tower \d+ is|last tower|first tower|tower is lost|replica is lost|does not count"),
     ("regulariser", r"regulari|weight decay"),
     ("batch norm", r"batch.norm"),
     ("clipping", r"clip"),
@@ -27,10 +28,9 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("list", r"variable list|variables move|variables stay|var_list"),
     ("chance", r"dropout|noise|random"),
     ("precision", r"precision|float16|rounded"),
-    ("steps", r"step.*(skipped|doubled|twice|more|fewer)|stages?.*order|updates? .*(more|fewer)"),
     ("scaled", r"scaled"),
     ("loss of", r"computes the loss of tower"),
-    ("loss factor", r"loss is (multiplied|divided)"),
+    ("loss factor", r"loss( of tower \d+)? is (multiplied|divided|scaled)"),
     ("replicas", r"replicas hold different"),
 )  # fmt: skip
 
@@ -45,7 +45,7 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "gradient: sparse": ("sum", "scaled"),
     "replica: contribution": ("one tower",),
     "replica: gradients": ("one tower", "scaled"),
-    "replica: loss": ("forward", "scaled", "one tower"),
+    "replica: loss": ("forward", "scaled", "one tower", "loss factor"),
     "replica: rows": ("rows",),
     "precision: gradients": ("precision",),
     "precision": ("precision", "forward"),
@@ -81,7 +81,7 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "files: tensors changed": ("file", "host"),
     "files": ("file",),
     "events": ("file",),
-    "model": ("forward", "scaled"),
+    "model": ("forward", "scaled", "loss factor"),
 }
 
 
@@ -95,12 +95,17 @@ _VAGUE = {
 
 
 def judged(kind: str, cause: str | None) -> str:
-    """Whether the first cause that was named is `right`, `vague` or `wrong` for a kind; `none` where none was."""
+    """Whether the first cause that was named is `right`, `vague` or `wrong` for a kind; `none` where none was.
+
+    `unknown` is a cause whose words no class has: this table is to be told of it.
+    """
     if cause is None:
         return "none"
     found = class_of(cause)
     if found in right_classes(kind):
         return "right"
+    if found not in dict(_CLASSES):
+        return "unknown"
     return "vague" if kind.startswith(_VAGUE.get(found, ("-",))) else "wrong"
 
 

@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -88,6 +88,11 @@ def cases() -> list[Case]:
     return [case for name in PROGRAMS for case in chosen[name] if _has_effect(case)]
 
 
+def of_kinds(program: str, kinds: Collection[str]) -> list[Case]:
+    """A fault of each of these kinds in a program, whether or not the suite has it."""
+    return [Case(program, fault) for fault in _fitting(PROGRAMS[program]) if fault.kind in kinds]
+
+
 def _fitting(program: Program) -> list[Fault]:
     return list(one_of_each_kind(plant(program.sources(), TOWERS)))
 
@@ -165,7 +170,7 @@ def from_log(log: Path) -> list[Outcome]:
 
 def summary(outcomes: list[Outcome]) -> Iterator[str]:
     """Lines for people: what was missed, what was diagnosed wrongly, and the figures of each program."""
-    for verdict in ("MISSED", "wrong", "vague", "none", "cannot run"):
+    for verdict in ("MISSED", "wrong", "unknown", "vague", "none", "cannot run"):
         for each in outcomes:
             if each.verdict == verdict:
                 more = each.error or f"{each.level}: {each.cause or each.first}"
@@ -182,6 +187,6 @@ def figures(outcomes: list[Outcome]) -> str:
     ran = len(outcomes) - verdicts["cannot run"]
     return (
         f"planted {ran}, found {ran - verdicts['MISSED']}, missed {verdicts['MISSED']}, rightly diagnosed "
-        f"{verdicts['right']}, wrongly {verdicts['wrong']}, by its place only {verdicts['vague']}, no cause "
+        f"{verdicts['right']}, wrongly {verdicts['wrong']}, in other words {verdicts['unknown']}, by its place only {verdicts['vague']}, no cause "
         f"{verdicts['none']}; cannot run {verdicts['cannot run']}"
     )

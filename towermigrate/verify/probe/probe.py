@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from .between import Between
-from .operations import UPDATES, closure, is_plain, is_stateful, tensor_name
+from .operations import UPDATES, closure, is_plain, is_stateful
 from .outputs import returned
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
@@ -26,6 +26,8 @@ from .variables import less, load_values, move_values, read_values, variables_by
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
 _TOWER_GRADIENT_STEPS = 2
+# The inputs of so many runs that only look are recorded.
+_MOST_LOOKS = 1000
 
 
 class _Applied:
@@ -56,11 +58,16 @@ class _Graph:
 
 
 class _Plan:
-    """What a fetch set trains, and the tensors that may be fetched beside it."""
+    """What a fetch set trains, and the tensors that may be fetched beside it; `drawn` are inputs of one that only looks."""
 
     def __init__(
-        self, stages: List[int], fetches: Dict[str, Any], feedable: Dict[str, List[Any]]
+        self,
+        stages: List[int],
+        fetches: Dict[str, Any],
+        feedable: Dict[str, List[Any]],
+        drawn: Dict[str, List[Any]],
     ) -> None:
+        self.drawn = drawn
         self.stages = stages
         self.fetches = fetches
         self.feedable = feedable
@@ -83,6 +90,7 @@ class Probe:
         self.draws = 0
         self.paused = False
         self.runs = 0
+        self.looks = 0
         self.updates: Any = collections.Counter()
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
@@ -249,11 +257,16 @@ class Probe:
         if here is None or not here.applied or getattr(self.local, "inside", False):
             return original(session, fetches, feed_dict, options, run_metadata)
         plan = self._plan(session, here, fetches, feed_dict)
-        if not plan.stages:
+        looks = plan.drawn and threading.current_thread() is threading.main_thread()
+        if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
             return original(session, fetches, feed_dict, options, run_metadata)
         with self.lock:
             self.local.inside = True
             try:
+                if not plan.stages:
+                    return self._look(
+                        original, session, plan, fetches, feed_dict, options, run_metadata
+                    )
                 return self._train(
                     original, session, here, plan, fetches, feed_dict, options, run_metadata
                 )
@@ -289,6 +302,12 @@ class Probe:
         stages = [stage for stage, applied in here.applied.items() if applied.op in reached]
         fetches: Dict[str, Any] = {}
         feedable: Dict[str, List[Any]] = {}
+        drawn: Dict[str, List[Any]] = {}
+        if not stages:
+            for (tower, name), tensors in here.inputs.items():
+                used = [t for t in tensors if t.op in reached and is_plain(t.op)]
+                if used and self._draws(used[0], fed):
+                    drawn["input/%d/%s" % (tower, name)] = used
         if stages:
             for (tower, name), tensors in here.inputs.items():
                 used = [t for t in tensors if t.op in reached or t.name in cut]
@@ -310,7 +329,12 @@ class Probe:
                         if is_plain(gradient.op):
                             key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
                             fetches[key] = gradient
-        return _Plan(stages, fetches, feedable)
+        return _Plan(stages, fetches, feedable, drawn)
+
+    def _draws(self, tensor: Any, fed: Dict[str, bool]) -> bool:
+        """Whether a tensor's value is drawn: from a queue, an iterator or by chance."""
+        reached, _ = closure([tensor.op], fed)
+        return any(op.type != "Placeholder" and is_stateful(op) for op in reached)
 
     def _train(
         self,
@@ -389,6 +413,31 @@ class Probe:
         self._stop_if_done(here, index, wanted)
         return result["theirs"]
 
+    def _look(
+        self,
+        original: Any,
+        session: Any,
+        plan: _Plan,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
+        """A run that trains nothing, on drawn inputs: what it shows is the same only on the same rows."""
+        name = "look_%05d" % self.looks
+        self.looks += 1
+        if self.replay is not None:
+            given = read_arrays(self.replay, name)
+            feeds = dict(feed_dict or {})
+            for key, tensors in plan.drawn.items():
+                feeds.update((tensor, given[key]) for tensor in tensors if key in given)
+            return original(session, fetches, feeds, options, run_metadata)
+        drawn = {key: tensors[0] for key, tensors in plan.drawn.items()}
+        both = {"theirs": fetches, "ours": drawn}
+        result = original(session, both, feed_dict, options, run_metadata)
+        self.trace.arrays(name, result["ours"])
+        return result["theirs"]
+
     def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
         if self.replay_meta is not None:
             # What the program does after its last training run (files, lines) it is to do again.
@@ -402,15 +451,17 @@ class Probe:
     def _compare_own_inputs(
         self, original: Any, session: Any, plan: _Plan, given: Dict[str, Any], feeds: Any
     ) -> None:
-        """Note which inputs this second run would have had by itself, where reading them draws nothing."""
-        own = {}
-        for key, (tensor, *_more) in plan.feedable.items():
-            reached, _ = closure([tensor.op], {tensor_name(fed): True for fed in feeds})
-            if not any(op.type != "Placeholder" and is_stateful(op) for op in reached):
-                own[key] = tensor
+        """Note which inputs this second run would have had by itself.
+
+        What it draws from queues and iterators is drawn once, as by the run itself, which is given the recorded.
+        """
+        own = {key: tensors[0] for key, tensors in plan.feedable.items()}
         if not own:
             return
-        values = original(session, own, feeds, None, None)
+        try:
+            values = original(session, own, feeds, None, None)
+        except self.tf.errors.OutOfRangeError:
+            return
         agreed = self.trace.meta.setdefault("inputs_agreed", {})
         for key, value in values.items():
             agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
