@@ -92,7 +92,7 @@ IN_LOOP = [
     ("returned: another tower's", "return tm.first_tower("),
     ("printed: other words", "'So ' + ('step %d: %.4f' % (number, value))"),
     ("files: tensors missing", "tm.tf1_saver(variables, step, averages=[ema])"),
-    ("files: another step", "global_step=int(number) + 1"),
+    ("files: another step", "global_step=(number) + 1"),
 ]  # fmt: skip
 IN_SESSION = [
     ("inputs: same batch for all", "batch_normalization(xs[0],"),

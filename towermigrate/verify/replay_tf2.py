@@ -68,6 +68,7 @@ class Replay:
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
+        self.shapes: dict[str, Any] = {}
         self.own_initial: dict[str, Any] = {}
         self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
@@ -241,8 +242,16 @@ class Replay:
             replaced = self.tf.numpy_function(
                 read, [trace.counter, value], value.dtype, stateful=False
             )
-        replaced.set_shape(value.shape)
+        replaced.set_shape(self._shape_of(key, value))
         return replaced
+
+    def _shape_of(self, key: str, value: Any) -> Any:
+        """The shape that is known while a step is traced: of the recorded rows, where the program has fewer or more."""
+        if key not in self.shapes:
+            arrays = (read_arrays(self.folder, f"run_{index:05d}") for index in sorted(self.runs))
+            self.shapes[key] = next((each[key].shape for each in arrays if key in each), None)
+        shape = self.shapes[key]
+        return value.shape if shape is None or value.shape.is_compatible_with(shape) else shape
 
     def run_counter(self) -> Any:
         """The number of the training run, read by random ops and inputs; made when TensorFlow may start."""

@@ -17,6 +17,8 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("sum", r"division by the number of towers is missing|sum applied|summed|are summed"),
     ("divided", r"divided by the number of towers"),
     ("one tower", r"gradient of tower \d+ is|last tower|first tower|tower is lost|replica is lost|does not count"),
+    ("none", r"None"),
+    ("list", r"variable list|variables move|variables stay|var_list"),
     ("regulariser", r"regulari|weight decay"),
     ("batch norm", r"batch.norm"),
     ("clipping", r"clip"),
@@ -24,8 +26,6 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("schedule", r"schedule"),
     ("average", r"moving average"),
     ("optimizer", r"optimizer|hyperparameter|learning rate|momentum|epsilon"),
-    ("none", r"None"),
-    ("list", r"variable list|variables move|variables stay|var_list"),
     ("chance", r"dropout|noise|random"),
     ("precision", r"precision|float16|rounded"),
     ("scaled", r"scaled"),
@@ -89,7 +89,7 @@ _RIGHT: dict[str, tuple[str, ...]] = {
 _VAGUE = {
     "forward": ("regulariser", "batch norm", "precision", "replica", "clipping", "inputs"),
     "optimizer": ("late: gradients", "moving average", "global step", "precision", "batch norm"),
-    "list": ("moving average", "global step", "batch norm", "clipping"),
+    "list": ("moving average", "global step", "batch norm", "clipping", "optimizer"),
     "scaled": ("regulariser", "precision", "clipping"),
 }
 

@@ -18,7 +18,7 @@ from towermigrate.verify.plant import planted
 SAMPLE = {
     "rule_fetch_order": (
         "gradient: sum for mean", "gradient: off by 2 %", "replica: contribution lost", "global step: not counted",
-        "inputs: rows shifted", "late: gradients after step 5",
+        "inputs: remainder dropped", "late: gradients after step 5",
     ),
     "gan": (
         "variables: others added", "steps: doubled", "optimizer: epsilon", "noise: size", "clipping: other bounds",

@@ -138,7 +138,7 @@ def _checkpoints(source: Source) -> Iterator[Fault]:
                 "files: another step",
                 "the checkpoint is named after the next step",
                 call,
-                source.wrap(step, "int(", ") + 1"),
+                source.wrap(step, "(", ") + 1"),
             )
         statement = source.statement(call)
         if not source.can_stand_beside(statement):
