@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Iterator
@@ -108,6 +109,7 @@ def _handle(connection: socket.socket) -> NoReturn:
 
 def _run(arguments: list[str], folder: str, environment: dict[str, str], outputs: Any) -> NoReturn:
     os.environ.update(environment)
+    tempfile.tempdir = None  # what the server found is not this program's
     os.chdir(folder)
     os.dup2(outputs[0], 1)
     os.dup2(outputs[1], 2)
