@@ -21,7 +21,7 @@ SAMPLE = {
         "inputs: remainder dropped", "late: gradients after step 5",
     ),
     "gan": (
-        "variables: others added", "steps: doubled", "optimizer: epsilon", "noise: size", "clipping: other bounds",
+        "variables: others added", "steps: doubled", "gradient: divided twice", "noise: size", "clipping: other bounds",
         "initial: constant",
     ),
 }  # fmt: skip
