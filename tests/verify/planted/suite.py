@@ -25,6 +25,7 @@ WITHOUT_EFFECT: dict[tuple[str, str], str] = {
         "cifar_queue",
         "moving average: decay",
     ): "below 1,000 steps the decay is (1 + step) / (10 + step)",
+    ("together", "moving average: decay"): "in so few steps the decay is (1 + step) / (10 + step)",
     ("cifar_queue", "files: tensors missing"): "plain gradient descent has no slots to save",
 }
 

@@ -75,7 +75,9 @@ def _printed(source: Source) -> Iterator[Fault]:
             ),
             None,
         )
-        if words is not None:
+        # Of a subscript or a call it is not known that they are a text.
+        text = isinstance(first, (ast.Constant, ast.BinOp, ast.JoinedStr))
+        if words is not None and (text or last_name(getattr(first, "func", first)) == "format"):
             yield from source.fault(
                 "printed: other words",
                 "the line begins with a word more",
