@@ -162,6 +162,23 @@ class _VerifyCommand(click.Command):
     metavar="FILE",
     help="Write the outcome there as one HTML page: the verdict of each level, losses and differences step by step.",
 )
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep what the original recorded there, for --reference.",
+)
+@click.option(
+    "--reference",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Compare with what --save kept there, in place of running the original.",
+)
+@click.option(
+    "--self-test",
+    is_flag=True,
+    help="Plant one fault of each kind that fits into the rewritten program, and show that each is found.",
+)
 @JSON
 @click.pass_context
 def verify(
@@ -181,6 +198,9 @@ def verify(
     rewritten: Path | None,
     junit_file: Path | None,
     html_file: Path | None,
+    save: Path | None,
+    reference: Path | None,
+    self_test: bool,
     json_file: Path | None,
 ) -> None:
     """Train the original and the rewritten program and compare them.
@@ -196,6 +216,8 @@ def verify(
     max-pooling), one array at one step may be excused: if the original jumps at that step in the same elements when
     its weights move by --tolerance, if the difference is no factor and no drift, and if most steps and most arrays are
     within the tolerance. Each excuse stands in the JSON report with its numbers; --strict excuses nothing.
+
+    With --self-test: exit code 0 only if the program passes and every planted fault is found, 1 if not.
 
     Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run; 129, 130 and
     143: ended by SIGHUP, SIGINT and SIGTERM.
@@ -221,6 +243,9 @@ def verify(
             sizes={"link_over": link_over, "max_copy": max_copy},
             rewritten=rewritten,
             files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
+            save=save,
+            reference=reference,
+            self_test=self_test,
         )
     sys.exit(code)
 
@@ -248,7 +273,12 @@ class _Files:
 
 
 def _verify(
-    paths: tuple[Path, ...], *, files: _Files, sizes: dict[str, str], **options: Any
+    paths: tuple[Path, ...],
+    *,
+    files: _Files,
+    sizes: dict[str, str],
+    self_test: bool,
+    **options: Any,
 ) -> int:
     import importlib.util
 
@@ -273,6 +303,13 @@ def _verify(
             check_options(VerifyOptions(path, **options))
     except ValueError as error:
         raise click.UsageError(str(error)) from error
+    if self_test:
+        from towermigrate.cli.self_testing import self_test as run_self_test
+
+        try:
+            return run_self_test(paths, files.json, options)
+        except ConfigError as failure:
+            raise click.UsageError(str(failure)) from failure
     document = no_verdict("")
     document.update(equal=True, error=None, levels=None)
     code = WELL

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from towermigrate.verify.comparison import Difference
+from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Trace
 
@@ -56,15 +57,21 @@ def doing_differences(
         loose.append("what the program prints: two runs of the original print other lines")
     else:
         found += _printed(wanted, again, _lines(made), numbers=numbers)
-    files = _files(first)
-    if files != _files(second):
-        loose.append("the files that the program writes: two runs of the original write others")
-    elif files != _files(made):
-        more, fewer = sorted(_files(made) - files), sorted(files - _files(made))
+    files, others, ours = _files(first), _files(second), _files(made)
+    if files != others:
+        names = ", ".join(sorted(files ^ others)[:3])
+        loose.append(
+            f"the files that the program writes: two runs of the original differ in {names}"
+        )
+    more, fewer = sorted(ours - files - others), sorted((files & others) - ours)
+    if more or fewer:
         name = (fewer or more)[0]
         expected, actual = (name, "no such file") if fewer else ("no such file", name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _checkpoints(first, second, made)
+    written = event_differences(first, second, made, numbers=numbers)
+    found += [_difference(name, expected, actual) for name, expected, actual in written]
+    loose += open_events(first, second)
     return found, loose
 
 

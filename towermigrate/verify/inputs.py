@@ -169,7 +169,7 @@ def inputs_not_compared(recorded: Recorded) -> list[str]:
             for name in sorted(drawn)
         ]
         + [
-            f"input {name}: two runs of the original feed different rows; the recorded ones were given to "
+            f"input {name}: two runs of the original have different rows; the recorded ones were given to "
             "both programs"
             for name in sorted(other)
         ]

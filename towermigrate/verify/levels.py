@@ -89,15 +89,14 @@ def ladder(
 def levels_not_compared(levels: Iterable[LevelReport], *, synthetic: bool) -> list[str]:
     """The levels that were never compared, each a reason not to call the programs equal.
 
-    Made-up inputs were asked for, and are said in the verdict. What a program in loop style starts from by itself is
-    not recorded, and is said there too.
+    Made-up inputs were asked for, and are said in the verdict.
     """
     return [
         f"level {each.level}: {each.why or 'nothing of it was recorded'}"
         for each in levels
         if each.verdict == "not compared"
         and not (each.level == "input" and synthetic)
-        and each.level not in ("initial", *_OF_A_STEP)  # `compare` lists the latter by stage
+        and each.level not in _OF_A_STEP  # `compare` lists the latter by stage
     ]
 
 

@@ -29,7 +29,8 @@ class VerifyOptions:
     `path` is the tree, or one script in it, which then is the entry. `rewritten` names the folder of the rewritten program where
     that is not the tree itself; `strict` excuses no rounding and no noise of the original; `tolerance` None takes the default for the reference. The programs may change files below the
     folders of `allow_write`, besides their scratch copies. Files of more than `link_over` bytes are not copied but
-    linked, read-only; a scratch copy may have `max_copy` bytes.
+    linked, read-only; a scratch copy may have `max_copy` bytes. What the original recorded is kept in the folder
+    `save`, and taken from the folder `reference` in place of running it.
     """
 
     path: Path
@@ -48,6 +49,8 @@ class VerifyOptions:
     allow_write: tuple[Path, ...] = ()
     link_over: int = LINK_OVER
     max_copy: int = MAX_COPY
+    save: Path | None = None
+    reference: Path | None = None
     progress: Callable[[str], None] = field(default=lambda _: None, compare=False)
 
     @property
@@ -85,5 +88,11 @@ def check_options(options: VerifyOptions) -> None:
     for folder in options.allow_write:
         if not folder.exists():
             raise ValueError(f"--allow-write {folder}: there is no such folder.")
+    if options.reference is not None and not options.reference.is_dir():
+        raise ValueError(f"--reference {options.reference}: there is no such folder.")
+    if options.save is not None and options.reference is not None:
+        raise ValueError(
+            "--save records the original and --reference does not run it: give one of them."
+        )
     if not options.timeout_s > 0:
         raise ValueError(f"--timeout {options.timeout_s} is no number of seconds above 0.")

@@ -24,7 +24,10 @@ from towermigrate.verify.tree import choose_program, copy_tree
 
 @dataclass(frozen=True)
 class Recorded:
-    """The original's two recordings for one tower count, and what they say about it."""
+    """The original's two recordings for one tower count, and what they say about it.
+
+    `can_run` is False where they were kept from another TensorFlow than the one that would run it now.
+    """
 
     first: Trace
     second: Trace
@@ -36,6 +39,21 @@ class Recorded:
     towers: int | None
     originals: dict[str, str]
     again: dict[str, object]
+    can_run: bool = True
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Both trees with as many towers as a device spec has, the script that runs them, and the program found.
+
+    `unset` says why the number of towers could not be set, where that is known only when the program runs.
+    """
+
+    originals: dict[str, str]
+    rewritten: dict[str, str]
+    entry: str
+    program: TowerProgram | None = None
+    unset: str | None = None
 
 
 class Programs:
@@ -53,7 +71,31 @@ class Programs:
         self.entry = entry_asked(options, self.root)
         self.launcher = Launcher(options, scratch)
 
+    @property
+    def script(self) -> str:
+        """The script that is run, once the program was found."""
+        return self.entry or ""
+
     # ---- the original ----------------------------------------------------------------------------
+
+    def prepared(
+        self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
+    ) -> Prepared:
+        """Both trees with the tower count of `spec`.
+
+        Raises:
+            NothingToVerify: see `choose_program`.
+            CountNotSet: see `with_count`.
+        """
+        program, entry = choose_program(originals, rewritten, self.entry)
+        originals, rewritten = with_count(originals, rewritten, program, spec.replicas)
+        # The positions again: a count of two digits moves what follows it.
+        program, entry = choose_program(originals, rewritten, self.entry)
+        self.entry = entry
+        copy = copy_beside(self.options.rewritten or self.root, entry)
+        if copy is not None:
+            check_copy(copy)
+        return Prepared(originals, rewritten, entry, program)
 
     def record(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
@@ -65,14 +107,9 @@ class Programs:
             CountNotSet: see `with_count`.
             ChildFailed: the original cannot be run, or trained nothing.
         """
-        program, entry = choose_program(originals, rewritten, self.entry)
-        originals, rewritten = with_count(originals, rewritten, program, spec.replicas)
-        # The positions again: a count of two digits moves what follows it.
-        program, entry = choose_program(originals, rewritten, self.entry)
-        self.entry = entry
-        copy = copy_beside(self.options.rewritten or self.root, entry)
-        if copy is not None:
-            check_copy(copy)
+        prepared = self.prepared(originals, rewritten, spec)
+        originals, rewritten, program = prepared.originals, prepared.rewritten, prepared.program
+        assert program is not None
         name = f"original-{spec.replicas}"
         compat = self.options.tf1_python is None
         mode = "compat.v1" if compat else "TensorFlow 1"
@@ -119,6 +156,8 @@ class Programs:
         trace = self.scratch / name / "trace"
         if trace.is_dir():
             return read_trace(trace)
+        if not recorded.can_run:
+            return None
         more = {**recorded.again, **trial.config()}
         assert recorded.program is not None
         try:

@@ -9,6 +9,7 @@ slots are loaded. The trace has the format of `probe/recording.py`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -21,9 +22,15 @@ from typing import Any
 import numpy as np
 
 from towermigrate.tree import HELPERS_COPY
+from towermigrate.verify.probe.between import Between
 from towermigrate.verify.probe.operations import names_of_slots
+from towermigrate.verify.probe.outputs import returned
 from towermigrate.verify.probe.program import leave, run_program
-from towermigrate.verify.probe.randomness import TOWER_STRIDE, make_random_ops_stateless
+from towermigrate.verify.probe.randomness import (
+    TOWER_STRIDE,
+    make_random_ops_stateless,
+    seed_of_variable,
+)
 from towermigrate.verify.probe.recording import (
     TraceWriter,
     first_that_differs,
@@ -55,6 +62,7 @@ class _Trace:
     counter: Any
     computed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     updates: dict[int, list[_Update]] = field(default_factory=dict)
+    inputs: set[str] = field(default_factory=set)
 
 
 class Replay:
@@ -68,7 +76,11 @@ class Replay:
         self.runs = {run["index"]: run for run in self.meta["runs"]}
         self.last_run = max(self.runs)
         self.trace = TraceWriter(config["trace"])
-        self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0})
+        self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
+        self.looks = 0
+        self.shapes: dict[str, Any] = {}
+        self.own_initial: dict[str, Any] = {}
+        self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
         self.given: dict[str, Any] = {}
@@ -219,6 +231,7 @@ class Replay:
         if not self.tf.is_tensor(value) or isinstance(value, self.tf.IndexedSlices):
             return value
         key = f"input/{index}/{name}"
+        trace.inputs.add(key)
 
         def read(run: Any, own: Any) -> Any:
             del run  # A changing argument, so that the op is never folded into a constant.
@@ -239,8 +252,16 @@ class Replay:
             replaced = self.tf.numpy_function(
                 read, [trace.counter, value], value.dtype, stateful=False
             )
-        replaced.set_shape(value.shape)
+        replaced.set_shape(self._shape_of(key, value))
         return replaced
+
+    def _shape_of(self, key: str, value: Any) -> Any:
+        """The shape that is known while a step is traced: of the recorded rows, where the program has fewer or more."""
+        if key not in self.shapes:
+            arrays = (read_arrays(self.folder, f"run_{index:05d}") for index in sorted(self.runs))
+            self.shapes[key] = next((each[key].shape for each in arrays if key in each), None)
+        shape = self.shapes[key]
+        return value.shape if shape is None or value.shape.is_compatible_with(shape) else shape
 
     def run_counter(self) -> Any:
         """The number of the training run, read by random ops and inputs; made when TensorFlow may start."""
@@ -264,7 +285,9 @@ class Replay:
         concrete = function.get_concrete_function(*args, **kwargs)
         trace = next((known for graph, known in self.traces if graph is concrete.graph), None)
         if trace is None or not trace.updates:
-            return function(*args, **kwargs)
+            if self.counter is not None:
+                self.counter.assign(0)  # as in the original, where only training runs are counted
+            return self._look(trace, function, args, kwargs)
         index = self.next_index
         self.next_index += 1
         if index > self.last_run:
@@ -286,8 +309,12 @@ class Replay:
         elif not self.recorded_last:
             before = f"before_{index:05d}"
         free = self.loaded and self.recorded_last and not self.config.get("lockstep")
+        self._note_own_state(index, table)
         # Running free, only what a stage brings along that runs for the first time.
-        self._load({k: v for k, v in table.items() if not (free and k in self.loaded)}, before)
+        wanted = {k: v for k, v in table.items() if not (free and k in self.loaded)}
+        self._load(wanted, before)
+        if before.startswith("run_"):  # and what the original's host did since
+            self._load(wanted, f"before_{index:05d}")
         self.loaded.update(table)
         self.recorded_last = True
         recorded = read_arrays(self.folder, f"run_{index:05d}")
@@ -296,12 +323,36 @@ class Replay:
         self.counter.assign(index)
         result = function(*args, **kwargs)
         self.given = {}
-        self._save(index, stages, table, trace)
+        self._save(index, stages, table, trace, result)
         if index >= self.last_run and self.meta["ended"] == "steps":
             self.finish("steps")
         return result
 
+    def _look(self, trace: _Trace | None, function: Any, args: Any, kwargs: Any) -> Any:
+        """A call that trains nothing. Where the original's drew its rows, it gets those."""
+        given = read_arrays(self.folder, f"look_{self.looks:05d}")
+        if trace is None or not given or not trace.inputs.issuperset(given):
+            return function(*args, **kwargs)
+        self.looks += 1
+        self.given = given
+        try:
+            return function(*args, **kwargs)
+        finally:
+            self.given = {}
+
+    def _note_own_state(self, index: int, table: dict[str, Any]) -> None:
+        """Keep what the program has by itself: in variables seen for the first time, or changed by the host."""
+        values = {key: value_of(container) for key, container in table.items()}
+        fresh = {key: value for key, value in values.items() if key not in self.loaded}
+        if fresh:
+            self.own_initial.update(fresh)
+            self.trace.meta["first_seen"].update(dict.fromkeys(fresh, index))
+        changed = self.between.changed(values) if self.recorded_last else {}
+        if changed:
+            self.trace.arrays(f"before_{index:05d}", changed)
+
     def finish(self, ended: str, error: str | None = None) -> None:
+        self.trace.arrays("initial", self.own_initial)
         self.trace.finish(ended, error)
         leave(0 if error is None else 1)
 
@@ -367,8 +418,12 @@ class Replay:
             for component in getattr(container, "values", (container,)):
                 component.assign(recorded.astype(component.dtype.as_numpy_dtype))
 
-    def _save(self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace) -> None:
+    def _save(
+        self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace, result: Any
+    ) -> None:
         arrays: dict[str, Any] = {}
+        with contextlib.suppress(TypeError, ValueError):  # a value for each replica is no number
+            arrays.update(returned(self.tf, result))
         replicas = sorted(trace.updates)
         executions = 0
         for key, value in self.collected.items():
@@ -412,12 +467,10 @@ class Replay:
         split = {}
         for key, container in table.items():
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
-            if is_mirrored(container):
-                arrays["state/" + key] = components[0]
-                if any(not same(components[0], c) for c in components[1:]):
-                    split[key] = first_that_differs(components)
-            else:
-                arrays["state/" + key] = container.read_value().numpy()
+            arrays["state/" + key] = value_of(container)
+            if is_mirrored(container) and any(not same(components[0], c) for c in components[1:]):
+                split[key] = first_that_differs(components)
+        self.between.left({k[6:]: v for k, v in arrays.items() if k.startswith("state/")})
         self.trace.arrays(f"run_{index:05d}", arrays)
         self.trace.meta["runs"].append(
             {"index": index, "stages": stages, "updates": executions, "replicas_differ": split}
@@ -454,6 +507,13 @@ def is_mirrored(container: Any) -> bool:
     return "OnRead" not in type(container).__name__ and "Statistic" not in type(container).__name__
 
 
+def value_of(container: Any) -> Any:
+    """A variable's value: that of the first replica, or what the replicas' parts make together."""
+    if is_mirrored(container):
+        return np.array(getattr(container, "values", (container,))[0])
+    return container.read_value().numpy()
+
+
 def main(config_path: str) -> None:
     """Run the program that the configuration names. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
@@ -476,7 +536,7 @@ def main(config_path: str) -> None:
         sys.path.pop(0)
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
-    make_random_ops_stateless(replay.next_seed)
+    make_random_ops_stateless(replay.next_seed, seed_of_variable)
     error = run_program(config["entry"], config["arguments"], config.get("fence"))
     replay.finish("program" if error is None else "error", error)
 

@@ -20,6 +20,7 @@ from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import PRINTED, doing_differences
+from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.excuses import (
     Judgement,
     cannot_be_rounding,
@@ -29,8 +30,15 @@ from towermigrate.verify.excuses import (
 from towermigrate.verify.fence import protection
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
+from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
+from towermigrate.verify.references import (
+    ReferenceDoesNotFit,
+    recall_reference,
+    save_reference,
+    with_limit_of,
+)
 from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import Trial, trials
@@ -60,9 +68,12 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
     """
     check_options(options)
     try:
+        options = with_limit_of(options)
         specs = [parse_devices(text) for text in options.devices]
     except DevicesNotSupported as error:
         return VerifyReport(False, f"{error}{_style_said(options)}")
+    except ReferenceDoesNotFit as error:
+        return VerifyReport(False, str(error))
     with ended_by_signals():
         scratch = Path(tempfile.mkdtemp(prefix="towermigrate-verify-"))
         try:
@@ -115,7 +126,7 @@ class _Verification:
                         f"verify cannot run the program on {spec.text}.{_for_session(session)}"
                     )
                 if spec.replicas not in self.recorded:
-                    self.recorded[spec.replicas] = self.programs.record(
+                    self.recorded[spec.replicas] = self._of_original(
                         originals, rewritten, spec.of_original
                     )
                 recorded = self.recorded[spec.replicas]
@@ -126,7 +137,14 @@ class _Verification:
                 nondeterministic += [item for item in loose if item not in nondeterministic]
         except OSError as problem:
             error = no_space(problem, self.scratch) or str(problem)
-        except (NothingToVerify, CountNotSet, ChildFailed, ProjectError, TooLarge) as problem:
+        except (
+            NothingToVerify,
+            CountNotSet,
+            ChildFailed,
+            ProjectError,
+            ReferenceDoesNotFit,
+            TooLarge,
+        ) as problem:
             error = str(problem)
         except MemoryError:
             error = "There was not enough memory to compare the recordings."
@@ -143,6 +161,18 @@ class _Verification:
             protection=protection(launcher.asked) if launcher.started else None,
             kept_out=tuple(launcher.kept_out),
         )
+
+    def _of_original(
+        self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
+    ) -> Recorded:
+        """What the original recorded, now or earlier (`references.py`)."""
+        kept = self.options.reference
+        if kept is not None:
+            return recall_reference(kept, self.programs, originals, rewritten, spec)
+        recorded = self.programs.record(originals, rewritten, spec)
+        if self.options.save is not None:
+            save_reference(recorded, self.programs, originals, spec, self.options.save)
+        return recorded
 
     def _compare(
         self, recorded: Recorded, spec: DeviceSpec
@@ -234,8 +264,7 @@ class _Verification:
             )
         if not self.options.synthetic:
             loose += inputs_not_compared(recorded)
-        if isinstance(self.programs, SessionPrograms):
-            loose += starts_not_compared(recorded)
+        loose += starts_not_compared(recorded)
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
         missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
@@ -261,6 +290,12 @@ class _Verification:
             growing=growing,
         )
         result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
+        if isinstance(self.programs, Programs):
+            if not self.options.synthetic:
+                result.differences += drawn_differences(recorded, made)
+            result.differences += loop_differences(
+                recorded, made, self.tolerance, lockstep=lockstep, growing=growing
+            )
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

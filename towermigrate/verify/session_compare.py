@@ -47,11 +47,11 @@ def session_differences(
         # Where runs in between were not recorded, both start from what was there after them.
         if lockstep and last is not None and last.index == run.index - 1:
             sides = (recorded.first, before), (made, before_made)
-            found += _between(recorded, run, sides, steps, tolerance)
+            found += between_runs(recorded, run, sides, steps, tolerance)
         if not growing:
             found += _outputs(recorded, run, (made, other), steps, tolerance)
         last = run
-        before, before_made = _after(recorded.first, run), _after(made, other)
+        before, before_made = state_after(recorded.first, run), state_after(made, other)
     return found
 
 
@@ -81,9 +81,9 @@ def _initial(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Diff
         found = own.get(key)
         if found is None or key not in again or not same(again[key], wanted):
             continue
-        error = _error(wanted, found)
+        error = relative_error(wanted, found)
         if error > tolerance:
-            yield _difference("initial", recorded.first.runs[0], 0, key, wanted, found, error)
+            yield state_difference("initial", recorded.first.runs[0], 0, key, wanted, found, error)
 
 
 def starts_not_compared(recorded: Recorded) -> list[str]:
@@ -139,7 +139,7 @@ def without_losses(recorded: Recorded) -> set[str]:
     }
 
 
-def _between(
+def between_runs(
     recorded: Recorded,
     run: Run,
     sides: tuple[tuple[Trace, Arrays], tuple[Trace, Arrays]],
@@ -159,9 +159,9 @@ def _between(
         found = own_changed.get(key, own_before.get(key))
         if wanted is None or found is None:
             continue
-        error = _error(wanted, found)
+        error = relative_error(wanted, found)
         if error > allowed:
-            yield _difference("update", run, steps[stage], key, wanted, found, error)
+            yield state_difference("update", run, steps[stage], key, wanted, found, error)
 
 
 def _outputs(
@@ -178,11 +178,11 @@ def _outputs(
         if not key.startswith("output/"):
             continue
         number, _, part = key[len("output/") :].partition("/")
-        if key in again and _error(wanted, again[key]) > tolerance:
+        if key in again and relative_error(wanted, again[key]) > tolerance:
             continue
         name = part or recorded.first.outputs(run).get(number, "a value")
         mine = found.get(key)
-        error = float("inf") if mine is None else _error(wanted, mine)
+        error = float("inf") if mine is None else relative_error(wanted, mine)
         if error > tolerance:
             shown = ("a value", None) if mine is None else _worst(wanted, mine)
             yield Difference(
@@ -204,7 +204,7 @@ def _again(recorded: Recorded, run: Run) -> Arrays:
     return read_arrays(str(recorded.second.folder), f"run_{run.index:05d}")
 
 
-def _difference(
+def state_difference(
     level: Level, run: Run, step: int, key: str, wanted: Array, found: Array, error: float
 ) -> Difference:
     name = key.split("/", 1)[1] if key.startswith("variable/") else "/".join(key.split("/")[2:])
@@ -223,7 +223,7 @@ def _difference(
     )
 
 
-def _error(wanted: Array, found: Array) -> float:
+def relative_error(wanted: Array, found: Array) -> float:
     difference = apart(wanted, found)
     if difference == 0:
         return 0.0
@@ -241,5 +241,5 @@ def _worst(wanted: Array, found: Array) -> tuple[float | str, float | str]:
     return float(first[at]), float(second[at])
 
 
-def _after(trace: Trace, run: Run) -> Arrays:
+def state_after(trace: Trace, run: Run) -> Arrays:
     return {k[6:]: v for k, v in trace.arrays(run).items() if k.startswith("state/")}

@@ -17,7 +17,7 @@ from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
-from towermigrate.verify.programs import Recorded
+from towermigrate.verify.programs import Prepared, Recorded
 from towermigrate.verify.report import Reference
 from towermigrate.verify.rounding import Trial
 from towermigrate.verify.session_choice import SessionProgram, with_towers
@@ -34,6 +34,21 @@ class SessionPrograms:
         self.program = program
         self.launcher = Launcher(options, scratch)
 
+    @property
+    def script(self) -> str:
+        """The script that is run."""
+        return self.program.entry
+
+    def prepared(
+        self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
+    ) -> Prepared:
+        """Both trees with the tower count of `spec`, and why it could not be set, where it could not."""
+        originals, rewritten, unset = with_towers(originals, rewritten, self.program, spec.replicas)
+        copy = copy_beside(self.options.rewritten or self.options.root, self.program.entry)
+        if copy is not None:
+            check_copy(copy)
+        return Prepared(originals, rewritten, self.program.entry, unset=unset)
+
     def record(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
     ) -> Recorded:
@@ -43,13 +58,11 @@ class SessionPrograms:
             CountNotSet: it makes another number of towers, and that cannot be set.
             ChildFailed: the original cannot be run, or trained nothing.
         """
-        originals, rewritten, unset = with_towers(originals, rewritten, self.program, spec.replicas)
-        copy = copy_beside(self.options.rewritten or self.options.root, self.program.entry)
-        if copy is not None:
-            check_copy(copy)
+        prepared = self.prepared(originals, rewritten, spec)
+        originals, rewritten = prepared.originals, prepared.rewritten
         name = f"original-{spec.replicas}"
         first = self._run_original(originals, spec, name, {})
-        _check_recorded(first, unset, spec)
+        check_recorded(first, prepared.unset, spec)
         order = _open_order(first)
         if order:
             first = self._run_original(originals, spec, name + "-ordered", order)
@@ -58,7 +71,7 @@ class SessionPrograms:
         free = disagreement(first, second, self.options.limit)
         mode = "compat.v1" if self.options.tf1_python is None else "TensorFlow 1"
         reference = Reference(first.meta["tensorflow"], first.meta["python"], mode)
-        stages = tuple(_unique([stage["name"] for stage in first.meta["stages"]]))
+        stages = names_of_stages(first)
         return Recorded(
             first, second, None, stages, rewritten, reference, free, None, originals, again
         )
@@ -69,6 +82,8 @@ class SessionPrograms:
         trace = self.scratch / name / "trace"
         if trace.is_dir():
             return read_trace(trace)
+        if not recorded.can_run:
+            return None
         more = {**recorded.again, **trial.config()}
         try:
             return self._run_original(recorded.originals, spec, name, more)
@@ -120,7 +135,13 @@ class SessionPrograms:
         return self.launcher.run(command, tree, folder, config, spec, what)
 
 
-def _check_recorded(first: Trace, unset: str | None, spec: DeviceSpec) -> None:
+def check_recorded(first: Trace, unset: str | None, spec: DeviceSpec) -> None:
+    """See that the original trained, and on as many devices as `spec` has.
+
+    Raises:
+        ChildFailed: it trained nothing.
+        CountNotSet: it made another number of towers, and that could not be set.
+    """
     if not first.runs:
         raise ChildFailed(
             "The original ended without one training run that could be recorded; nothing was compared."
@@ -149,8 +170,10 @@ def _open_order(first: Trace) -> dict[str, object]:
     return {key: value for key, value in order.items() if value}
 
 
-def _unique(names: list[str]) -> list[str]:
-    return [
+def names_of_stages(first: Trace) -> tuple[str, ...]:
+    """The stages as a person tells them apart: a number is added where two have one name."""
+    names = [stage["name"] for stage in first.meta["stages"]]
+    return tuple(
         name if names.count(name) == 1 else f"{name} ({names[: number + 1].count(name)})"
         for number, name in enumerate(names)
-    ]
+    )

@@ -180,4 +180,6 @@ def of_shown(first: Difference) -> Diagnosis:
         return Diagnosis("something else is printed", evidence)
     if " in the checkpoint " in first.name:
         return Diagnosis("a checkpoint holds something else", evidence)
+    if " in the event file " in first.name:
+        return Diagnosis("a summary has another tag, step or value, or is missing", evidence)
     return Diagnosis("another file is written", evidence)

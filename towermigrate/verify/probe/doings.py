@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
+from .events import flush_writers, read_events, watch_writers
+
 _MOST_LINES = 10000
 # Checkpoints beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 512 * 2**20
@@ -53,6 +55,7 @@ class Doings:
     def begin(self, tree: str) -> None:
         self._tree = tree
         self._before = _files(tree)
+        watch_writers()
         self._kept = _Kept(sys.stdout)
         sys.stdout = self._kept
 
@@ -69,9 +72,14 @@ class Doings:
         """The files of the tree that are new or were changed."""
         if self._kept is None:
             return []
+        flush_writers()
         return sorted(
             path for path, seen in _files(self._tree).items() if self._before.get(path) != seen
         )
+
+    def events(self, files: List[str]) -> Dict[str, Any]:
+        """The numbers in the event files among `files` (`events.py`)."""
+        return read_events(self._tree, files)
 
     def checkpoints(self, files: List[str]) -> Dict[str, Any]:
         """Every tensor of the checkpoints among `files`, by `PATH|NAME`."""

@@ -22,6 +22,18 @@ def numbers(result: Dict[str, Any]) -> Dict[str, Any]:
     return found
 
 
+def returned(tf: Any, result: Any) -> Dict[str, Any]:
+    """The numbers that a training run gave back to the program, in the order that they come in."""
+    found: Dict[str, Any] = {}
+    for value in tf.nest.flatten(result):
+        if value is None or isinstance(value, (str, bytes)):
+            continue
+        array = np.asarray(value)
+        if array.dtype.kind in "fiub":
+            found["output/%d" % len(found)] = array
+    return found
+
+
 def _summary(text: bytes) -> Dict[str, Any]:
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
     from tensorflow.core.framework.summary_pb2 import Summary

@@ -16,14 +16,18 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .operations import UPDATES, closure, is_plain, is_stateful, tensor_name
+from .between import Between
+from .operations import UPDATES, closure, is_plain, is_stateful
+from .outputs import returned
 from .program import leave, run_program
-from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like
+from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .variables import less, load_values, move_values, read_values, variables_by_key
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
 _TOWER_GRADIENT_STEPS = 2
+# The inputs of so many runs that only look are recorded.
+_MOST_LOOKS = 1000
 
 
 class _Applied:
@@ -54,11 +58,16 @@ class _Graph:
 
 
 class _Plan:
-    """What a fetch set trains, and the tensors that may be fetched beside it."""
+    """What a fetch set trains, and the tensors that may be fetched beside it; `drawn` are inputs of one that only looks."""
 
     def __init__(
-        self, stages: List[int], fetches: Dict[str, Any], feedable: Dict[str, List[Any]]
+        self,
+        stages: List[int],
+        fetches: Dict[str, Any],
+        feedable: Dict[str, List[Any]],
+        drawn: Dict[str, List[Any]],
     ) -> None:
+        self.drawn = drawn
         self.stages = stages
         self.fetches = fetches
         self.feedable = feedable
@@ -81,10 +90,12 @@ class Probe:
         self.draws = 0
         self.paused = False
         self.runs = 0
+        self.looks = 0
         self.updates: Any = collections.Counter()
         self.trace.meta["updates_made"] = self.updates
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
+        self.between = Between()
         self.lock = threading.RLock()
         self.local = threading.local()
 
@@ -247,11 +258,16 @@ class Probe:
         if here is None or not here.applied or getattr(self.local, "inside", False):
             return original(session, fetches, feed_dict, options, run_metadata)
         plan = self._plan(session, here, fetches, feed_dict)
-        if not plan.stages:
+        looks = plan.drawn and threading.current_thread() is threading.main_thread()
+        if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
             return original(session, fetches, feed_dict, options, run_metadata)
         with self.lock:
             self.local.inside = True
             try:
+                if not plan.stages:
+                    return self._look(
+                        original, session, plan, fetches, feed_dict, options, run_metadata
+                    )
                 return self._train(
                     original, session, here, plan, fetches, feed_dict, options, run_metadata
                 )
@@ -287,6 +303,12 @@ class Probe:
         stages = [stage for stage, applied in here.applied.items() if applied.op in reached]
         fetches: Dict[str, Any] = {}
         feedable: Dict[str, List[Any]] = {}
+        drawn: Dict[str, List[Any]] = {}
+        if not stages:
+            for (tower, name), tensors in here.inputs.items():
+                used = [t for t in tensors if t.op in reached and is_plain(t.op)]
+                if used and self._draws(used[0], fed):
+                    drawn["input/%d/%s" % (tower, name)] = used
         if stages:
             for (tower, name), tensors in here.inputs.items():
                 used = [t for t in tensors if t.op in reached or t.name in cut]
@@ -308,7 +330,12 @@ class Probe:
                         if is_plain(gradient.op):
                             key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
                             fetches[key] = gradient
-        return _Plan(stages, fetches, feedable)
+        return _Plan(stages, fetches, feedable, drawn)
+
+    def _draws(self, tensor: Any, fed: Dict[str, bool]) -> bool:
+        """Whether a tensor's value is drawn: from a queue, an iterator or by chance."""
+        reached, _ = closure([tensor.op], fed)
+        return any(op.type != "Placeholder" and is_stateful(op) for op in reached)
 
     def _train(
         self,
@@ -340,6 +367,10 @@ class Probe:
             self._first_state(original, session, here, state, plan)
         elif not self.recorded_last:
             self._resume(original, session, state, index)
+        elif not self.config.get("rounding"):
+            changed = self.between.changed(read_values(self.tf, original, session, state))
+            if changed:
+                self.trace.arrays("before_%05d" % index, changed)
         self.recorded_last = True
         if self.config.get("rounding"):
             self._round_off(original, session, state, index)
@@ -368,8 +399,10 @@ class Probe:
         both = {"theirs": fetches, "ours": ours}
         result = original(session, both, feeds, options, run_metadata)
         arrays.update(result["ours"])
+        arrays.update(returned(self.tf, result["theirs"]))
         if state:
             after = original(session, dict(state), None, None, None)
+            self.between.left(after)
             # Less what `_round_off` has added: left is what the runs made of it.
             after = {k: less(v, self.moved[k]) if k in self.moved else v for k, v in after.items()}
             arrays.update({"state/" + key: value for key, value in after.items()})
@@ -381,9 +414,35 @@ class Probe:
         self._stop_if_done(here, index, wanted)
         return result["theirs"]
 
+    def _look(
+        self,
+        original: Any,
+        session: Any,
+        plan: _Plan,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
+        """A run that trains nothing, on drawn inputs: what it shows is the same only on the same rows."""
+        name = "look_%05d" % self.looks
+        self.looks += 1
+        if self.replay is not None:
+            given = read_arrays(self.replay, name)
+            feeds = dict(feed_dict or {})
+            for key, tensors in plan.drawn.items():
+                feeds.update((tensor, given[key]) for tensor in tensors if key in given)
+            return original(session, fetches, feeds, options, run_metadata)
+        drawn = {key: tensors[0] for key, tensors in plan.drawn.items()}
+        both = {"theirs": fetches, "ours": drawn}
+        result = original(session, both, feed_dict, options, run_metadata)
+        self.trace.arrays(name, result["ours"])
+        return result["theirs"]
+
     def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
         if self.replay_meta is not None:
-            done = index >= max(self.replay_at)
+            # What the program does after its last training run (files, lines) it is to do again.
+            done = index >= max(self.replay_at) and self.replay_meta["ended"] == "steps"
         else:
             done = all(self.updates[stage] >= wanted for stage in range(self.config["stages"]))
         if done:
@@ -393,15 +452,17 @@ class Probe:
     def _compare_own_inputs(
         self, original: Any, session: Any, plan: _Plan, given: Dict[str, Any], feeds: Any
     ) -> None:
-        """Note which inputs this second run would have had by itself, where reading them draws nothing."""
-        own = {}
-        for key, (tensor, *_more) in plan.feedable.items():
-            reached, _ = closure([tensor.op], {tensor_name(fed): True for fed in feeds})
-            if not any(op.type != "Placeholder" and is_stateful(op) for op in reached):
-                own[key] = tensor
+        """Note which inputs this second run would have had by itself.
+
+        What it draws from queues and iterators is drawn once, as by the run itself, which is given the recorded.
+        """
+        own = {key: tensors[0] for key, tensors in plan.feedable.items()}
         if not own:
             return
-        values = original(session, own, feeds, None, None)
+        try:
+            values = original(session, own, feeds, None, None)
+        except self.tf.errors.OutOfRangeError:
+            return
         agreed = self.trace.meta.setdefault("inputs_agreed", {})
         for key, value in values.items():
             agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
@@ -437,10 +498,9 @@ class Probe:
         self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan
     ) -> None:
         here.initialized = True
+        self.trace.arrays("initial", read_values(self.tf, original, session, state))
         if self.replay is not None:
             load_values(original, session, state, read_arrays(self.replay, "initial"))
-        else:
-            self.trace.arrays("initial", read_values(self.tf, original, session, state))
 
     def _resume(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
         name = "before_%05d" % index
@@ -502,7 +562,7 @@ def main(config_path: str) -> None:
     probe = Probe(config, tf)
     probe.trace.meta["tensorflow"] = version
     vars(builtins)["_tm_probe_"] = probe
-    make_random_ops_stateless(probe.next_seed)
+    make_random_ops_stateless(probe.next_seed, seed_of_variable)
     _patch_sessions(probe, config["towers"])
     error = run_program(config["entry"], config["arguments"], config.get("fence"))
     probe.trace.finish("program" if error is None else "error", error)

@@ -5,6 +5,7 @@
 
 import re
 import sys
+import zlib
 from typing import Any, Optional
 
 import numpy as np
@@ -32,6 +33,21 @@ def inside_initializer() -> bool:
     return False
 
 
+def seed_of_variable() -> Any:
+    """The seed of a variable's initial value, by the name that `get_variable` makes it under; None where there is none.
+
+    So the same initializer starts from the same values in a graph and outside of one.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_name == "_get_single_variable":
+            name = frame.f_locals.get("name")
+            if isinstance(name, str):
+                return np.array([zlib.crc32(name.encode("utf-8")), 0], np.int64)
+        frame = frame.f_back
+    return None
+
+
 def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
     """Replace the random ops of towers by stateless ones, bit-identical between TF 1.15 and 2.x.
 
@@ -41,6 +57,11 @@ def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_random_ops, nn_ops
     from tensorflow.python.ops import gen_stateless_random_ops as stateless
+
+    try:
+        from tensorflow.python.ops import gen_stateless_random_ops_v2 as keyed
+    except ImportError:  # TensorFlow 1
+        keyed = None
 
     def replace(name: str, make: Any) -> None:
         original = getattr(gen_random_ops, name, None)
@@ -100,6 +121,23 @@ def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
             logits=logits, num_samples=num_samples, seed=draw, output_dtype=output_dtype, name=name
         )
 
+    def replace_keyed(name: str, op: Any) -> None:
+        """What initializers of Keras draw outside of a graph: with a key and a counter in place of a seed."""
+        original = getattr(keyed, name, None)
+        if original is None or initial_seed is None:
+            return
+
+        def wrapper(shape: Any, key: Any, counter: Any, alg: Any, *args: Any, **kwargs: Any) -> Any:
+            seed = initial_seed() if inside_initializer() else None
+            if seed is None:
+                return original(shape, key, counter, alg, *args, **kwargs)
+            return op(shape, seed, *args, **kwargs)
+
+        setattr(keyed, name, wrapper)
+
+    replace_keyed("stateless_random_uniform_v2", stateless.stateless_random_uniform)
+    replace_keyed("stateless_random_normal_v2", stateless.stateless_random_normal)
+    replace_keyed("stateless_truncated_normal_v2", stateless.stateless_truncated_normal)
     replace("random_uniform", floats(stateless.stateless_random_uniform))
     replace("random_standard_normal", floats(stateless.stateless_random_normal))
     replace("truncated_normal", floats(stateless.stateless_truncated_normal))

@@ -69,6 +69,7 @@ class TraceWriter:
         self.meta["error"] = error
         self.meta["printed"] = DOINGS.lines()
         self.meta["files"] = DOINGS.files()
+        self.arrays("events", DOINGS.events(self.meta["files"]))
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")
         with _open(path + ".part", "w") as file:

@@ -1,0 +1,143 @@
+"""verify compares event files by tag, step and value; two runs of the original tell what is open."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from towermigrate.verify.comparison import Difference
+from towermigrate.verify.doings_compare import doing_cause, doing_differences
+from towermigrate.verify.probe.events import read_events
+from towermigrate.verify.trace import Trace, read_trace
+
+SCALAR = {"log|loss|4": 0.5, "log|loss|8": 0.25}
+HISTOGRAM = np.array([10.0, -1.0, 2.0, 5.0, 9.0])
+
+
+def _trace(folder: Path, events: dict[str, Any], files: list[str] | None = None) -> Trace:
+    folder.mkdir()
+    meta = {"runs": [], "variables": {}, "printed": [], "files": files or []}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    np.savez(folder / "events.npz", **{key: np.asarray(value) for key, value in events.items()})
+    return read_trace(folder)
+
+
+def _compared(
+    folder: Path, *events: dict[str, Any], numbers: bool = True
+) -> tuple[list[Difference], list[str]]:
+    traces = [_trace(folder / str(number), each) for number, each in enumerate(events)]
+    return doing_differences(*traces, numbers=numbers)
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "actual"),
+    [
+        ({**SCALAR, "log|loss|8": 0.26}, "loss of step 8 in the event file of log", "[0.26]"),
+        ({"log|loss|4": 0.5}, "loss of step 8", "the steps 4"),
+        ({"log|loss|5": 0.5, "log|loss|8": 0.25}, "loss of step 4", "the steps 5, 8"),
+        ({"log|cost|4": 0.5, "log|loss|8": 0.25}, "loss of step 4", "the steps 8"),
+        ({"log|cost|4": 0.5, "log|cost|8": 0.25}, "loss of step 4", "the tags cost"),
+        ({**SCALAR, "log|more|4": 1.0}, "more of step 4", "[1.0]"),
+        ({**SCALAR, "log|loss|8": np.nan}, "loss of step 8", "[nan]"),
+    ],
+)
+def test_what_is_written_otherwise_is_found(
+    made: dict[str, Any], name: str, actual: str, tmp_path: Path
+) -> None:
+    found, loose = _compared(tmp_path, SCALAR, SCALAR, made)
+    assert not loose
+    assert name in found[0].name and found[0].actual == actual
+    assert found[0].level == "output"
+    cause = doing_cause(found[0])
+    assert cause is not None and "summary" in cause[0]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [SCALAR, {**SCALAR, "log|loss|8": 0.25 * (1 + 5e-4)}, {}],
+    ids=["the same", "within what roundings make", "no event file was read"],
+)
+def test_what_is_alike_is_not(made: dict[str, Any], tmp_path: Path) -> None:
+    assert _compared(tmp_path, SCALAR, SCALAR, made) == ([], [])
+
+
+def test_what_the_original_writes_otherwise_each_time_is_said(tmp_path: Path) -> None:
+    again = {**SCALAR, "log|loss|8": 0.9}
+    made = {**SCALAR, "log|loss|4": 0.7}
+    found, loose = _compared(tmp_path, SCALAR, again, made)
+    assert not found
+    assert loose == ["the summary loss: two runs of the original write other values"]
+
+
+def test_other_tags_each_time_are_said(tmp_path: Path) -> None:
+    found, loose = _compared(tmp_path, SCALAR, {"log|x|1": 1.0}, SCALAR)
+    assert not found
+    assert "other tags or steps" in loose[0]
+
+
+def test_excused_roundings_leave_tags_and_steps_to_compare(tmp_path: Path) -> None:
+    made = {"log|loss|4": 0.9, "log|loss|9": 0.25}
+    found, _ = _compared(tmp_path, SCALAR, SCALAR, made, numbers=False)
+    assert [each.name.partition(" in")[0] for each in found] == [
+        "loss of step 8",
+        "loss of step 9",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "alike"),
+    [
+        ([0, 0, 0, 0, 0], True),
+        ([0, 1e-4, 0, 1e-3, 1e-3], True),
+        ([1, 0, 0, 0, 0], False),
+        ([0, 0, 0.1, 0, 0], False),
+        ([0, 0, 0, 1.0, 0], False),
+        ([0, 0, 0, 0, 1.0], False),
+    ],
+)
+def test_histograms(change: list[float], alike: bool, tmp_path: Path) -> None:
+    wanted = {"log|w|0": HISTOGRAM}
+    found, _ = _compared(tmp_path, wanted, wanted, {"log|w|0": HISTOGRAM + change})
+    assert (not found) == alike
+
+
+@pytest.mark.parametrize(
+    ("files", "again", "made", "name"),
+    [
+        (["a", "b"], ["a", "c"], ["a", "d"], "file d"),
+        (["a", "b"], ["a", "c"], ["b"], "file a"),
+        (["a", "b"], ["a", "c"], ["a", "c"], None),
+    ],
+)
+def test_files_that_both_originals_write_are_compared(
+    files: list[str], again: list[str], made: list[str], name: str | None, tmp_path: Path
+) -> None:
+    lists = enumerate((files, again, made))
+    found, loose = doing_differences(
+        *(_trace(tmp_path / str(k), {}, each) for k, each in lists), numbers=True
+    )
+    assert "differ in b, c" in loose[0]
+    assert [each.name for each in found] == ([] if name is None else [name])
+
+
+def test_event_files_are_read_by_tag_and_step(tmp_path: Path) -> None:
+    tf = pytest.importorskip("tensorflow").compat.v1
+    with tf.Graph().as_default(), tf.Session() as sess:
+        writer = tf.summary.FileWriter(str(tmp_path / "log"))
+        scalar = tf.summary.scalar("loss", tf.constant(0.5))
+        histogram = tf.summary.histogram("w", tf.constant([1.0, 3.0]))
+        for step in (2, 2, 5):
+            writer.add_summary(sess.run(scalar), step)
+        writer.add_summary(sess.run(histogram), 5)
+        writer.close()
+    files = [f"log/{path.name}" for path in (tmp_path / "log").iterdir()]
+    found = read_events(str(tmp_path), files)
+
+    assert sorted(found) == ["log|loss|2", "log|loss|2|2", "log|loss|5", "log|w|5"]
+    assert found["log|loss|5"] == 0.5
+    assert found["log|w|5"].tolist() == [2.0, 1.0, 3.0, 4.0, 10.0]
+    assert read_events(str(tmp_path), ["notes.txt"]) == {}

@@ -1,0 +1,99 @@
+"""Compare what the programs wrote into event files: tag, step and value, the original's second run as the measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from towermigrate.verify.probe.recording import read_arrays
+from towermigrate.verify.trace import Array, Arrays, Trace
+
+# Free-running programs drift apart by roundings; whether they train alike was compared more closely before.
+_WRITTEN = 1e-3
+
+
+def event_differences(
+    first: Trace, second: Trace, made: Trace, *, numbers: bool
+) -> Iterator[tuple[str, str, str]]:
+    """What is written otherwise: a name for it, what was expected and what was found.
+
+    Args:
+        numbers: compare the values too; not where roundings had to be excused.
+    """
+    wanted, again, others = (
+        read_arrays(str(trace.folder), "events") for trace in (first, second, made)
+    )
+    folders = {_parts(key)[0] for key in others}
+    if wanted.keys() != again.keys():
+        return  # The original itself writes other tags or steps each time.
+    for key, value in wanted.items():
+        folder, _, _ = _parts(key)
+        if folder not in folders:
+            continue  # the file itself is missing, or was not read
+        if key not in others:
+            yield _name(key), _said(value), _nearest(key, others)
+        elif numbers and _fixed(key, wanted, again) and not _alike(value, others[key]):
+            yield _name(key), _said(value), _said(others[key])
+    ours = {_parts(key)[0] for key in wanted}
+    for key in others.keys() - wanted.keys():
+        if _parts(key)[0] in ours:
+            yield _name(key), "no such summary", _said(others[key])
+
+
+def open_events(first: Trace, second: Trace) -> list[str]:
+    """What two runs of the original write into event files otherwise, so that its values were not compared."""
+    wanted, again = (read_arrays(str(trace.folder), "events") for trace in (first, second))
+    if wanted.keys() != again.keys():
+        return ["the event files: two runs of the original write other tags or steps"]
+    loose = {_parts(key)[1] for key in wanted if not _alike(wanted[key], again[key])}
+    return [
+        f"the summary {tag}: two runs of the original write other values" for tag in sorted(loose)
+    ]
+
+
+def _fixed(key: str, wanted: Arrays, again: Arrays) -> bool:
+    """Whether the original writes the same values under a tag each time."""
+    same_tag = [each for each in wanted if _parts(each)[:2] == _parts(key)[:2]]
+    return all(_alike(wanted[each], again[each]) for each in same_tag)
+
+
+def _alike(expected: Array, actual: Array) -> bool:
+    if expected.shape != actual.shape or expected.dtype.kind != actual.dtype.kind:
+        return False
+    if expected.dtype.kind != "f":
+        return bool(np.array_equal(expected, actual))
+    if not np.array_equal(np.isfinite(expected), np.isfinite(actual)):
+        return False
+    sizes = np.abs(expected)
+    if expected.shape == (5,):  # a histogram: the sizes that its sums are made of
+        count, largest = expected[0], float(np.max(np.abs(expected[1:3])))
+        sizes = np.array([count, largest, largest, count * largest, count * largest**2])
+    elif expected.ndim:
+        sizes = np.full(expected.shape, np.max(sizes, initial=0.0))
+    apart = np.abs(expected - actual)
+    return bool(np.all((apart <= _WRITTEN * sizes + 1e-12) | ~np.isfinite(expected)))
+
+
+def _parts(key: str) -> tuple[str, str, str]:
+    folder, tag, step = (key.split("|") + ["", ""])[:3]
+    return folder, tag, step
+
+
+def _name(key: str) -> str:
+    folder, tag, step = _parts(key)
+    return f"{tag} of step {step} in the event file of {folder or '.'}"
+
+
+def _nearest(key: str, others: Arrays) -> str:
+    """What there is in place of a summary that is missing."""
+    folder, tag, step = _parts(key)
+    steps = [_parts(each)[2] for each in others if _parts(each)[:2] == (folder, tag)]
+    tags = [_parts(each)[1] for each in others if _parts(each)[::2] == (folder, step)]
+    if steps:
+        return f"the steps {', '.join(steps[:5])}"
+    return f"the tags {', '.join(sorted(tags)[:5])}" if tags else "no such summary"
+
+
+def _said(value: Array) -> str:
+    return str(np.asarray(value).ravel()[:5].tolist())

@@ -1,0 +1,105 @@
+"""What a program wrote into its event files: every summary's numbers, by folder, tag and step."""
+
+# ruff: noqa: UP006, UP035
+# (Python 3.6 has no `list[int]`.)
+
+import functools
+import os
+import weakref
+from typing import Any, Dict, List
+
+import numpy as np
+
+MARK = "events.out.tfevents."
+# Event files beyond this size (bytes, all together) are listed but not read.
+_MOST_READ = 256 * 2**20
+_WRITERS: Any = weakref.WeakSet()
+
+
+def watch_writers() -> None:
+    """Note every writer of event files from now on: what it holds back must be in the file when it is read."""
+    try:
+        from tensorflow.python.summary.writer import event_file_writer, event_file_writer_v2
+    except ImportError:
+        return
+    for cls in (event_file_writer.EventFileWriter, event_file_writer_v2.EventFileWriterV2):
+        _watch(cls)
+
+
+def _watch(cls: Any) -> None:
+    init = cls.__init__
+
+    @functools.wraps(init)
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        _WRITERS.add(self)
+
+    cls.__init__ = noted
+
+
+def flush_writers() -> None:
+    """Bring what was written so far into the files."""
+    for writer in list(_WRITERS):
+        try:
+            writer.flush()
+        except Exception:  # closed, or its session is
+            continue
+
+
+def read_events(tree: str, files: List[str]) -> Dict[str, Any]:
+    """The numbers of the event files among `files`, by `FOLDER|TAG|STEP`.
+
+    A scalar is one number; a histogram its count, least, largest, sum and sum of squares; an image its height,
+    width and number of channels. What comes several times gets a number behind it.
+    """
+    paths = [path for path in files if os.path.basename(path).startswith(MARK)]
+    if not paths or sum(os.path.getsize(os.path.join(tree, path)) for path in paths) > _MOST_READ:
+        return {}
+    import tensorflow as tensorflow
+
+    tf: Any = tensorflow.compat.v1
+    found: Dict[str, Any] = {}
+    for path in paths:
+        try:
+            for event in tf.train.summary_iterator(os.path.join(tree, path)):
+                for value in event.summary.value:
+                    number = _number(tf, value)
+                    if number is not None:
+                        key = "%s|%s|%d" % (os.path.dirname(path), value.tag, event.step)
+                        found[_free(key, found)] = number
+        except Exception:  # one that is being written
+            continue
+    return found
+
+
+def _free(key: str, taken: Dict[str, Any]) -> str:
+    number = 1
+    name = key
+    while name in taken:
+        number += 1
+        name = "%s|%d" % (key, number)
+    return name
+
+
+def _number(tf: Any, value: Any) -> Any:
+    kind = value.WhichOneof("value")
+    if kind == "simple_value":
+        return np.float64(value.simple_value)
+    if kind == "histo":
+        histogram = value.histo
+        return np.array(
+            [
+                histogram.num,
+                histogram.min,
+                histogram.max,
+                histogram.sum,
+                histogram.sum_squares,
+            ],
+            np.float64,
+        )
+    if kind == "image":
+        return np.array([value.image.height, value.image.width, value.image.colorspace])
+    if kind == "tensor":
+        array = tf.make_ndarray(value.tensor)
+        return array if array.dtype.kind in "fiub" else None
+    return None
