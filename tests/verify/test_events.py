@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from towermigrate.verify.causes.runs import of_shown
 from towermigrate.verify.comparison import Difference
-from towermigrate.verify.doings_compare import doing_cause, doing_differences
+from towermigrate.verify.doings_compare import doing_differences
 from towermigrate.verify.probe.events import read_events
 from towermigrate.verify.trace import Trace, read_trace
 
@@ -52,8 +53,7 @@ def test_what_is_written_otherwise_is_found(
     assert not loose
     assert name in found[0].name and found[0].actual == actual
     assert found[0].level == "output"
-    cause = doing_cause(found[0])
-    assert cause is not None and "summary" in cause[0]
+    assert "summary" in of_shown(found[0]).cause
 
 
 @pytest.mark.parametrize(

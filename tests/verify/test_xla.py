@@ -27,10 +27,12 @@ def test_the_original_runs_on_as_many_plain_devices() -> None:
 
 
 def trace(tmp_path: Path, clusters: list[str], operations: list[str]) -> Trace:
-    (tmp_path / "xla").mkdir()
+    (tmp_path / "trace" / "xla").mkdir(parents=True)
     for number, text in enumerate(clusters):
-        (tmp_path / "xla" / CLUSTER.format(number, number)).write_text(text)
-    (tmp_path / "xla" / "module_0000.cluster_0.cpu_after_optimizations.txt").write_text("")
+        (tmp_path / "trace" / "xla" / CLUSTER.format(number, number)).write_text(text)
+    (tmp_path / "trace" / "xla" / "module_0000.cluster_0.cpu_after_optimizations.txt").write_text(
+        ""
+    )
     return Trace(tmp_path / "trace", {"operations": operations}, ())
 
 

@@ -106,7 +106,7 @@ class Launcher:
             **spec.environment,
         }
         if spec.kind == "xla":
-            environment["XLA_FLAGS"] = dump_flags(folder)
+            environment["XLA_FLAGS"] = dump_flags(folder / "trace")
         if "-m" in command:
             environment["PYTHONPATH"] = os.pathsep.join(
                 filter(None, [_package_root(), os.environ.get("PYTHONPATH")])

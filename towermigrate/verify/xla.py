@@ -13,7 +13,7 @@ from pathlib import Path
 from towermigrate.verify.trace import Trace
 
 DUMP = "xla"
-"""The folder of the compiled clusters, in that of the run."""
+"""The folder of the compiled clusters, in that of the recording: programs can write nowhere else."""
 _CLUSTER = re.compile(r"module_\d+\.cluster.*\.before_optimizations\.txt$")
 _OPERATION = re.compile(r'op_type="(\w+)"')
 # They compute nothing, or vanish when a graph is made smaller, before anything is compiled.
@@ -27,14 +27,14 @@ _FOLDED = frozenset(
 _OURS = frozenset(["PyFunc", "EagerPyFunc", "PyFuncStateless"])
 
 
-def dump_flags(folder: Path) -> str:
-    """`XLA_FLAGS` that make it write what it compiles below the folder of a run."""
-    return f"--xla_dump_to={folder / DUMP} --xla_dump_hlo_as_text"
+def dump_flags(trace: Path) -> str:
+    """`XLA_FLAGS` that make it write what it compiles below the folder of a recording."""
+    return f"--xla_dump_to={trace / DUMP} --xla_dump_hlo_as_text"
 
 
 def compiled_said(made: Trace) -> str | None:
     """What XLA compiled in a run, as the report says it; None where it compiled nothing."""
-    folder = made.folder.parent / DUMP
+    folder = made.folder / DUMP
     clusters = [each for each in folder.glob("*.txt") if _CLUSTER.match(each.name)]
     if not clusters:
         return None
