@@ -43,7 +43,7 @@ def test_a_terminated_parent_takes_its_child_along(tmp_path: Path) -> None:
         "import sys\n"
         "from pathlib import Path\n"
         "from towermigrate.verify.children import run_child\n"
-        "sleeper = 'import os, time; print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "sleeper = 'import os, time; os.write(1, str(os.getpid()).encode() + bytes([10])); time.sleep(60)'\n"
         "run_child([sys.executable, '-c', sleeper], Path('.'), Path('log'), {}, 60, 'It')\n"
     )
     root = str(Path(__file__).parents[2])
@@ -89,7 +89,7 @@ def test_a_killed_parent_leaves_no_process_and_no_scratch_folder(tmp_path: Path)
         "import sys\n"
         "from pathlib import Path\n"
         "from towermigrate.verify.children import run_child\n"
-        "sleeper = 'import os, time; os.fork(); print(os.getpid(), flush=True); time.sleep(60)'\n"
+        "sleeper = 'import os, time; os.fork(); os.write(1, str(os.getpid()).encode() + bytes([10])); time.sleep(60)'\n"
         "command = [sys.executable, '-c', sleeper]\n"
         "run_child(command, Path('scratch'), Path('log'), {}, 60, 'It', scratch=Path('scratch').resolve())\n"
     )

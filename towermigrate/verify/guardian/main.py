@@ -60,11 +60,20 @@ class Guardian:
             left = self._end_all()
             self._remove_shared()
         self._report(left)
-        if os.getppid() != self.verify and self.asked.get("scratch"):
+        if self.asked.get("scratch") and self._verify_is_gone():
             shutil.rmtree(self.asked["scratch"], ignore_errors=True)
         if self.ended["code"] is not None:
             return int(self.ended["code"])
         return 128 + int(self.ended["signal"] or self.ended["stopped"] or signal.SIGKILL)
+
+    def _verify_is_gone(self) -> bool:
+        """Whether verify was killed. The signal that says so comes with the end of its thread, a little before its own."""
+        until = time.monotonic() + (_GRACE_S if self.told_to_end else 0.0)
+        while os.getppid() == self.verify:
+            if time.monotonic() > until:
+                return False
+            time.sleep(0.005)
+        return True
 
     def _end(self, *_: object) -> None:
         self.told_to_end = True
