@@ -67,6 +67,7 @@ def _some(kinds: list[str]) -> Any:
     return make
 
 
+@pytest.mark.full
 def test_faults_are_planted_into_the_program_at_hand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,12 +235,13 @@ def an_update_with_a_branch(p: Program) -> Any:
         def _apply_dense(self, grad: Any, var: Any) -> Any:
             total = self._zeros_slot(var, "total", "Total")
             added = total.assign_add(grad)
+
+            def step() -> Any:
+                with tf.control_dependencies([var.assign_sub(0.1 * total)]):
+                    return tf.group(total.assign(total * 0.0))
+
             with tf.control_dependencies([added]):
-                return tf.cond(
-                    tf.equal(self.turn.read_value() % 2, 1),
-                    lambda: tf.group(var.assign_sub(0.1 * total), total.assign(total * 0.0)),
-                    lambda: tf.no_op(),
-                )
+                return tf.cond(tf.equal(self.turn.read_value() % 2, 1), step, lambda: tf.no_op())
 
         _resource_apply_dense = _apply_dense
 

@@ -8,8 +8,10 @@ import re
 import shutil
 import stat
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -161,13 +163,21 @@ KEPT_OUT = r"The original was kept from changing .*users/.*--allow-write"
 
 
 @kernel
-@pytest.mark.parametrize("name", WRITING)
+def in_tiers(names: Iterable[str]) -> list[Any]:
+    """Every fourth in the fast tier, the others in the slow one: each takes a second or more."""
+    return [
+        name if number % 4 == 0 else pytest.param(name, marks=pytest.mark.full)
+        for number, name in enumerate(names)
+    ]
+
+
+@pytest.mark.parametrize("name", in_tiers(WRITING))
 def test_what_writes_is_refused(name: str, user: User) -> None:
     check(user, WRITING[name], KEPT_OUT)
 
 
 @kernel
-@pytest.mark.parametrize("name", AROUND)
+@pytest.mark.parametrize("name", in_tiers(AROUND))
 def test_what_goes_around_python_is_refused(name: str, user: User) -> None:
     check(user, AROUND[name], OWN if name == "clears_other_recordings" else KEPT_OUT)
 
@@ -208,11 +218,11 @@ def test_without_the_kernel_python_refuses(
     check(user, WRITING[name], None if name in OWN_COPY else KEPT_OUT)
 
 
-@pytest.mark.parametrize("name", BEHAVING)
+@pytest.mark.parametrize("name", in_tiers(BEHAVING))
 def test_what_behaves_badly_is_told_of(name: str, user: User) -> None:
     program, said = BEHAVING[name]
-    hangs = said is not None and "limit of 1.5 s" in said
-    paths = check(user, program, said, timeout_s=1.5 if hangs else 30)
+    limit = re.search(r"limit of ([\d.]+) s", said or "")
+    paths = check(user, program, said, timeout_s=float(limit[1]) if limit else 30)
     if name in ("swallows_the_refusal", "leaves_a_daemon_that_deletes"):
         assert str(user.home) in paths
 
@@ -251,7 +261,7 @@ def test_output_without_end_is_kept_in_part(user: User) -> None:
     user.run("for n in range(40): print('%06d' % n * 50000)")
     log = user.scratch / "run" / "output.txt"
     text = log.read_text()
-    assert text.startswith("000000") and text.endswith("000039\n") and "bytes are left out" in text
+    assert "000000" in text[:10_000] and text.endswith("000039\n") and "bytes are left out" in text
     assert log.stat().st_size < 5 * 2**20
 
 

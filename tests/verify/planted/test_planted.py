@@ -14,15 +14,13 @@ from tests.verify.planted.programs import PROGRAMS
 from tests.verify.planted.suite import Case, cases, figures, of_kinds, summary
 from towermigrate.verify.plant import planted
 
-# A dozen of all parts of the ladder, in two small programs, one of each style.
+# Six of several parts of the ladder, in two small programs, one of each style.
 SAMPLE = {
     "rule_fetch_order": (
-        "gradient: sum for mean", "gradient: off by 2 %", "replica: contribution lost", "global step: not counted",
-        "inputs: remainder dropped", "late: gradients after step 5",
+        "gradient: off by 2 %", "replica: contribution lost", "late: gradients after step 5",
     ),
     "gan": (
-        "variables: others added", "steps: doubled", "gradient: divided twice", "noise: size", "clipping: other bounds",
-        "initial: constant",
+        "steps: doubled", "clipping: other bounds", "initial: constant",
     ),
 }  # fmt: skip
 
@@ -88,10 +86,10 @@ def test_a_cause_without_known_words_is_its_own_class() -> None:
 
 def test_a_sample_is_found(tmp_path: Path) -> None:
     sample = [case for program, kinds in SAMPLE.items() for case in of_kinds(program, kinds)]
-    assert len(sample) == 12, [case.name for case in sample]
+    assert len(sample) == 6, [case.name for case in sample]
     outcomes = list(run(sample, tmp_path, 2))
 
-    assert len(outcomes) == 12
+    assert len(outcomes) == 6
     assert all(outcome.found for outcome in outcomes), "\n".join(summary(outcomes))
     assert not [each for each in outcomes if judged(each.kind, each.cause) == "wrong"], "\n".join(
         summary(outcomes)
