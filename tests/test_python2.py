@@ -19,7 +19,7 @@ from click.testing import CliRunner, Result
 from towermigrate.cli import main
 from towermigrate.listing import list_tree
 from towermigrate.project import decode, read_tree
-from towermigrate.python2 import Ported, Unported, in_python3, looks_like_python2, port
+from towermigrate.python2 import Ported, Unported, in_python3, looks_like_python2, port, syntax
 from towermigrate.rewrite import rewrite_tree
 
 OLD = "print 'old'\n"
@@ -394,3 +394,24 @@ def test_text_that_the_encoding_cannot_hold_is_decoded_first() -> None:
     file = decode("m.py", OLD_FILE.encode("latin-1"))
     assert file.text is not None
     assert "caf\xe9" in ported(file.text).text
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "except ValueError, e:",
+        "exec('x')",
+        "d.has_key(1)",
+        "g.throw(E)",
+        "print(1, 2)",
+        "print >>f, 1",
+        "s = '\\u0041'",
+    ],
+)
+def test_what_a_fixer_changes_is_given_to_it(
+    statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the Python that runs this can parse: 3.14 takes `except A, e` for two exceptions."""
+    monkeypatch.setattr(syntax, "parse_python", lambda text: ast.parse("x = 1"))
+    assert syntax._of_both(f"try:\n    f()\n{statement}\n") is None
+    assert syntax._of_both("try:\n    f()\nexcept (A, B) as e:\n    g(a, b)\n") == frozenset()

@@ -22,7 +22,8 @@ _FIXERS = (
     "except exec has_key ne numliterals paren print raise repr throw tuple_params".split()
 )  # fmt: skip
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FIXED_WORDS = re.compile(r"\b(?:exec|has_key|throw)\b|\\[uUN]|__builtin__|\t")
+# `except A, e` is Python 3 again from 3.14 on, where it means another thing.
+_FIXED_WORDS = re.compile(r"\bexcept\b[^:\n(]*,|\b(?:exec|has_key|throw)\b|\\[uUN]|__builtin__|\t")
 _PRINT = re.compile(r"\bprint\b")
 _BACKSLASHES = re.compile(r"(\\+)(?=[uUN])")
 
