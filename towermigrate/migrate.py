@@ -26,8 +26,6 @@ from towermigrate.tree import (
     deepest_files,
     entry_script,
     exhausted_stack,
-    import_graph,
-    modules_named,
     run_command,
 )
 
@@ -65,15 +63,14 @@ class Migration:
         texts = {path: file.text for path, file in self.files.items() if file.text is not None}
         texts.update(self.report.texts)
         found: list[str] = []
-        graph: dict[str, set[str]] | None = None
         for file in self.report.files:
             for program in file.programs:
                 if program.status == "converted" and not file.path.endswith(NOTEBOOK):
                     with suppress(Exception):  # all is written; what cannot be told is not told
-                        if graph is None:
-                            named = {path: modules_named(text) for path, text in texts.items()}
-                            graph = import_graph(texts, named)
-                        script = entry_script(texts, file.path, program.function is None, graph)
+                        at_module_level = program.function is None
+                        script = entry_script(
+                            texts, file.path, at_module_level, self.report.imports
+                        )
                         if script is not None:
                             found.append(run_command(texts, script, str(out or self.root)))
         return sorted(set(found))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from towermigrate.findings import Finding
@@ -50,12 +50,14 @@ class TreeReport:
     """What became of a tree: one report per TensorFlow file, and the new text of each rewritten one.
 
     `files` has also the files without TensorFlow of which something is to be said.
-    `left_out` are the files and folders that were not read on purpose.
+    `left_out` are the files and folders that were not read on purpose. `imports` says of the files that could be read
+    which files of the tree each imports.
     """
 
     files: tuple[FileReport, ...]
     texts: Mapping[str, str]
     left_out: tuple[LeftOut, ...] = ()
+    imports: Mapping[str, Collection[str]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def tensorflow_files(self) -> int:

@@ -21,7 +21,6 @@ from towermigrate.symbols.neighbours import Unswitched, left_behind, unswitched
 from towermigrate.symbols.sessions import settled
 from towermigrate.tree import (
     TF1_COPY,
-    Module,
     exhausted_stack,
     import_closure,
     import_graph,
@@ -66,26 +65,28 @@ class Passed:
     """What the passes gave: the reports, the new texts, and the files whose other programs could not be kept.
 
     `links` are files without TensorFlow that a program needs changed: they must be read like the others first.
+    `imports` says which files of the tree each file imports.
     """
 
     files: list[FileReport] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     spoiled: dict[str, Finding] = field(default_factory=dict)
     links: frozenset[str] = frozenset()
+    imports: Mapping[str, set[str]] = field(default_factory=dict)
 
 
 def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> Passed:
     """Run them. `held` files must not change; what they say is added to their reports."""
     job.progress("looking for tower programs")
     before = {path: job.readings.of(path, text) for path, text in job.sources.items()}
-    chosen, others = _recognitions(job, before)
-    towers = _emitted(job, chosen, held, before)
+    graph = _imports(job, before)
+    towers, others = _towers(job, before, graph, held)
     links = towers.texts.keys() & job.readings.links.keys()
     if links:
         return Passed(links=frozenset(links))
-    names = _Names.of(job, before, towers, held)
+    names = _Names.of(job, before, graph, towers, held)
     job.progress("changing TensorFlow 1 names")
-    passed = Passed(spoiled=dict(names.faults))
+    passed = Passed(spoiled=dict(names.faults), imports=names.graph)
     for path in job.sources:
         try:
             report = _pass_file(job, path, before[path], towers, names, others, passed)
@@ -105,45 +106,11 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     return passed
 
 
-def _recognitions(
-    job: Job, before: Mapping[str, Reading]
-) -> tuple[list[Recognition], list[Recognition]]:
-    """The tower programs that are to be converted, and those of the chosen one's file that are not."""
-    towers = job.towers
-    if towers is None:
-        hints = {path: each.hints for path, each in before.items() if each.hints is not None}
-        assert len(hints) == len(before)
-        towers = may_hold_towers(hints)
-    wanted = job.wanted & set(towers)
-    if not wanted:
-        return [], []
-    found = _recognized(job.sources, wanted, job.readings.links)
-    if job.chosen is None:
-        return found, []
-    path, function = job.chosen.path, job.chosen.function
-    others = [each for each in found if each.path == path and each.function != function]
-    return [each for each in found if each not in others], others
-
-
-def _recognized(
-    sources: Mapping[str, str], wanted: Collection[str], links: Mapping[str, str]
-) -> list[Recognition]:
-    """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
-    from towermigrate.recognize import recognize_tree
-
-    try:
-        return recognize_tree(sources, wanted, links)
-    except Exception as error:
-        if exhausted_stack(error):
-            raise  # `rewrite_tree` looks for the files that nest too deeply
-    found: list[Recognition] = []
-    for path in sorted(wanted):
-        try:
-            found += recognize_tree(sources, {path}, links)
-        except Exception as error:
-            problem = fault(path, error)
-            found.append(Recognition(path, None, problem.line, None, (problem,)))
-    return found
+def _imports(job: Job, before: Mapping[str, Reading]) -> dict[str, set[str]]:
+    """The files of the tree that each file imports."""
+    modules = {path: each.modules for path, each in before.items()}
+    paths = job.sources.keys() | job.readings.links.keys()
+    return import_graph(paths, {**modules, **job.readings.link_modules})
 
 
 @dataclass(frozen=True)
@@ -154,16 +121,118 @@ class _Towers:
     results: Mapping[str, Sequence[ProgramResult]] = field(default_factory=dict)
 
 
-def _emitted(
+def _towers(
     job: Job,
-    programs: Sequence[Recognition],
-    held: Mapping[str, Finding],
     before: Mapping[str, Reading],
+    graph: Mapping[str, set[str]],
+    held: Mapping[str, Finding],
+) -> tuple[_Towers, list[Recognition]]:
+    """The tower programs converted, but for those of held files; and those of the chosen one's file that are not.
+
+    In a large tree two processes work on them, and then on what the files will become.
+    """
+    towers = job.towers
+    if towers is None:
+        hints = {path: each.hints for path, each in before.items() if each.hints is not None}
+        assert len(hints) == len(before)
+        # A function of the tree that a loop calls stands in a file that this one leads to.
+        towers = {
+            path
+            for group in _apart(hints, graph).values()
+            for path in may_hold_towers({each: hints[each] for each in group})
+        }
+    wanted = job.wanted & set(towers)
+    groups = _apart(wanted, graph) if job.chosen is None else {}
+    together = _Together(graph)
+    if job.towers is None and len(groups) > 1 and job.readings.may_be_two(job.sources):
+        works = job.readings.spread(
+            {name: sum(len(job.sources[path]) for path in group) for name, group in groups.items()},
+            lambda name: _without_nodes(
+                _emitted(job, _recognized(job, groups[name], graph), held, together)
+            ),
+            least=0,
+        )
+        made = _joined(list(works.values()))
+        if made is not None:
+            job.readings.read_on(job.sources)
+            return made, []
+    if job.towers is None:
+        job.readings.read_on(job.sources)
+    if not wanted:
+        return _Towers(), []
+    found, others = _recognized(job, wanted, graph), []
+    if job.chosen is not None:
+        path, function = job.chosen.path, job.chosen.function
+        others = [each for each in found if each.path == path and each.function != function]
+        found = [each for each in found if each not in others]
+    if found:
+        job.progress("rewriting tower programs")
+    return _emitted(job, found, held, together), others
+
+
+def _apart(paths: Collection[str], graph: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
+    """Files in groups of which no file of the tree sees two: nothing that one imports or that imports it, however far."""
+    near: dict[str, set[str]] = {path: set(imported) for path, imported in graph.items()}
+    for path, imported in graph.items():
+        for other in imported:
+            near.setdefault(other, set()).add(path)
+    groups: dict[str, set[str]] = {}
+    left = set(paths)
+    for path in sorted(paths):
+        if path in left:
+            groups[path] = import_closure({}, [path], near) & left
+            left -= groups[path]
+    return groups
+
+
+def _without_nodes(towers: _Towers) -> _Towers:
+    """The same without syntax trees, which are too much to send to another process."""
+    return replace(
+        towers,
+        results={
+            path: [replace(one, recognition=one.recognition.without_nodes()) for one in results]
+            for path, results in towers.results.items()
+        },
+    )
+
+
+def _joined(parts: Sequence[_Towers]) -> _Towers | None:
+    """What became of several groups; None where two changed the same file, each without knowing of the other."""
+    texts = {path: text for part in parts for path, text in part.texts.items()}
+    if len(texts) < sum(len(part.texts) for part in parts):
+        return None
+    results = {path: each for part in parts for path, each in part.results.items()}
+    return _Towers(texts, dict(sorted(results.items())))
+
+
+def _recognized(
+    job: Job, wanted: Collection[str], graph: Mapping[str, set[str]]
+) -> list[Recognition]:
+    """`recognize_tree`; where it fails, file by file, so that the other files have their programs."""
+    from towermigrate.recognize import recognize_tree
+
+    sources, links = job.sources, job.readings.links
+    try:
+        return recognize_tree(sources, wanted, links, graph)
+    except Exception as error:
+        if exhausted_stack(error):
+            raise  # `rewrite_tree` looks for the files that nest too deeply
+    found: list[Recognition] = []
+    for path in sorted(wanted):
+        try:
+            found += recognize_tree(sources, {path}, links, graph)
+        except Exception as error:
+            problem = fault(path, error)
+            found.append(Recognition(path, None, problem.line, None, (problem,)))
+    return found
+
+
+def _emitted(
+    job: Job, programs: Sequence[Recognition], held: Mapping[str, Finding], together: _Together
 ) -> _Towers:
     """The tower programs converted, but for those of held files."""
     if not programs:
         return _Towers()
-    job.progress("rewriting tower programs")
     from towermigrate.emit import emit_tree
 
     emission = emit_tree(
@@ -172,7 +241,7 @@ def _emitted(
         job.fixed.keys() | job.fixed_links,
         style=job.style,
         held=held,
-        together=_Together({path: each.modules for path, each in before.items()}),
+        together=together,
     )
     results: dict[str, list[ProgramResult]] = {}
     for result in emission.results:
@@ -183,8 +252,8 @@ def _emitted(
 class _Together:
     """Tells whether one process may run two files: a script that imports both, directly or not."""
 
-    def __init__(self, modules: Mapping[str, Iterable[Module]]) -> None:
-        self._modules = modules
+    def __init__(self, graph: Mapping[str, set[str]]) -> None:
+        self._graph = graph
         self._known: dict[tuple[str, str], bool] = {}
 
     def __call__(self, first: str, second: str) -> bool:
@@ -199,8 +268,7 @@ class _Together:
 
     @cached_property
     def _reaches(self) -> dict[str, set[str]]:
-        graph = import_graph(self._modules.keys(), self._modules)
-        return {path: import_closure({}, [path], graph) for path in graph}
+        return {path: import_closure({}, [path], self._graph) for path in self._graph}
 
 
 @dataclass(frozen=True)
@@ -222,11 +290,15 @@ class _Names:
 
     @classmethod
     def of(
-        cls, job: Job, before: Mapping[str, Reading], towers: _Towers, held: Mapping[str, Finding]
+        cls,
+        job: Job,
+        before: Mapping[str, Reading],
+        imports: Mapping[str, set[str]],
+        towers: _Towers,
+        held: Mapping[str, Finding],
     ) -> _Names:
+        graph = dict(imports)
         paths = job.sources.keys() | job.readings.links.keys()
-        modules = {path: each.modules for path, each in before.items()}
-        graph = import_graph(paths, {**modules, **job.readings.link_modules})
         kept = {**_kept_files(job, graph, towers, held), **job.fixed}
         changed = {path: job.readings.of_emitted(path, text) for path, text in towers.texts.items()}
         graph.update(import_graph(paths, {path: each.modules for path, each in changed.items()}))

@@ -11,7 +11,7 @@ does, and unlike `ast`, which counts UTF-8 bytes), end positions are exclusive.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from towermigrate.findings import Finding
@@ -156,6 +156,10 @@ class TowerProgram:
     tower_files: tuple[str, ...] = ()
 
 
+def _as_it_is(finding: Finding) -> Finding:
+    return finding
+
+
 @dataclass(frozen=True)
 class Recognition:
     """What `recognize_tree` says of one tower loop: a program, or the findings that keep it from being one.
@@ -171,6 +175,8 @@ class Recognition:
     findings: tuple[Finding, ...] = ()
     analysis: object = field(default=None, repr=False, compare=False)
     place: object = field(default=None, repr=False, compare=False)
-    original: Callable[[Finding], Finding] = field(
-        default=lambda finding: finding, repr=False, compare=False
-    )
+    original: Callable[[Finding], Finding] = field(default=_as_it_is, repr=False, compare=False)
+
+    def without_nodes(self) -> Recognition:
+        """What is said of the loop, without what it is written from."""
+        return replace(self, analysis=None, place=None, original=_as_it_is)

@@ -6,7 +6,7 @@ tree of files is shared between two processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -193,25 +193,32 @@ class Readings:
             self._ported[path, text] = port(text, path)
         return self._ported[path, text]
 
-    def read_ahead(self, sources: Mapping[str, str], python2: Collection[str] = ()) -> None:
+    def read_ahead(
+        self,
+        sources: Mapping[str, str],
+        python2: Collection[str] = (),
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         """Read many files, in two processes.
 
         The files of `python2` may be Python 2: where Python 3 cannot parse them they are brought to Python 3,
-        and of the others `Reading.python2` is found out.
+        and of the others `Reading.python2` is found out. `meanwhile` is called while the other process reads.
         """
         self._python2 = frozenset((path, sources[path]) for path in python2)
-        if not self._may_be_two(sources.values(), _WORTH_A_PROCESS):
+        if not self.may_be_two(sources):
+            meanwhile()
             return
         old = self._python2
         self._share(
             list(sources.items()),
             lambda path, text: _Found.of(path, text, (path, text) in old, self.given_to(path)),
         )
+        meanwhile()
         self._finish()
 
     def read_on(self, sources: Mapping[str, str]) -> None:
         """Begin to read, in another process, what most files will become; `sources` are as they were read."""
-        if not self._may_be_two(sources.values(), _WORTH_A_PROCESS):
+        if not self.may_be_two(sources):
             return
         after: dict[_File, Reading] = {}
         for path, text in sources.items():
@@ -219,6 +226,8 @@ class Readings:
             new = _likely(reading)
             if (path, new) not in self._known:
                 after[path, new] = reading
+        if not self.may_be_two(dict(after.keys())):
+            return
         self._share(
             list(after),
             lambda path, text: _Found(
@@ -226,26 +235,39 @@ class Readings:
             ),
         )
 
-    def _may_be_two(self, texts: Iterable[str], least: int) -> bool:
-        """Whether there is enough to do for a second process, and one to be had."""
-        if sum(map(len, texts)) < least:
-            return False
-        return self._last is not None or Pair.may_start()
+    def may_be_two(self, sources: Mapping[str, str]) -> bool:
+        """Whether there is enough to do on these for a second process, and one to be had."""
+        return self._may_be_two(sum(map(len, sources.values())), _WORTH_A_PROCESS)
 
-    def spread(self, texts: Mapping[str, str], work: Callable[[str], _Any]) -> dict[str, _Any]:
-        """What `work` gives for each path of `texts`, in two processes where there is enough to do."""
+    def _may_be_two(self, size: int, least: int) -> bool:
+        return size >= least and (self._last is not None or Pair.may_start())
+
+    def spread(
+        self,
+        sizes: Mapping[str, int],
+        work: Callable[[str], _Any],
+        least: int | None = None,
+    ) -> dict[str, _Any]:
+        """What `work` gives for each name, in two processes where there is enough to do.
+
+        Args:
+            sizes: how large what each name stands for is, in characters.
+            work: gives the result of one.
+            least: the size of all that is enough; by default a quarter of what is worth a process to be read, as to
+                bring a text to Python 3 takes a few times as long.
+        """
+        least = _WORTH_A_PROCESS // 4 if least is None else least
         found: dict[str, _Any] = {}
-        # To bring a text to Python 3 takes a few times as long as to read it.
-        if self._ahead is None and self._may_be_two(texts.values(), _WORTH_A_PROCESS // 4):
+        if self._ahead is None and self._may_be_two(sum(sizes.values()), least):
             if self._last is not None:
                 self._last.end()
                 self._last = None
-            pair = Pair(list(texts), work, size=lambda path: len(texts[path]))
+            pair = Pair(list(sizes), work, size=lambda name: sizes[name])
             try:
                 found.update(pair.results())
             finally:
                 pair.end()
-        return {path: found[path] if path in found else work(path) for path in texts}
+        return {name: found[name] if name in found else work(name) for name in sizes}
 
     def _share(self, files: Sequence[_File], found: Callable[[str, str], _Found]) -> None:
         if self._last is not None:

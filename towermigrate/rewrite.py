@@ -73,21 +73,13 @@ def rewrite_tree(
     links = {path: text for path, text in links.items() if path not in given}
     with Readings(links, given) as readings:
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
-        readings.read_ahead(sources, python2)
-        meanwhile()
+        readings.read_ahead(sources, python2, meanwhile)
         problems = {path: readings.of(path, text).problem for path, text in sources.items()}
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
         together = _together(sources, problems, ported, wish, readings)
         ported.update(together.ported)
         sources = {**sources, **readings.taken_links(together.ported)}
         problems.update(dict.fromkeys(together.ported))
-        readings.read_on(
-            {
-                path: ported[path].text if path in ported else text
-                for path, text in sources.items()
-                if path in problems
-            }
-        )
         while True:
             texts = {**sources, **{path: one.text for path, one in ported.items()}}
             good = {path: texts[path] for path, problem in problems.items() if problem is None}
@@ -260,7 +252,7 @@ def _rewrite_good(
     if ported:
         shown = [_as_of_python2(file, ported, file.path in passed.texts) for file in shown]
     files = tuple(sorted([*shown, *broken], key=lambda file: file.path))
-    return TreeReport(files, passed.texts)
+    return TreeReport(files, passed.texts, imports=passed.imports)
 
 
 def _stable(job: Job) -> Passed | None:

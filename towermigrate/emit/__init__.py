@@ -348,7 +348,7 @@ def _emit_program(
     body = style.statements()
     module = _with_body(analysis, body)
     gone = _names_of_removed(analysis, style)
-    module, removed = remove_unused(module, gone, sources, file.path)
+    module, removed = remove_unused(module, gone, analysis.tree, file.path)
     line = Templates(file.module).statement("import towermigrate.helpers as tm")
     assert isinstance(line, cst.SimpleStatementLine)
     imported = add_import(module, line)

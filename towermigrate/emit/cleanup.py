@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 
 from towermigrate.emit.templates import lead_of, spaced, strip_blank, with_lead
 from towermigrate.recognize.scope import header_comment
-from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import argument, assigned, reads, small, statements, text
+
+_IMPORTS_BY_TEXT = re.compile(r"import_module|__import__|\bimp\b|runpy|\bexec|\beval")
+"""How a file may import one whose name it has as text."""
 
 
 class Unpin(cst.CSTTransformer):
@@ -59,15 +62,29 @@ class Unpin(cst.CSTTransformer):
 
 
 def remove_unused(
-    module: cst.Module, candidates: set[str], sources: Mapping[str, str], path: str
+    module: cst.Module, candidates: set[str], tree: Tree, path: str
 ) -> tuple[cst.Module, list[str]]:
     """Drop top-level functions, constants and imports that only the removed code used.
 
     `candidates` are names the removed code read. What another file of the tree might import stays.
     """
+    users = tree.users.get(path, set())
+    stem = path.rsplit("/", 1)[-1].removesuffix(".py")
+    module_name = re.compile(rf"\b{re.escape(stem)}\b")
+    others = [
+        text
+        for other, text in tree.sources.items()
+        if other != path
+        and (
+            other in users
+            or stem in text
+            and _IMPORTS_BY_TEXT.search(text)
+            and module_name.search(text)
+        )
+    ]
     removed: list[str] = []
     while True:
-        step = _remove_once(module, candidates, sources, path)
+        step = _remove_once(module, candidates, others, path)
         if step is None:
             return module, removed
         module, gone, freed = step
@@ -76,14 +93,14 @@ def remove_unused(
 
 
 def _remove_once(
-    module: cst.Module, candidates: set[str], sources: Mapping[str, str], path: str
+    module: cst.Module, candidates: set[str], others: Sequence[str], path: str
 ) -> tuple[cst.Module, str, set[str]] | None:
     for name in sorted(candidates):
         for node in module.body:
             if not _defines(node, name) or _read_elsewhere(module, node, name):
                 continue
             if not isinstance(node, cst.SimpleStatementLine) or not _is_import(node):
-                if _imported_elsewhere(name, sources, path):
+                if _mentioned(name, others):
                     continue
             body = _without(list(module.body), node, name)
             return module.with_changes(body=body), name, set(reads(node))
@@ -120,15 +137,9 @@ def _read_elsewhere(module: cst.Module, own: cst.CSTNode, name: str) -> bool:
     return any(name in reads(node) for node in module.body if node is not own)
 
 
-def _imported_elsewhere(name: str, sources: Mapping[str, str], path: str) -> bool:
-    stem = path.rsplit("/", 1)[-1].removesuffix(".py")
+def _mentioned(name: str, texts: Iterable[str]) -> bool:
     word = re.compile(rf"\b{re.escape(name)}\b")
-    module = re.compile(rf"\b{re.escape(stem)}\b")
-    return any(
-        name in text_ and stem in text_ and word.search(text_) and module.search(text_)
-        for other, text_ in sources.items()
-        if other != path
-    )
+    return any(name in text and word.search(text) for text in texts)
 
 
 def _without(

@@ -17,7 +17,7 @@ _KNOWN_LISTS = ("range", "xrange", "enumerate", "list", "sorted", "tuple", "zip"
 
 def make_lists(source: Source) -> None:
     """Wrap `map`, `filter`, `zip`, `range`, `keys`, `values` and `items` where their result is used as a list."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             kind = _kind(source, node)
             if kind is not None and not _consumed(source, node, kind):
@@ -26,7 +26,7 @@ def make_lists(source: Source) -> None:
 
 def key_from_cmp(source: Source) -> None:
     """`sorted(xs, cmp=f)` and `xs.sort(f)` to `key=functools.cmp_to_key(f)`."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         method = isinstance(node.func, ast.Attribute) and node.func.attr == "sort"

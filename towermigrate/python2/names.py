@@ -22,7 +22,7 @@ def rename(source: Source) -> None:
     """Give Python 3's names to what Python 2 called otherwise, where it is certain what is meant."""
     modules = plain_imports(source)
     iterators = generators(source)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Name(id=name) if name in BUILTINS and source.is_builtin(node, name):
                 source.replace(node, BUILTINS[name])
@@ -85,7 +85,7 @@ def string_functions(source: Source) -> bool:
     if "string" not in plain_imports(source):
         return False
     taken: list[tuple[int, int]] = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
             continue
         whole = dotted(node.func) or ""
@@ -114,7 +114,7 @@ def string_functions(source: Source) -> bool:
 
 def no_space_after_line_end(source: Source) -> None:
     """`print "line\\n",` wrote no space after the line end."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not (isinstance(node, ast.Call) and source.is_builtin(node.func, "print") and node.args):
             continue
         last = node.args[-1]
@@ -250,14 +250,12 @@ def _rename_urllib(source: Source, modules: set[str]) -> None:
         return
     links = [
         node
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
         and node.value.id == "urllib"
     ]
-    names = [
-        node for node in ast.walk(source.tree) if isinstance(node, ast.Name) and node.id == "urllib"
-    ]
+    names = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == "urllib"]
     if len(names) != len(links) or not all(link.attr in URLLIB for link in links):
         return
     for link in links:

@@ -21,7 +21,7 @@ Remark = tuple[int, str]
 def about_bytes(source: Source) -> list[Remark]:
     """Places where bytes are read or written: in Python 3 they are no text."""
     found: list[Remark] = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         name = dotted(node.func) or ""
@@ -46,7 +46,7 @@ def _is_text(nodes: list[ast.expr], *texts: str) -> bool:
 def about_meaning(source: Source) -> list[Remark]:
     """Places that Python 3 takes otherwise, other than divisions and bytes."""
     found = [*_gone(source), *_leaks(source)]
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         if source.is_builtin(node.func, "round"):
@@ -65,7 +65,7 @@ def about_meaning(source: Source) -> list[Remark]:
 
 
 def _gone(source: Source) -> Iterator[Remark]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         match node:
             case ast.Name(id=name) if name in GONE and source.is_builtin(node, name):
                 yield node.lineno, f"there is no {name}"
@@ -102,7 +102,7 @@ def _leaks(source: Source) -> Iterator[Remark]:
     """Names that Python 2 kept after a list comprehension or an `except`, and that are read there."""
     stores: dict[tuple[ast.AST | None, str], list[tuple[int, int, bool]]] = {}
     loads: list[tuple[ast.AST | None, str, int, int]] = []
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         scope = _function_of(source, node)
         if isinstance(node, ast.arg) or (isinstance(node, ast.FunctionDef | ast.ClassDef)):
             name = node.arg if isinstance(node, ast.arg) else node.name

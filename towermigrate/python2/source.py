@@ -21,6 +21,8 @@ class Source:
 
     text: Text
     tree: ast.Module
+    nodes: Sequence[ast.AST]
+    """All nodes, in the order of `ast.walk`."""
     parents: dict[ast.AST, ast.AST]
     bound: frozenset[str]
     """Every name that the file binds anywhere: what is not in it and a builtin's name is the builtin."""
@@ -41,7 +43,7 @@ class Source:
             nodes += found
             for child in found:
                 parents[child] = node
-        source = cls(Text(text), tree, parents, frozenset(), kinds)
+        source = cls(Text(text), tree, nodes, parents, frozenset(), kinds)
         source.bound = frozenset(_bound_names(source))
         return source
 

@@ -18,7 +18,7 @@ from towermigrate.findings import Finding
 from towermigrate.python2.port import Ported, port, python3_only
 from towermigrate.python2.unbound import divided, python2_names
 from towermigrate.symbols.edits import Edit, Text, splice
-from towermigrate.tree import import_closure, is_script, may_be_script, parse_python
+from towermigrate.tree import import_closure, is_script, may_be_script, modules_named, parse_python
 
 _Import = ast.Import | ast.ImportFrom
 
@@ -35,15 +35,15 @@ _Said = tuple[Ported | None, tuple[Finding, ...]]
 """What became of a file, None where it stays as it is; and what is to be said of it."""
 
 
-def _in_turn(texts: Mapping[str, str], work: Callable[[str], _Said]) -> dict[str, _Said]:
-    return {path: work(path) for path in texts}
+def _in_turn(sizes: Mapping[str, int], work: Callable[[str], _Said]) -> dict[str, _Said]:
+    return {path: work(path) for path in sizes}
 
 
 def ported_together(
     texts: Mapping[str, str],
     ported: Mapping[str, Ported],
     graph: Mapping[str, Collection[str]],
-    spread: Callable[[Mapping[str, str], Callable[[str], _Said]], Mapping[str, _Said]] = _in_turn,
+    spread: Callable[[Mapping[str, int], Callable[[str], _Said]], Mapping[str, _Said]] = _in_turn,
 ) -> Together:
     """Bring the rest of a Python 2 tree to Python 3.
 
@@ -51,7 +51,7 @@ def ported_together(
         texts: the files of the tree that Python 3 parses, by path; those of `ported` as they are now.
         ported: the files that only Python 2 parses.
         graph: the files of the tree that each file imports.
-        spread: gives what a function gives for each path of some texts; see `Readings.spread`.
+        spread: gives what a function gives for each path, given the sizes of the files; see `Readings.spread`.
     """
     graph = _with_packages(graph)
     trees: dict[str, ast.Module] = {}
@@ -76,7 +76,7 @@ def ported_together(
         except Exception as error:
             return None, (fault(path, error),)
 
-    for path, (one, said) in spread({path: texts[path] for path in trees}, work).items():
+    for path, (one, said) in spread({path: len(texts[path]) for path in trees}, work).items():
         if one is not None:
             found[path] = one
         if said:
@@ -171,6 +171,8 @@ class _Places:
 def _explicit_imports(path: str, source: str, places: _Places) -> tuple[str, tuple[Finding, ...]]:
     """A text with a dot in the imports that Python 2 looked up beside the file; findings where that is not sure."""
     if not places.is_in_package(path):
+        return source, ()
+    if not any(places.beside(path, module) for level, module in modules_named(source) if not level):
         return source, ()
     tree = parse_python(source)
     text = Text(source)

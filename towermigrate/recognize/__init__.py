@@ -33,6 +33,7 @@ def recognize_tree(
     sources: Mapping[str, str],
     among: Collection[str] | None = None,
     links: Mapping[str, str] = MappingProxyType({}),
+    imports: Mapping[str, set[str]] | None = None,
 ) -> list[Recognition]:
     """Every tower loop of a tree.
 
@@ -40,13 +41,14 @@ def recognize_tree(
         sources: file texts by path relative to the tree's root, forward slashes.
         among: the files that may hold one, by `hints.may_hold_towers`; None finds that out.
         links: texts of the tree's other files, which hold none but may call or be called.
+        imports: the files of the tree that each file imports; None finds that out.
 
     Returns:
         One `Recognition` per tower loop, by path and line: with a `program` where loop style is proved to mean
         the same, else with everything that keeps it from loop style, most important first. A fault of
         towermigrate's own is a finding of its program (TM290).
     """
-    tree = Tree({**links, **sources})
+    tree = Tree({**links, **sources}, imports)
     traits = Traits(tree)
     codes = Codes(tree)
     finder = LoopFinder(tree)

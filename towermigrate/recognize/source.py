@@ -226,17 +226,25 @@ class SourceFile:
 
 
 class Tree:
-    """All sources of a run, parsed on demand; resolves a call to the function of the tree it names."""
+    """All sources of a run, parsed on demand; resolves a call to the function of the tree it names.
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
+    `imports` are the files of the tree that each file imports, where these are known already.
+    """
+
+    def __init__(
+        self, sources: Mapping[str, str], imports: Mapping[str, set[str]] | None = None
+    ) -> None:
         self.sources = sources
+        self._imports = imports
         self._files: dict[str, SourceFile | None] = {}
         self._calls: dict[str, dict[str, list[cst.Call]]] = {}
         self._near: dict[str, list[SourceFile]] = {}
 
     @cached_property
-    def imports(self) -> dict[str, set[str]]:
+    def imports(self) -> Mapping[str, set[str]]:
         """The files of the tree that each file imports."""
+        if self._imports is not None:
+            return self._imports
         modules = {path: modules_named(text) for path, text in self.sources.items()}
         return import_graph(self.sources, modules)
 

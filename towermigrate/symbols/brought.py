@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 from towermigrate.symbols.bindings import Brought, Given, is_tensorflow
 from towermigrate.symbols.scopes import file_names
@@ -83,7 +84,7 @@ class _Search:
             found: dict[Module, Brought] = {}
             for taken in self._taken.get(path, ()):
                 file = module_file(self._sources, path, *taken.module)
-                if file is None or file == path:
+                if file is None or file == path or not self._may_give(file, taken.names):
                     continue
                 has = self._exports(file)
                 if has.star if not taken.names else taken.names & has.names.keys():
@@ -96,6 +97,13 @@ class _Search:
                 return found
             self._given[path] = found
         return self._given[path]
+
+    def _may_give(self, path: str, names: Collection[str]) -> bool:
+        """Whether it is worth parsing a file: it binds one of the names otherwise than as a function, or has a star."""
+        if not names or any(not taken.names for taken in self._taken.get(path, ())):
+            return True
+        text = self._sources[path]
+        return any(name in text and _bound(name).search(text) for name in names)
 
     def _exports(self, path: str) -> Brought:
         """What a file of the tree gives to those that import from it."""
@@ -115,6 +123,12 @@ class _Search:
             found = _exports_of(text, given)
         self._exported[path] = found
         return found
+
+
+@cache
+def _bound(name: str) -> re.Pattern[str]:
+    """Finds a name where a statement may bind it: nothing is called, taken from it or looked up in it there."""
+    return re.compile(rf"{name}(?<![\w.]{name})\b(?![ \t]*[.(\[])")
 
 
 def _taken(text: str) -> Iterable[_Taken]:
