@@ -297,6 +297,8 @@ class Replay:
             self.recorded_last = False
             self.counter.assign(index)
             return function(*args, **kwargs)
+        if index == min(self.runs):
+            self.trace.meta["floats"] = floats_of(concrete.graph)
         if self.config.get("xla"):
             self.trace.meta["operations"] = sorted(
                 {*self.trace.meta.get("operations", ()), *operations_of(concrete.graph)}
@@ -487,6 +489,17 @@ def operations_of(graph: Any) -> set[str]:
     definition = graph.as_graph_def()
     nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
     return {node.op for node in nodes}
+
+
+def floats_of(graph: Any) -> list[str]:
+    """The floating-point types that a graph and the functions it calls compute with."""
+    import tensorflow as tf
+
+    definition = graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    types = {attribute.type for node in nodes for attribute in node.attr.values()}
+    found = {tf.dtypes.as_dtype(each) for each in types if each}
+    return sorted(each.base_dtype.name for each in found if each.is_floating)
 
 
 def plain_name(variable: Any) -> str:

@@ -26,6 +26,10 @@ WITHOUT_EFFECT: dict[tuple[str, str], str] = {
         "moving average: decay",
     ): "below 1,000 steps the decay is (1 + step) / (10 + step)",
     ("together", "moving average: decay"): "in so few steps the decay is (1 + step) / (10 + step)",
+    (
+        "cifar_queue",
+        "printed: another number",
+    ): "the last number is a time, another one at each run of the original too",
     ("cifar_queue", "files: tensors missing"): "plain gradient descent has no slots to save",
 }
 

@@ -10,8 +10,9 @@ from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, joined,
 from towermigrate.verify.causes.gradients import regulariser, rounded_to
 from towermigrate.verify.trace import Array
 
-# Where a matrix product is made with 8 or 11 bits, losses are off by parts of this size, up and down.
-_HALF = (2e-5, 1e-2)
+# What float32 may leave of a loss, in parts of its size.
+_ROUNDING = 1e-5
+_SHORT = frozenset({"float16", "bfloat16"})
 # Dropout and noise move the loss of a small batch by more than that.
 _CHANCE = 1e-2
 _SAMPLES = 6
@@ -95,16 +96,25 @@ def _factor(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis
     """One factor for all towers, at all steps from this one on that started from the original's state."""
     if len(off) != len(losses):
         return None
-    ratios = [1 + part for part in _relative(case, stage, case.run.index)]
-    if not ratios or not np.allclose(ratios, ratios[0], rtol=1e-5):
+    parts = _relative(case, stage, case.run.index)
+    if not _is_one(parts):
         return None
-    ratio = float(np.mean(ratios))
-    evidence = f"{case.stage(stage)}: {len(ratios)} losses are {ratio:.6g} times the original's"
+    ratio = 1 + float(np.mean(parts))
+    evidence = f"{case.stage(stage)}: {len(parts)} losses are {ratio:.6g} times the original's"
     if case.towers > 1 and abs(ratio / case.towers - 1) < 1e-5:
         return Diagnosis("the loss is multiplied by the number of towers", evidence)
     if case.towers > 1 and abs(ratio * case.towers - 1) < 1e-5:
         return Diagnosis("the loss is divided by the number of towers", evidence)
-    return Diagnosis("the loss is scaled", evidence) if len(ratios) > 1 else None
+    return Diagnosis("the loss is scaled", evidence) if len(parts) > 1 else None
+
+
+def _is_one(parts: list[float]) -> bool:
+    """Whether losses are all off by the same part of their size, and by more than roundings make."""
+    return (
+        bool(parts)
+        and abs(parts[0]) > _ROUNDING
+        and np.allclose(parts, parts[0], rtol=1e-2, atol=_ROUNDING / 10)
+    )
 
 
 def _regulariser(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
@@ -196,11 +206,11 @@ def _of_one(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis
         for _, wanted, found, _, _ in case.pairs()
         if (key := f"loss/{stage}/{tower}") in wanted and key in found
     ]
-    ratios = [found / wanted for wanted, found in pairs if wanted]
-    if case.lockstep and len(ratios) > 1 and np.allclose(ratios, ratios[0], rtol=1e-5):
+    parts = [found / wanted - 1 for wanted, found in pairs if wanted]
+    if case.lockstep and len(parts) > 1 and _is_one(parts):
         return Diagnosis(
             f"the loss of tower {tower} is scaled",
-            f"{case.stage(stage)}: {ratios[0]:.6g} times the original's at {len(ratios)} steps, others agree",
+            f"{case.stage(stage)}: {1 + parts[0]:.6g} times the original's at {len(parts)} steps, others agree",
         )
     return None
 
@@ -227,13 +237,14 @@ def _in_half(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosi
             "another precision: the losses are rounded",
             f"{case.stage(stage)}: all {len(values)} losses are numbers of {name}, the original's are not",
         )
-    off_by = np.abs(_relative(case, stage))
-    if off_by.size and np.median(off_by) < _HALF[1] / 3 and off_by.max() < _HALF[1]:
-        if np.median(off_by) > _HALF[0]:
-            return Diagnosis(
-                "another precision: a part is computed in float16 or bfloat16",
-                f"{case.stage(stage)}: losses are off by {np.median(off_by):.1g} of their size",
-            )
+    types = [set(trace.meta.get("floats", ())) for trace in (case.expected, case.actual)]
+    short = sorted((types[1] - types[0]) & _SHORT)
+    if short and types[0]:
+        return Diagnosis(
+            f"another precision: a part is computed in {' and '.join(short)}",
+            f"{case.stage(stage)}: losses are off by {np.median(np.abs(_relative(case, stage))):.1g} of their size; "
+            "the original computes nothing in it",
+        )
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -14,6 +15,8 @@ from towermigrate.verify.trace import Trace
 # A free run whose every single step is right drifts apart by roundings, step by step. What was changed from outside is
 # there at once: this many times what the step before was apart by.
 _AT_ONCE = 100.0
+_POWER = re.compile(r"(beta[12])_power(?:_\d+)?$")
+_AVERAGE = "/ExponentialMovingAverage "
 
 
 def of_structure(
@@ -160,6 +163,12 @@ def _apart(expected: Trace, actual: Trace, index: int) -> float | None:
 
 
 def of_start(first: Difference) -> Diagnosis:
+    power = _POWER.search(first.name)
+    if power is not None:  # Adam's running powers of its betas begin with the betas
+        return Diagnosis(
+            f"another optimizer hyperparameter: {power[1]}",
+            f"{first.name} begins with {first.actual} in place of {first.expected}",
+        )
     return Diagnosis(
         "another initial value: the initializer, its settings, or a restore that did not happen",
         f"{first.name} before anything was loaded; the original starts with the same each time",
@@ -179,6 +188,8 @@ def of_shown(first: Difference) -> Diagnosis:
     if first.name.startswith("printed line"):
         return Diagnosis("something else is printed", evidence)
     if " in the checkpoint " in first.name:
+        if _AVERAGE in first.name and first.actual == "no such tensor":
+            return Diagnosis("the moving average of the variables is gone", evidence)
         return Diagnosis("a checkpoint holds something else", evidence)
     if " in the event file " in first.name:
         return Diagnosis("a summary has another tag, step or value, or is missing", evidence)

@@ -4,7 +4,7 @@
 # (Python 3.6 has neither `list[int]` nor `int | None`.)
 
 import re
-from typing import Any, Dict, List
+from typing import Any, Dict, List, Set
 
 from .seen import PROBE_SCOPE, SeenGraph
 
@@ -12,9 +12,10 @@ _DEVICE = re.compile(r"(GPU|CPU):(\d+)$", re.IGNORECASE)
 
 
 def describe(graphs: Dict[Any, SeenGraph], meta: Dict[str, Any]) -> None:
-    """Tell of the stages, the devices the towers were put on, and what always trains together."""
+    """Tell of the stages, the devices the towers were put on, what always trains together, and in which precisions."""
     stages: List[Dict[str, Any]] = []
     devices = set()
+    floats: Set[str] = set()
     for graph, seen in graphs.items():
         plans = [plan for plan in seen.plans.values() if plan.stages]
         for number, update in seen.updates.items():
@@ -52,9 +53,13 @@ def describe(graphs: Dict[Any, SeenGraph], meta: Dict[str, Any]) -> None:
         ]
         if seen.updates:
             for op in graph.get_operations():
+                if op.name.startswith(PROBE_SCOPE):
+                    continue
                 found = _DEVICE.search(op.device)
-                if found and not op.name.startswith(PROBE_SCOPE):
+                if found:
                     devices.add(found.group(1).upper() + found.group(2))
+                floats.update(t.dtype.base_dtype.name for t in op.outputs if t.dtype.is_floating)
     meta["stages"] = sorted(stages, key=lambda stage: stage["number"])
+    meta["floats"] = sorted(floats)
     accelerators = sorted(device for device in devices if device.startswith("GPU"))
     meta["devices"] = accelerators or sorted(devices)
