@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.differential.running import Ran
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
 _FLOAT = re.compile(r"-?\d+\.\d*(?:e[-+]?\d+)?|-?\b(?:nan|inf)\b")
 _PRINTED_BY_OP = "seen "
+_MOST_TOWERS = 4
 
 
 def difference(original: Ran, result: Ran) -> str | None:
@@ -21,7 +23,7 @@ def difference(original: Ran, result: Ran) -> str | None:
         return f"exit status {result.status} for {original.status}"
     return (
         _lines_differ(original.printed, result.printed)
-        or _lines_differ(_of_ops(original.errors), _of_ops(result.errors))
+        or _printed_by_ops_differ(_of_ops(original.errors), _of_ops(result.errors))
         or _checkpoints_differ(original.checkpoints, result.checkpoints)
         or _events_differ(original.events, result.events)
     )
@@ -30,6 +32,15 @@ def difference(original: Ran, result: Ran) -> str | None:
 def _of_ops(errors: str) -> list[str]:
     """What `tf.Print` printed; towers print in any order."""
     return sorted(line for line in errors.splitlines() if line.startswith(_PRINTED_BY_OP))
+
+
+def _printed_by_ops_differ(expected: list[str], found: list[str]) -> str | None:
+    # Of towers that compute the same, as all of the original's may on their one device, TensorFlow's optimizer makes one,
+    # with one Print. On devices of their own each prints.
+    if len(set(expected)) == len(expected) < len(found):
+        once = [line for line, times in Counter(found).items() if times <= _MOST_TOWERS]
+        found = once if len(once) == len(expected) else found
+    return _lines_differ(expected, found)
 
 
 def _lines_differ(expected: list[str], found: list[str]) -> str | None:

@@ -115,6 +115,18 @@ def _ran(*printed: str, status: int = 0, errors: str = "") -> Ran:
             id="ops print in any order",
         ),
         pytest.param(
+            _ran(errors="seen [1.0]\nseen [2.0]"),
+            _ran(errors="seen [1.0]\nseen [2.0]\nseen [2.0]\nseen [1.0]"),
+            None,
+            id="ops of two devices that were one on one device",
+        ),
+        pytest.param(
+            _ran(errors="seen [1.0]\nseen [1.0]"),
+            _ran(errors="seen [1.0]\nseen [1.0]\nseen [1.0]"),
+            "3 lines for 2: 'seen [1.0]'",
+            id="an op that prints once more",
+        ),
+        pytest.param(
             _ran(errors="seen [1.0]"),
             _ran(),
             "0 lines for 1: 'seen [1.0]'",

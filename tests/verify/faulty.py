@@ -104,7 +104,8 @@ def record(
         runs.append(run)
         _, state, slots = _step(original, step, state, slots, inputs)
         own, own_slots = made, made_slots
-    return recording(folder, runs, initial)
+    trace = recording(folder, runs, initial)
+    return with_meta(trace, floats=["float32", *(["float16"] if program.half else [])])
 
 
 def _step(
@@ -277,8 +278,12 @@ def with_own_inputs(trace: Trace, made: Callable[[int, Arrays], Arrays]) -> Trac
 
 def with_runs(trace: Trace, **changed: Any) -> Trace:
     """The recording with something else said of every training run."""
+    meta = json.loads((trace.folder / "meta.json").read_text())
+    return with_meta(trace, runs=[{**run, **changed} for run in meta["runs"]])
+
+
+def with_meta(trace: Trace, **changed: Any) -> Trace:
+    """The recording with something else said of itself."""
     path = trace.folder / "meta.json"
-    meta = json.loads(path.read_text())
-    meta["runs"] = [{**run, **changed} for run in meta["runs"]]
-    path.write_text(json.dumps(meta))
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
     return read_trace(trace.folder)

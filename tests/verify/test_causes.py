@@ -70,7 +70,7 @@ CASES: dict[str, tuple[Program, dict[str, Any]]] = {
     "counts more than in the original": (DECAYED, {"decay": 0.08}),
     "counts less than in the original": (DECAYED, {"decay": 0.0}),
     "counts less than in the original on tower 1, 2, 3": (DECAYED, {"decay_of": (0,)}),
-    "another precision: a part is computed": (Program(), {"half": 1e-3}),
+    "another precision: a part is computed in float16": (Program(), {"half": 1e-3}),
     "dropout or noise": (Program(), {"noise": 0.2}),
     "batch norm uses its moving averages": (NORMED, {"norm_used": True, "norm_still": True}),
     "every tower gets the same rows": (Program(), {"rows_of": (0, 0, 0, 0)}),
