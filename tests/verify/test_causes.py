@@ -11,6 +11,8 @@ import pytest
 
 from tests.verify.faulty import TOWERS, Program, record, with_own_inputs, with_runs
 from tests.verify.recordings import STAGES, recording
+from towermigrate.verify.causes.runs import of_shown, of_start
+from towermigrate.verify.causes.updates import _at_bounds
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.diagnose import Diagnosis, diagnose
@@ -352,3 +354,42 @@ def test_a_shared_optimizer_is_told_by_its_slots(
     difference = Difference(0, 1, "update", "w", None, 1.0, 2.0, 0.5, "state/variable/w", 1)
     (found,) = diagnose(first, made, Comparison(differences=[difference]), ("a", "b"), TOWERS)
     assert cause in found.cause
+
+
+# ---- what no recording is needed for -------------------------------------------------------------
+
+
+def _difference(name: str, expected: object, actual: object) -> Difference:
+    return Difference(0, 0, "initial", name, None, expected, actual, 1.0, f"state/{name}", 0)  # type: ignore[arg-type]
+
+
+def test_what_adam_begins_with_tells_its_betas() -> None:
+    cause = of_start(_difference("gan/beta1_power_1", 0.9, 0.8)).cause
+    assert cause == "another optimizer hyperparameter: beta1"
+    assert "another initial value" in of_start(_difference("w", 0.9, 0.8)).cause
+
+
+def test_averages_that_a_checkpoint_lacks_are_gone() -> None:
+    name = "w/ExponentialMovingAverage in the checkpoint log/model.ckpt-0"
+    found = of_shown(_difference(name, "a tensor", "no such tensor"))
+    assert found.cause == "the moving average of the variables is gone"
+    assert "holds something else" in of_shown(_difference(name, "1.0", "2.0")).cause
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        pytest.param([0.3, 0.3], [0.3127, 0.4151], "weights are not clipped", id="not clipped"),
+        pytest.param([0.3], [0.3127], "weights are not clipped", id="one number, a round bound"),
+        pytest.param([0.3, 0.3], [0.27, 0.27], "clipped to other bounds", id="narrower"),
+        pytest.param([0.28, 0.2914], [0.27, 0.27], "that the original leaves", id="clipped here only"),
+        pytest.param([0.3121, 0.2], [0.3, 0.21], None, id="a learning rate"),
+        pytest.param([0.31217], [0.32], None, id="one number, no round bound"),
+        pytest.param([], [], None, id="nothing"),
+    ],
+)  # fmt: skip
+def test_clipped_weights_stand_at_a_bound(
+    theirs: list[float], ours: list[float], said: str | None
+) -> None:
+    found = _at_bounds(np.array(theirs), np.array(ours))
+    assert found is None if said is None else found is not None and said in found

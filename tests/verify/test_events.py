@@ -135,9 +135,9 @@ def test_event_files_are_read_by_tag_and_step(tmp_path: Path) -> None:
         writer.add_summary(sess.run(histogram), 5)
         writer.close()
     files = [f"log/{path.name}" for path in (tmp_path / "log").iterdir()]
-    found = read_events(str(tmp_path), files)
+    found = read_events(lambda name: str(tmp_path / name), files)
 
     assert sorted(found) == ["log|loss|2", "log|loss|2|2", "log|loss|5", "log|w|5"]
     assert found["log|loss|5"] == 0.5
     assert found["log|w|5"].tolist() == [2.0, 1.0, 3.0, 4.0, 10.0]
-    assert read_events(str(tmp_path), ["notes.txt"]) == {}
+    assert read_events(lambda name: str(tmp_path / name), ["notes.txt"]) == {}

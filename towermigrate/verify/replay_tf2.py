@@ -71,6 +71,7 @@ class Replay:
     def __init__(self, config: dict[str, Any], tf: Any) -> None:
         self.tf = tf
         self.config = config
+        self.other_shapes: set[str] = set()
         self.folder: str = config["replay"]
         self.meta = read_meta(self.folder)
         self.runs = {run["index"]: run for run in self.meta["runs"]}
@@ -245,6 +246,8 @@ class Replay:
                 )
                 return own
             recorded = self.given[key]
+            if recorded.shape != own.shape:
+                self.other_shapes.add(key)
             return recorded.astype(own.dtype) if recorded.dtype != own.dtype else recorded
 
         with self.tf.device("/CPU:0"):
@@ -296,7 +299,11 @@ class Replay:
         if index not in self.runs:
             self.recorded_last = False
             self.counter.assign(index)
-            return function(*args, **kwargs)
+            try:
+                return function(*args, **kwargs)
+            except Exception as error:
+                self._failed(index, error)
+                raise
         if index == min(self.runs):
             self.trace.meta["floats"] = floats_of(concrete.graph)
         if self.config.get("xla"):
@@ -323,12 +330,27 @@ class Replay:
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
         self.collected = {}
         self.counter.assign(index)
-        result = function(*args, **kwargs)
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:
+            self._failed(index, error)
+            raise
         self.given = {}
         self._save(index, stages, table, trace, result)
         if index >= self.last_run and self.meta["ended"] == "steps":
             self.finish("steps")
         return result
+
+    def _failed(self, index: int, error: Exception) -> None:
+        """A step that fails as its rows have another shape than the original's: those are the difference, and end it."""
+        if not self.other_shapes or not self.trace.meta["runs"]:
+            return
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        self.trace.meta["notes"].append(
+            f"training run {index} failed, as rows have another shape than the original's "
+            f"({', '.join(sorted(self.other_shapes)[:3])}): {said[0][:200]}"
+        )
+        self.finish("steps")
 
     def _look(self, trace: _Trace | None, function: Any, args: Any, kwargs: Any) -> Any:
         """A call that trains nothing. Where the original's drew its rows, it gets those."""

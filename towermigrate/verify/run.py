@@ -243,7 +243,10 @@ class _Verification:
                     stages,
                     spec.replicas,
                     lockstep=made is not free_running,
-                    doing=doings[0] if doings else None,
+                    # A line may tell of the file; that one is missing has nothing to do with lines.
+                    doing=next(
+                        (d for d in doings if d.name.startswith("file ")), next(iter(doings), None)
+                    ),
                 )
             ),
             note=note,

@@ -66,6 +66,10 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "clipping: other bounds": ("clipping", "host"),
     "clipping": ("clipping", "scaled"),
     "inputs": ("rows",),
+    # A batch that is left out is a step that is skipped, as the rows show.
+    "inputs: remainder": ("rows", "steps"),
+    # Towers' statistics change places with their rows.
+    "inputs: towers swapped": ("rows", "batch norm"),
     "steps": ("steps", "rows"),
     "stages": ("steps", "rows"),
     "batch norm: training": ("batch norm", "forward"),
@@ -76,7 +80,10 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "host": ("host",),
     "slots": ("host",),
     "initial": ("initial",),
-    "returned": ("returned",),
+    # In the middle of the training it is something that the host does.
+    "initial: restore": ("initial", "host"),
+    # What a program does to a value that it has fetched shows in what it prints.
+    "returned": ("returned", "printed"),
     "printed": ("printed",),
     "files: tensors changed": ("file", "host"),
     "files": ("file",),

@@ -81,8 +81,10 @@ def _weights_of_towers(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> 
         return _times_towers(case, stage, pairs, off)
     columns = np.stack([joined(towers[t][name] for name in names) for t in sorted(towers)], 1)
     wanted, found = (joined(pairs[name][k] for name in names) for k in (0, 1))
-    if columns.shape[0] < 2 * number or not near(columns.mean(1), wanted, CLOSE):
+    if not near(columns.mean(1), wanted, CLOSE):
         return _times_towers(case, stage, pairs, off)
+    if columns.shape[0] < 2 * number:
+        return _of_one_tower(case, stage, columns, found) or _times_towers(case, stage, pairs, off)
     weights, _, rank, _ = np.linalg.lstsq(columns, found, rcond=None)
     if rank < number or not near(columns @ weights, found, CLOSE):
         return None
@@ -108,6 +110,17 @@ def _weights_of_towers(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> 
     if len(odd) == 1:
         return Diagnosis(f"the gradient of tower {odd[0]} is scaled, not those of the others", said)
     return None
+
+
+def _of_one_tower(case: Case, stage: int, columns: Array, found: Array) -> Diagnosis | None:
+    """One tower's own gradient is what is applied: of a model so small that nothing is left to fit weights with."""
+    mine = [k for k in range(columns.shape[1]) if near(columns[:, k], found)]
+    if len(mine) != 1 or columns.shape[0] < 2:
+        return None
+    return Diagnosis(
+        f"the gradient of tower {mine[0]} is applied, not the average",
+        f"{case.stage(stage)}: all {columns.shape[0]} numbers are those of its own gradient",
+    )
 
 
 def _times_towers(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis | None:
@@ -194,6 +207,10 @@ def _zeros(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis | 
     )
 
 
+_MANY = 32
+"""Numbers whose last bits are not empty by chance."""
+
+
 def rounded_to(found: Sequence[Array], wanted: Sequence[Array]) -> str | None:
     """The short type of which all numbers of `found` are, and most of `wanted` are not."""
     one, other = (
@@ -206,6 +223,11 @@ def rounded_to(found: Sequence[Array], wanted: Sequence[Array]) -> str | None:
     for name, mask in (("bfloat16", 0xFFFF), ("float16", 0x1FFF)):
         if not (bits[0] & mask).any() and np.mean((bits[1] & mask) != 0) > 0.9:
             return name
+    # Means of a few such numbers need more bits than they have, but leave the last ones empty too.
+    mask = 0x3F
+    if one.size >= _MANY and np.mean((bits[0] & mask) == 0) > 0.95:
+        if np.mean((bits[1] & mask) != 0) > 0.9:
+            return "a shorter type, or means of such"
     return None
 
 
@@ -282,6 +304,8 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
     if clipped is not None and parallel:
         limit = [found for wanted, found in whole if abs(wanted / clipped - 1) < EXACT]
         if own is not None and abs(own / clipped - 1) > CLOSE:
+            if _is_factor(whole, own / clipped, clipped, case.towers):
+                return None
             return Diagnosis(
                 "the gradients are clipped by another norm",
                 f"{said}: their global norm is {own:.6g} in place of {clipped:.6g}",
@@ -312,6 +336,14 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
             f"{said}: {len(known)} gradients have the norm {known[0]:.6g}, the original's global norm is {clipped:.6g}",
         )
     return _clipped_towers(case, stage, pairs, clipped)
+
+
+def _is_factor(norms: list[tuple[float, float]], ratio: float, limit: float, towers: int) -> bool:
+    """Whether all steps are off by one factor: what is not clipped too, or the number of towers."""
+    if not all(abs(found / wanted / ratio - 1) < CLOSE for wanted, found in norms if wanted):
+        return False
+    below = any(wanted < limit * (1 - CLOSE) for wanted, _ in norms)
+    return below or any(abs(ratio / each - 1) < CLOSE for each in (towers, 1 / towers))
 
 
 def _is_clipped_sum(norms: list[tuple[float, float]], limit: float, towers: int) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, joined, real
 from towermigrate.verify.causes.gradients import regulariser, rounded_to
+from towermigrate.verify.causes.runs import out_of_turn
 from towermigrate.verify.trace import Array
 
 # What float32 may leave of a loss, in parts of its size.
@@ -27,6 +28,10 @@ def of_losses(case: Case) -> Iterator[Diagnosis]:
     losses = {tower: pair for (each, tower), pair in case.losses().items() if each == stage}
     off = {t for t, (wanted, found) in losses.items() if abs(found - wanted) > 1e-6 * abs(wanted)}
     if not off:
+        return
+    other = out_of_turn(case.first, case.expected, case.actual)
+    if other is not None:
+        yield other
         return
     for test in (
         _batch_norm,

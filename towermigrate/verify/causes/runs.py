@@ -37,8 +37,40 @@ def of_structure(
         yield from _variables(first, expected, actual)
 
 
+def out_of_turn(first: Difference, expected: Trace, actual: Trace) -> Diagnosis | None:
+    """Runs that train another stage than the original's at that place, by the variables that have gradients in them."""
+    theirs = _variables_of_runs(expected)
+    ours = _variables_of_runs(actual)
+    alone: dict[frozenset[str], set[tuple[int, ...]]] = {}
+    for run, names in zip(expected.runs, theirs, strict=True):
+        alone.setdefault(names, set()).add(run.stages)
+    if any(len(stages) > 1 for stages in alone.values()) or not all(theirs):
+        return None
+    known = [alone.get(names, set()) for names in ours]
+    if not all(known):
+        return None
+    made = [next(iter(stages)) for stages in known]
+    if made == [run.stages for run in expected.runs[: len(made)]]:
+        return None
+    return _in_turn_of(first, [run.stages for run in expected.runs], made)
+
+
+def _variables_of_runs(trace: Trace) -> list[frozenset[str]]:
+    """The variables that have a gradient in each run."""
+    return [
+        frozenset(key.split("/", 2)[2] for key in trace.arrays(run) if key.startswith("gradient/"))
+        for run in trace.runs
+    ]
+
+
 def _steps(first: Difference, expected: Trace, actual: Trace, stages: tuple[str, ...]) -> Diagnosis:
     theirs, ours = ([run.stages for run in trace.runs] for trace in (expected, actual))
+    return _in_turn_of(first, theirs, ours)
+
+
+def _in_turn_of(
+    first: Difference, theirs: list[tuple[int, ...]], ours: list[tuple[int, ...]]
+) -> Diagnosis:
     evidence = f"training run {first.run}: {first.actual}, {first.expected} in the original"
     if len(ours) < len(theirs) and ours == theirs[: len(ours)]:
         return Diagnosis("steps are skipped: the program makes fewer than the original", evidence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, fit, real
+from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, fit, joined, real
 from towermigrate.verify.causes.formulas import Fitted, fitted
 from towermigrate.verify.causes.inputs import shifted
 from towermigrate.verify.comparison import Difference
@@ -25,7 +25,7 @@ def of_updates(case: Case) -> Iterator[Diagnosis]:
         )
         return
     off = case.of("update")
-    for test in (_shared, _global_step, _averages, _batch_norm, _moved, _optimizer):
+    for test in (_shared, _global_step, _averages, _batch_norm, _moved, _clipped, _optimizer):
         found = test(case, off)
         if found is not None:
             yield found
@@ -165,6 +165,50 @@ def _moved(case: Case, off: list[Difference]) -> Diagnosis | None:
     if stayed and not moved:
         return Diagnosis("variables stay that the original's step moves", few(stayed))
     return None
+
+
+def _clipped(case: Case, off: list[Difference]) -> Diagnosis | None:
+    """Weights that are clipped to bounds behind the update: in one program only, or to other bounds."""
+    names: list[str] = []
+    sides: tuple[list[Array], list[Array]] = ([], [])
+    for each in off:
+        wanted, found = case.wanted.get(each.key), case.found.get(each.key)
+        if not each.key.startswith("state/variable/") or wanted is None or found is None:
+            continue
+        if wanted.dtype.kind != "f" or wanted.shape != found.shape:
+            continue
+        differ = ~np.isclose(wanted, found, rtol=1e-5, atol=1e-8)
+        names.append(each.name)
+        for side, numbers in zip(sides, (wanted, found), strict=True):
+            side.append(np.abs(numbers[differ]).ravel())
+    theirs, ours = (joined(side) for side in sides)
+    said = _at_bounds(theirs, ours)
+    if said is None:
+        return None
+    return Diagnosis(said, f"{few(names)}: {theirs.size} numbers differ, all others agree")
+
+
+def _at_bounds(theirs: Array, ours: Array) -> str | None:
+    """What clips the numbers that differ, by their sizes: those of one program all stand at one bound."""
+    if not theirs.size:
+        return None
+    if _is_bound(theirs) and (ours > theirs.max()).all():
+        if _is_bound(ours[ours >= ours.max() * (1 - 1e-6)]):
+            return "weights are clipped to other bounds"
+        return "weights are not clipped that the original clips"
+    if _is_bound(ours) and (theirs > ours.max()).all():
+        if _is_bound(theirs[theirs >= theirs.max() * (1 - 1e-6)]):
+            return "weights are clipped to other bounds"
+        return "weights are clipped that the original leaves"
+    return None
+
+
+def _is_bound(sizes: Array) -> bool:
+    """Whether numbers stand at one bound: several that are the same, or a round one."""
+    bound = float(sizes.max())
+    if not np.allclose(sizes, bound, rtol=1e-6, atol=0):
+        return False
+    return sizes.size > 1 or (bound > 0 and abs(float(f"{bound:.2g}") / bound - 1) < 1e-6)
 
 
 def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:

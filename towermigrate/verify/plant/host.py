@@ -17,15 +17,16 @@ def faults(source: Source) -> Iterator[Fault]:
         found = source.counted_loop(statement)
         if found is None:
             continue
-        _, counter = found
+        loop, counter = found
+        late = source.late_turn(loop, 1)  # what no later step sees changes nothing
         weights, slots = _changes(source, statement)
         for kind, said, change, when in (
             ("host: weights changed", "the weights shrink by 1 %", weights, 2),
-            ("late: weights changed", "the weights shrink by 1 %", weights, 6),
+            ("late: weights changed", "the weights shrink by 1 %", weights, late),
             ("slots: changed by the host", "the slots shrink by 5 %", slots, 2),
-            ("late: slots changed", "the slots shrink by 5 %", slots, 6),
+            ("late: slots changed", "the slots shrink by 5 %", slots, late),
         ):
-            if change is not None:
+            if change is not None and when is not None:
                 yield from source.fault(
                     kind,
                     f"{said} after the step in which {counter} is {when}",

@@ -10,6 +10,9 @@ from towermigrate.verify.probes import Splice, offsets
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
+_LATE = 6
+"""Turns of a loop that are made before a late fault, where it has as many."""
+
 
 class Source:
     """A file that can be parsed.
@@ -75,6 +78,28 @@ class Source:
             ):
                 return each, each.target.id
         return None
+
+    def late_turn(self, loop: ast.For, left: int) -> int | None:
+        """A late turn of a counted loop, with `left` turns behind it; None where there are too few."""
+        turns = None
+        if isinstance(loop.iter, ast.Call) and len(loop.iter.args) == 1:
+            number = loop.iter.args[0]
+            if isinstance(number, ast.Name):
+                number = self.assigned(number.id, loop) or self.constant(number.id) or number
+            if isinstance(number, ast.Constant) and isinstance(number.value, int):
+                turns = number.value
+        turn = _LATE if turns is None else min(_LATE, turns - 1 - left)
+        return turn if turn > 2 else None
+
+    def constant(self, name: str) -> ast.expr | None:
+        """What a name is assigned at the file's outermost level, where one statement does it."""
+        found = [
+            node.value
+            for node in self.tree.body
+            if isinstance(node, ast.Assign)
+            and any(isinstance(each, ast.Name) and each.id == name for each in node.targets)
+        ]
+        return found[0] if len(found) == 1 else None
 
     def code(self, node: ast.AST) -> str:
         """The text of a node."""

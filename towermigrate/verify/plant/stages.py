@@ -21,21 +21,23 @@ def faults(source: Source) -> Iterator[Fault]:
         found = source.counted_loop(statement)
         if found is None:
             continue
-        _, counter = found
+        loop, counter = found
+        late = source.late_turn(loop, 0)
         yield from source.fault(
             "steps: one skipped",
             f"the training step is left out when {counter} is 2",
             statement,
             source.replace(statement, f"if {counter} != 2: {source.code(statement)}"),
         )
-        if isinstance(statement, (ast.Expr, ast.Assign)) and statement.lineno == (
-            statement.end_lineno or 0
-        ):
+        on_a_line = statement.lineno == (statement.end_lineno or 0)
+        if late is not None and isinstance(statement, (ast.Expr, ast.Assign)) and on_a_line:
             yield from source.fault(
                 "late: a step doubled",
-                f"the training step is made twice when {counter} is 6",
+                f"the training step is made twice when {counter} is {late}",
                 statement,
-                source.after(statement, f"if {counter} == 6:", f"    {source.code(statement)}"),
+                source.after(
+                    statement, f"if {counter} == {late}:", f"    {source.code(statement)}"
+                ),
             )
     yield from _in_another_order(source, steps)
     for statement in steps:

@@ -12,6 +12,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from .events import flush_writers, read_events, watch_writers
+from .temporary import Temporary
 
 _MOST_LINES = 10000
 # Checkpoints beyond this size (bytes, all together) are listed but not read.
@@ -51,11 +52,13 @@ class Doings:
         self._tree = ""
         self._kept: Optional[_Kept] = None
         self._before: Dict[str, Tuple[int, int]] = {}
+        self._temporary = Temporary()
 
     def begin(self, tree: str) -> None:
         self._tree = tree
         self._before = _files(tree)
         watch_writers()
+        self._temporary.begin(tree)
         self._kept = _Kept(sys.stdout)
         sys.stdout = self._kept
 
@@ -66,20 +69,27 @@ class Doings:
         text = self._kept.text()
         for folder in sorted({self._tree, os.path.realpath(self._tree)}, key=len, reverse=True):
             text = text.replace(folder, ".")
+        text = self._temporary.named(text)
         return text.split("\n")[:-1][:_MOST_LINES]
 
     def files(self) -> List[str]:
-        """The files of the tree that are new or were changed."""
+        """The files of the tree that are new or were changed, and those in the program's temporary folders."""
         if self._kept is None:
             return []
         flush_writers()
-        return sorted(
+        found = [
             path for path, seen in _files(self._tree).items() if self._before.get(path) != seen
-        )
+        ]
+        for name, folder in self._temporary.folders.items():
+            found += [os.path.join(name, path) for path in _files(folder)]
+        return sorted(found)
+
+    def _path(self, name: str) -> str:
+        return self._temporary.path(self._tree, name)
 
     def events(self, files: List[str]) -> Dict[str, Any]:
         """The numbers in the event files among `files` (`events.py`)."""
-        return read_events(self._tree, files)
+        return read_events(self._path, files)
 
     def checkpoints(self, files: List[str]) -> Dict[str, Any]:
         """Every tensor of the checkpoints among `files`, by `PATH|NAME`."""
@@ -87,7 +97,7 @@ class Doings:
         size = 0
         for path in files:
             if ".data-" in path:
-                size += os.path.getsize(os.path.join(self._tree, path))
+                size += os.path.getsize(self._path(path))
         if not paths or size > _MOST_READ:
             return {}
         import tensorflow as tf
@@ -95,7 +105,7 @@ class Doings:
         found = {}
         for path in paths:
             try:
-                reader = tf.train.load_checkpoint(os.path.join(self._tree, path))
+                reader = tf.train.load_checkpoint(self._path(path))
                 for name in reader.get_variable_to_shape_map():
                     found["%s|%s" % (path, name)] = reader.get_tensor(name)
             except Exception:  # no checkpoint, or one that is being written

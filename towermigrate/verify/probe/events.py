@@ -6,7 +6,7 @@
 import functools
 import os
 import weakref
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 
@@ -46,14 +46,14 @@ def flush_writers() -> None:
             continue
 
 
-def read_events(tree: str, files: List[str]) -> Dict[str, Any]:
-    """The numbers of the event files among `files`, by `FOLDER|TAG|STEP`.
+def read_events(place: Callable[[str], str], files: List[str]) -> Dict[str, Any]:
+    """The numbers of the event files among `files`, by `FOLDER|TAG|STEP`; `place` says where each is.
 
     A scalar is one number; a histogram its count, least, largest, sum and sum of squares; an image its height,
     width and number of channels. What comes several times gets a number behind it.
     """
     paths = [path for path in files if os.path.basename(path).startswith(MARK)]
-    if not paths or sum(os.path.getsize(os.path.join(tree, path)) for path in paths) > _MOST_READ:
+    if not paths or sum(os.path.getsize(place(path)) for path in paths) > _MOST_READ:
         return {}
     import tensorflow as tensorflow
 
@@ -61,7 +61,7 @@ def read_events(tree: str, files: List[str]) -> Dict[str, Any]:
     found: Dict[str, Any] = {}
     for path in paths:
         try:
-            for event in tf.train.summary_iterator(os.path.join(tree, path)):
+            for event in tf.train.summary_iterator(place(path)):
                 for value in event.summary.value:
                     number = _number(tf, value)
                     if number is not None:
