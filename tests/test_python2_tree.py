@@ -11,6 +11,7 @@ import pytest
 
 from towermigrate.migrate import plan
 from towermigrate.outcome import TreeReport
+from towermigrate.python2 import in_python3
 from towermigrate.rewrite import rewrite_tree
 
 OLD = "print 'a'\n"
@@ -143,3 +144,20 @@ def test_a_package_of_python_2_runs_under_python_3(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "run.py"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("sum 15.0\n", "")
     assert not plan(tmp_path).report.texts
+
+
+def test_originals_run_in_python3_with_all_that_ran_with_them() -> None:
+    sources = {
+        "train.py": "import tensorflow as tf\nimport nets.layers\nprint 'go'\n",
+        "nets/__init__.py": "",
+        "nets/layers.py": "import sizes\nfor i in xrange(3): sizes.put(i)\n",
+        "nets/sizes.py": "def put(i): pass\n",
+        "beside.py": "for i in xrange(3): pass\n",
+    }
+    found = in_python3(sources)
+    assert found["train.py"].endswith("print('go')\n")
+    assert found["nets/layers.py"] == "from . import sizes\nfor i in range(3): sizes.put(i)\n"
+    assert {path for path in found if found[path] != sources[path]} == {
+        "train.py",
+        "nets/layers.py",
+    }

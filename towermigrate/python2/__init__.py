@@ -6,8 +6,8 @@
 `together` brings over those of them that ran with a file of Python 2.
 """
 
-from towermigrate.python2.port import Ported, Unported, in_python3, looks_like_python2, port
-from towermigrate.python2.together import Together, ported_together
+from towermigrate.python2.port import Ported, Unported, looks_like_python2, port
+from towermigrate.python2.together import Together, in_python3, ported_together
 from towermigrate.python2.unbound import may_be_python2, python2_names
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
@@ -145,21 +145,6 @@ def _port(text: str, path: str) -> Ported | Unported:
     findings += _summed("TM123", path, "bytes are no text in Python 3", about_text, lines)
     findings += _summed("TM124", path, "Python 3 does this otherwise", meaning, lines)
     return Ported(result, tuple(findings), lines)
-
-
-def in_python3(sources: Mapping[str, str]) -> dict[str, str]:
-    """The texts, those of Python 2 as `port` gives them: so that Python 3 can run the originals of a tree."""
-    found = dict(sources)
-    for path, text in sources.items():
-        try:
-            parse_python(text)
-        except SyntaxError:
-            result = port(text, path)
-            if isinstance(result, Ported):
-                found[path] = result.text
-        except (ValueError, RecursionError):
-            pass
-    return found
 
 
 _MAY_BE_NEW = frozenset(

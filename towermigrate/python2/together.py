@@ -18,7 +18,14 @@ from towermigrate.findings import Finding
 from towermigrate.python2.port import Ported, port, python3_only
 from towermigrate.python2.unbound import divided, python2_names
 from towermigrate.symbols.edits import Edit, Text, splice
-from towermigrate.tree import import_closure, is_script, may_be_script, modules_named, parse_python
+from towermigrate.tree import (
+    import_closure,
+    import_graph,
+    is_script,
+    may_be_script,
+    modules_named,
+    parse_python,
+)
 
 _Import = ast.Import | ast.ImportFrom
 
@@ -82,6 +89,30 @@ def ported_together(
         if said:
             findings[path] = said
     return Together(found, findings)
+
+
+def in_python3(sources: Mapping[str, str]) -> dict[str, str]:
+    """The texts, those of Python 2 and those that ran with them in Python 3, as a rewrite brings them over.
+
+    So Python 3 can run the originals of a tree.
+    """
+    ported: dict[str, Ported] = {}
+    texts: dict[str, str] = {}
+    for path, text in sources.items():
+        try:
+            parse_python(text)
+            texts[path] = text
+        except SyntaxError:
+            result = port(text, path)
+            if isinstance(result, Ported):
+                ported[path] = result
+                texts[path] = result.text
+        except (ValueError, RecursionError):
+            pass
+    if ported:
+        graph = import_graph(texts, {path: modules_named(text) for path, text in texts.items()})
+        ported.update(ported_together(texts, ported, graph).ported)
+    return {**sources, **{path: each.text for path, each in ported.items()}}
 
 
 def _one(path: str, text: str, tree: ast.Module, ported: Ported | None, places: _Places) -> _Said:
