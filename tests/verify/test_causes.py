@@ -380,11 +380,10 @@ def test_averages_that_a_checkpoint_lacks_are_gone() -> None:
     ("theirs", "ours", "said"),
     [
         pytest.param([0.3, 0.3], [0.3127, 0.4151], "weights are not clipped", id="not clipped"),
-        pytest.param([0.3], [0.3127], "weights are not clipped", id="one number, a round bound"),
+        pytest.param([0.3], [0.3127], None, id="one number may be round by chance"),
         pytest.param([0.3, 0.3], [0.27, 0.27], "clipped to other bounds", id="narrower"),
         pytest.param([0.28, 0.2914], [0.27, 0.27], "that the original leaves", id="clipped here only"),
         pytest.param([0.3121, 0.2], [0.3, 0.21], None, id="a learning rate"),
-        pytest.param([0.31217], [0.32], None, id="one number, no round bound"),
         pytest.param([], [], None, id="nothing"),
     ],
 )  # fmt: skip

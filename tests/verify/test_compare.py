@@ -272,6 +272,25 @@ def test_one_update_by_all_replicas(tmp_path: Path, changed: dict[str, Any], nam
         assert (first.replica, first.expected, first.actual) == (1, 3.0, 3.5)
 
 
+def test_what_is_nothing_but_rounding_may_move_where_the_original_does_not(
+    tmp_path: Path,
+) -> None:
+    # A critic's last bias: what real and made points give cancels, and Adam makes a step of what rounding leaves.
+    moved = {"gradient/0/b": [1e-8], "state/variable/b": [3.0005]}
+    still = {"gradient/0/b": [0.0], "state/variable/b": [3.0]}
+    before = {"variable/b": np.float32([3.0]), "variable/a/w": np.float32([0.999, 2.001])}
+    adam = {"state/slot/0/v/b": [0.0]}
+    for slots, equal in ((adam, True), ({}, False)):
+        folder = tmp_path / str(equal)
+        expected = recording(folder / "1", [arrays(**still, **slots)], before)
+        actual = recording(folder / "2", [arrays(**moved, **slots)], before)
+        assert (compare(expected, actual, STAGES, 1e-6).first() is None) is equal
+    # What has no gradient at all stays.
+    expected = recording(tmp_path / "3", [arrays(**still, **adam)], before)
+    actual = recording(tmp_path / "4", [arrays(**{**moved, "gradient/0/b": [0.0]}, **adam)], before)
+    assert compare(expected, actual, STAGES, 1e-6).first() is not None
+
+
 def test_towers_that_are_too_many_or_were_not_compared(tmp_path: Path) -> None:
     expected = recording(tmp_path / "1", [arrays()])
     more = recording(tmp_path / "2", [arrays(**{"loss/0/2": 3.0})])

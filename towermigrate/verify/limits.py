@@ -4,7 +4,8 @@ A *value* is held to the size of its array or a tenth of its largest peer's. A *
 step did to a variable or slot, is held to the size of that change (or a tenth of the largest in its peers),
 beside the rounding of the variable itself. Optimizers that divide by the gradient's own size (Adam, RMSProp)
 make a full step of a gradient that is nothing but rounding, so where an element's gradient is small next to
-its array's, its change may be off by as much more, at most by the whole step.
+its array's, its change may be off by as much more, at most by the whole step. Where the original's gradient is zero but for
+rounding the original may not move at all; there the whole step is that of the largest peer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from towermigrate.verify.trace import Array, Arrays
 
 _PEERS = 0.1
 _ROUNDINGS = 2  # of the variable, in units of its last place: the assignment, and the one before it
+
+_PLAIN_SLOTS = frozenset({"momentum"})
+"""Slots of optimizers that do not divide by what they know of the gradient's size."""
 
 
 class Limits:
@@ -29,12 +33,18 @@ class Limits:
         self._expected: Arrays = {}
         self._actual: Arrays = {}
         self._drift: dict[str, Array] = {}
+        self._normalised: set[str] = set()
 
     def start(self, expected: Arrays, actual: Arrays, before: Arrays) -> None:
         """Take the sizes of the training run that is compared next."""
         self._expected, self._actual = expected, actual
         self._values, self._changes, self._change = {}, {}, {}
         self._gradients = {k.split("/", 2)[2]: k for k in expected if k.startswith("gradient/")}
+        self._normalised = {
+            _variable_of(key)
+            for key in expected
+            if key.startswith("state/slot/") and key.split("/")[3].lower() not in _PLAIN_SLOTS
+        }
         for key, array in expected.items():
             if exact(array) or not self._is_peer(key):
                 continue
@@ -71,6 +81,8 @@ class Limits:
         allowed = np.full(wanted.shape, scale)
         uncertain = self._uncertainty(key)
         if uncertain is not None and uncertain.shape == wanted.shape and scale > 0:
+            if _variable_of(key) in self._normalised and key.startswith("state/variable/"):
+                step = max(step, self._changes.get(group_of(key), 0.0))
             most = max(1.0, 2 * step / (scale * tolerance)) if tolerance > 0 else np.inf
             allowed = allowed * np.minimum(uncertain, most)
         self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed

@@ -204,11 +204,8 @@ def _at_bounds(theirs: Array, ours: Array) -> str | None:
 
 
 def _is_bound(sizes: Array) -> bool:
-    """Whether numbers stand at one bound: several that are the same, or a round one."""
-    bound = float(sizes.max())
-    if not np.allclose(sizes, bound, rtol=1e-6, atol=0):
-        return False
-    return sizes.size > 1 or (bound > 0 and abs(float(f"{bound:.2g}") / bound - 1) < 1e-6)
+    """Whether several numbers stand at one bound."""
+    return sizes.size > 1 and np.allclose(sizes, sizes.max(), rtol=1e-6, atol=0)
 
 
 def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
