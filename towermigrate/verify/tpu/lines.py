@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import linecache
 import os
 import re
@@ -17,6 +18,9 @@ _NOT_CONSTANT = re.compile(
 _NODE = re.compile(r"\{\{node (?P<node>[^}]+)\}\}")
 _LOCATION = re.compile(r"^(?P<name>#loc\d*) = loc\((?P<value>.*)\)$", re.MULTILINE)
 _UNKNOWN = re.compile(r'"mhlo\.unknown".* loc\((?P<location>#loc\d*)\)$', re.MULTILINE)
+_FUSED = re.compile(
+    r"^(?P<name>#loc\d*) = loc\(fused\[(?P<first>#loc\d*), #loc\d*\]\)$", re.MULTILINE
+)
 _QUOTED = re.compile(r'"([^"]+)"(?!:\d)')
 _MOST = 20
 
@@ -134,6 +138,25 @@ def operations(graph: Any) -> Iterator[Any]:
 def _same_node(name: str, said: str) -> bool:
     """Whether the bridge's name for a node, which functions that it has inlined may stand before, is this one's."""
     return said == name or said.endswith("/" + name)
+
+
+def with_lines(text: str, nodes: dict[str, dict[str, Any]]) -> str:
+    """A StableHLO text whose operations have the program's lines, so that the compiler can name them.
+
+    What the bridge to XLA puts there are lines of TensorFlow's own.
+    """
+    locations = {each["name"]: each["value"] for each in _LOCATION.finditer(text)}
+
+    def located(found: re.Match[str]) -> str:
+        at = next(
+            (nodes[name] for name in _names(found["first"], locations) if name in nodes), None
+        )
+        if at is None:
+            return found.group()
+        place = f"{json.dumps(at['file'])}:{at['line']}:0"
+        return f"{found['name']} = loc(fused[{found['first']}, {place}])"
+
+    return _FUSED.sub(located, text)
 
 
 def _names(location: str, locations: dict[str, str]) -> list[str]:

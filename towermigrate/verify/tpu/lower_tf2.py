@@ -20,7 +20,7 @@ from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.recording import TraceWriter
 from towermigrate.verify.tpu.left_out import left_out
-from towermigrate.verify.tpu.lines import Blockers
+from towermigrate.verify.tpu.lines import Blockers, with_lines
 from towermigrate.verify.tpu.stablehlo import live_nodes, stablehlo
 from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
 
@@ -133,11 +133,13 @@ class Lowering:
             return
         step["blockers"] = self.blockers.of_text(text, concrete.graph)
         if not step["blockers"]:
+            nodes = self.blockers.lines_of_nodes(concrete.graph)
             step["text"] = f"step_{len(self.steps) - 1:02d}.mlir"
             path = os.path.join(self.config["trace"], step["text"])
             with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-            step["nodes"] = self.blockers.lines_of_nodes(concrete.graph)
+                file.write(with_lines(text, nodes))
+            places = {(at["file"], at["line"]): at["source"] for at in nodes.values()}
+            step["places"] = [[*place, source] for place, source in places.items()]
 
     def _specs(self, concrete: Any, args: Any, kwargs: Any) -> list[Any]:
         """The arguments' shapes and types. Not their values: those would be folded into what is compiled."""

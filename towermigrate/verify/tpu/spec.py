@@ -23,7 +23,7 @@ _NEEDED = ("jax", "libtpu")
 _FIND = (
     "import importlib.util as u, sys; print(*(n for n in sys.argv[1:] if u.find_spec(n) is None))"
 )
-_WORD = re.compile(r"[\w./>-]+")
+_PLACE = re.compile(r"(?P<file>[^\s:\"']+):(?P<line>\d+)")
 # Of the time that a program has, the child leaves so much for what it is doing when it stops by itself.
 _OF_TIME = 0.9
 
@@ -161,7 +161,7 @@ def report_of(
         came = next(compiled) if step["text"] else None
         blockers = [Blocker(**each) for each in step["blockers"]]
         if came is not None and not came["compiles"]:
-            blockers = of_compiler(came["said"], step.get("nodes", {}))
+            blockers = of_compiler(came["said"], step.get("places", []))
         fine = came is not None and came["compiles"]
         made.append(
             StepCompiled(
@@ -182,17 +182,12 @@ def report_of(
     return CompileReport(spec.text, spec.tpu, tuple(made), versions)
 
 
-def of_compiler(said: str, nodes: dict[str, dict[str, Any]]) -> list[Blocker]:
-    """What the TPU compiler says, at the lines of the operations that it names."""
+def of_compiler(said: str, places: list[list[Any]]) -> list[Blocker]:
+    """What the TPU compiler says, at the program's lines that it names; `places` are file, line and text of all of them."""
     why = " ".join(said.split())[:500]
-    named = [name for name in dict.fromkeys(_WORD.findall(said)) if name in nodes]
-    # A name of one word may be a word of the message.
-    named = [name for name in named if "/" in name or f'"{name}"' in said]
-    found: dict[tuple[Any, Any], Blocker] = {}
-    for name in named:
-        where = nodes[name]
-        found.setdefault(
-            (where["file"], where["line"]),
-            Blocker(why, where["operation"], name, where["file"], where["line"], where["source"]),
-        )
-    return list(found.values()) or [Blocker(why)]
+    known = {(file, line): source for file, line, source in places}
+    named = dict.fromkeys((match["file"], int(match["line"])) for match in _PLACE.finditer(said))
+    at = [place for place in named if place in known]
+    return [Blocker(why, file=file, line=line, source=known[file, line]) for file, line in at] or [
+        Blocker(why)
+    ]
