@@ -79,6 +79,23 @@ class Blockers:
         said = f"{type(error).__name__}: {_first_line(str(error))}"
         return [{"operation": None, "name": None, "why": said, **self.line(frames)}]
 
+    def of_inputs(self, concrete: Any) -> list[dict[str, Any]]:
+        """Of inputs that no step on a TPU can have: texts, iterators, tables. The bridge to XLA would not survive them."""
+        found = []
+        for tensor in concrete.graph.inputs:
+            kind = tensor.dtype.name
+            if kind == "resource" and _is_variable(tensor):
+                continue
+            if kind not in ("resource", "variant", "string"):
+                continue
+            why = "a text" if kind == "string" else "an iterator, a table or the like"
+            why = f"an input of the step is {why}, which stays on the host: give the step what is read from it"
+            readers = tensor.consumers()
+            found += [self._blocker(op, why) for op in readers]
+            if not readers:
+                found.append({"operation": None, "name": tensor.name, "why": why, **self.line(())})
+        return _once(found)
+
     def of_bridge(self, said: str, graph: Any, live: set[str]) -> list[dict[str, Any]]:
         """Of what TensorFlow's bridge to XLA says that it cannot lower; `live` names what of the graph itself it was given."""
         every = [op for op in operations(graph) if op.graph is not graph or op.name in live]
@@ -133,6 +150,13 @@ def operations(graph: Any) -> Iterator[Any]:
         given = {id(tensor.op) for tensor in getattr(each, "inputs", ())}
         yield from (op for op in each.get_operations() if id(op) not in given)
         waiting.extend(getattr(f, "graph", None) for f in getattr(each, "_functions", {}).values())
+
+
+def _is_variable(tensor: Any) -> bool:
+    from tensorflow.python.ops import handle_data_util
+
+    data = handle_data_util.get_resource_handle_data(tensor)
+    return data is not None and data.is_set and len(data.shape_and_type) == 1
 
 
 def _same_node(name: str, said: str) -> bool:

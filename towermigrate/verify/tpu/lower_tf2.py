@@ -4,16 +4,20 @@ The child process of `tpu-compile:TYPE`: `python -m towermigrate.verify.tpu.lowe
 own `tf.function`s and TF1 optimizers and runs the program as `__main__`. After the first call of a `tf.function` whose
 trace applied gradients, that function is traced once more for XLA, and lowered. What stands in the way of that is named
 with the line of the program that it comes from (`lines.py`).
+
+With as many replicas as the program has towers it runs to see what shapes each of them takes (`only_shapes`).
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from towermigrate.tree import HELPERS_COPY
@@ -21,6 +25,7 @@ from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.recording import TraceWriter
 from towermigrate.verify.tpu.left_out import left_out
 from towermigrate.verify.tpu.lines import Blockers, with_lines
+from towermigrate.verify.tpu.shapes import shapes_of, with_shapes
 from towermigrate.verify.tpu.stablehlo import live_nodes, stablehlo
 from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
 
@@ -28,7 +33,9 @@ from towermigrate.verify.wrappers_tf2 import wrap_functions, wrap_optimizers
 class Lowering:
     """The listener: `towermigrate.helpers._hooks.Hooks`, and what was lowered so far."""
 
-    def __init__(self, config: dict[str, Any], tf: Any) -> None:
+    def __init__(
+        self, config: dict[str, Any], tf: Any, tower_index: Callable[[], int | None]
+    ) -> None:
         self.tf = tf
         self.config = config
         self.trace = TraceWriter(config["trace"])
@@ -41,8 +48,8 @@ class Lowering:
         self.local = threading.local()
         self.traces: list[tuple[Any, list[str]]] = []
         self.lowered: list[Any] = []
-        self.lowering = False
         self.until = time.monotonic() + config["seconds"]
+        self.tower_index = tower_index
 
     # ---- hooks of the helpers --------------------------------------------------------------------
 
@@ -77,6 +84,8 @@ class Lowering:
         """Nothing is needed of it."""
 
     def record_update(self, optimizer: Any, pairs: Any, averaged: bool) -> None:
+        if self.tower_index() not in (0, None):  # each replica's trace tells of the same update
+            return
         graph = self.tf.compat.v1.get_default_graph()
         while graph is not None:
             for known, updates in self.traces:
@@ -103,28 +112,64 @@ class Lowering:
     # ---- one step --------------------------------------------------------------------------------
 
     def _lower(self, function: Any, args: Any, kwargs: Any, updates: list[str]) -> None:
-        code = function.python_function.__wrapped__.__code__
+        code = code_of(function.python_function)
+        place = [code.co_name, self.blockers.relative(code.co_filename), code.co_firstlineno]
+        number = sum(place == [each["step"], each["file"], each["line"]] for each in self.steps)
         step: dict[str, Any] = {
-            "step": code.co_name,
-            "file": self.blockers.relative(code.co_filename),
-            "line": code.co_firstlineno,
+            "step": place[0],
+            "file": place[1],
+            "line": place[2],
+            "number": number,
             "updates": updates,
+            "towers": 1,
             "inputs": [],
             "left_out": [],
             "blockers": [],
             "text": None,
         }
         self.steps.append(step)
-        compiled = self.make_function(function.python_function, autograph=False, jit_compile=True)
-        try:
-            with left_out(self.tf) as names:
-                concrete = compiled.get_concrete_function(*args, **kwargs)
-            step["left_out"] = sorted(set(names))
-        except Exception as error:  # whatever the program raises when it is traced for XLA
-            step["blockers"] = self.blockers.of_exception(error)
+        if self.config["only_shapes"]:
+            step["shapes"] = shapes_of(self.tf, args, kwargs)
             return
-        specs = self._specs(concrete, args, kwargs)
+        concrete = self._traced_as_one_of_several(function, args, kwargs, step)
+        if concrete is None:
+            try:
+                concrete = self._traced(function, args, kwargs, step)
+            except Exception as error:  # whatever the program raises when it is traced for XLA
+                step["blockers"] = self.blockers.of_exception(error)
+                return
+        self._write(concrete, step)
+
+    def _traced(self, function: Any, args: Any, kwargs: Any, step: dict[str, Any]) -> Any:
+        compiled = self.make_function(function.python_function, autograph=False, jit_compile=True)
+        with left_out(self.tf) as names:
+            concrete = compiled.get_concrete_function(*args, **kwargs)
+        step["left_out"] = sorted(set(names))
+        return concrete
+
+    def _traced_as_one_of_several(
+        self, function: Any, args: Any, kwargs: Any, step: dict[str, Any]
+    ) -> Any:
+        """The step with the shapes that it has where several towers share a batch; None where it takes only its own."""
+        for seen in self.config["shapes"]:
+            if all(seen[key] == step[key] for key in ("step", "file", "line", "number")):
+                others = with_shapes(self.tf, args, kwargs, seen["shapes"])
+                if others is None:
+                    return None
+                try:
+                    concrete = self._traced(function, *others, step)
+                except Exception:  # the program has the sizes of one tower's batch in its text
+                    return None
+                step["towers"] = self.config["towers_of_shapes"]
+                return concrete
+        return None
+
+    def _write(self, concrete: Any, step: dict[str, Any]) -> None:
+        specs = self._specs(concrete)
         step["inputs"] = [f"{spec.dtype.name}{spec.shape.as_list()}" for spec in specs]
+        step["blockers"] = self.blockers.of_inputs(concrete)
+        if step["blockers"]:
+            return
         try:
             text = stablehlo(concrete, specs)
         except Exception as error:  # of TensorFlow's bridge, by many classes
@@ -141,24 +186,20 @@ class Lowering:
             places = {(at["file"], at["line"]): at["source"] for at in nodes.values()}
             step["places"] = [[*place, source] for place, source in places.items()]
 
-    def _specs(self, concrete: Any, args: Any, kwargs: Any) -> list[Any]:
+    def _specs(self, concrete: Any) -> list[Any]:
         """The arguments' shapes and types. Not their values: those would be folded into what is compiled."""
         count = len(concrete.inputs) - len(concrete.captured_inputs)
-        specs = [self.tf.TensorSpec(each.shape, each.dtype) for each in concrete.inputs[:count]]
-        flat = self.tf.nest.flatten((args, kwargs), expand_composites=True)
-        given = [each for each in flat if self.tf.is_tensor(each) or hasattr(each, "__array__")]
-        if len(given) == count:  # where a signature leaves a size open, the size that came
-            specs = [
-                spec
-                if spec.shape.is_fully_defined()
-                else self.tf.TensorSpec(value.shape, spec.dtype)
-                for spec, value in zip(specs, given, strict=True)
-            ]
-        return specs
+        return [self.tf.TensorSpec(each.shape, each.dtype) for each in concrete.inputs[:count]]
 
     def finish(self, ended: str, error: str | None = None) -> None:
         self.trace.finish(ended, error)
         leave(0 if error is None else 1)
+
+
+def code_of(function: Any) -> Any:
+    """The code of a function of the program, below what was put around it."""
+    function = inspect.unwrap(function)
+    return getattr(function, "__func__", function).__code__
 
 
 def main(config_path: str) -> None:
@@ -167,10 +208,11 @@ def main(config_path: str) -> None:
         config = json.load(file)
     from towermigrate import helpers  # noqa: F401  (sets up legacy Keras before Keras is loaded)
     from towermigrate.helpers import _hooks
+    from towermigrate.helpers.strategy import static_tower_index
 
     import tensorflow as tf  # isort: skip
 
-    lowering = Lowering(config, tf)
+    lowering = Lowering(config, tf, static_tower_index)
     _hooks.active = lowering
     if config["helpers"]:  # a copy that `towermigrate vendor` put into the tree
         sys.path.insert(0, config["helpers"])

@@ -36,7 +36,7 @@ class Blocker:
 class StepCompiled:
     """One training step on one replica. `hbm_bytes` and the like are None where it does not compile.
 
-    `flops` is the compiler's estimate for one call; of loops it may count one turn. `left_out` are the summaries and
+    `inputs` are what it takes where the batch is for `towers` towers. `flops` is the compiler's estimate for one call; of loops it may count one turn. `left_out` are the summaries and
     prints that were taken out of the step.
     """
 
@@ -45,6 +45,7 @@ class StepCompiled:
     line: int
     updates: tuple[str, ...]
     inputs: tuple[str, ...]
+    towers: int = 1
     left_out: tuple[str, ...] = ()
     compiles: bool = False
     seconds: float | None = None
@@ -59,6 +60,7 @@ class StepCompiled:
             "line": self.line,
             "updates": list(self.updates),
             "inputs": list(self.inputs),
+            "towers": self.towers,
             "left_out": list(self.left_out),
             "compiles": self.compiles,
             "seconds": self.seconds,
@@ -170,7 +172,9 @@ def _lines(report: CompileReport) -> Iterator[str]:
             f"{report.devices}: {compiler['device']}, by libtpu {compiler['libtpu']} and jax {compiler['jax']}"
         )
     for step in report.steps:
-        yield f"{report.devices}: {step.step} ({step.file}:{step.line}) takes {', '.join(step.inputs) or 'no input'}"
+        towers = "the only tower" if step.towers == 1 else f"one of {step.towers} towers"
+        takes = ", ".join(step.inputs) or "no input"
+        yield f"{report.devices}: {step.step} ({step.file}:{step.line}) takes {takes}, as {towers}"
         if step.left_out:
             yield f"    left out, as no part of what a TPU computes: {', '.join(step.left_out)}"
         for each in step.blockers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -11,13 +12,13 @@ from typing import Any
 
 from towermigrate.vendor import copy_beside
 from towermigrate.verify.children import ChildFailed, run_child
-from towermigrate.verify.devices import TPU_TYPES, DeviceSpec
+from towermigrate.verify.devices import TPU_TYPES, DeviceSpec, parse_devices
 from towermigrate.verify.options import VerifyOptions
-from towermigrate.verify.programs import Programs
+from towermigrate.verify.programs import Prepared, Programs
 from towermigrate.verify.tpu import compiler
 from towermigrate.verify.tpu.report import Blocker, CompileReport, StepCompiled
 from towermigrate.verify.trace import Trace
-from towermigrate.verify.tree import copy_tree
+from towermigrate.verify.tree import choose_program, copy_tree
 
 _NEEDED = ("jax", "libtpu")
 _FIND = (
@@ -95,23 +96,45 @@ class TpuCompiles:
     def _lower(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
     ) -> tuple[Trace, int]:
+        """The program's steps on one replica, with the shapes that one of its own number of towers has."""
+        program, _ = choose_program(originals, rewritten, self.programs.entry)
+        towers = program.loop.count.value or 1
+        shapes: list[dict[str, Any]] = []
+        if towers > 1:
+            several = parse_devices(f"cpu:{towers}")
+            prepared = self.programs.prepared(originals, rewritten, several)
+            what = f"The rewritten program on {towers} replicas, to see what each takes,"
+            # If it cannot run so, it may on one, with shapes of its own.
+            with contextlib.suppress(ChildFailed):
+                seen = self._run(prepared, several, what, "shapes", {"only_shapes": True})
+                shapes = seen.meta["steps"]
         prepared = self.programs.prepared(originals, rewritten, spec)
+        what = "The rewritten program on one replica, to be lowered for a TPU,"
+        more = {"shapes": shapes, "towers_of_shapes": towers}
+        return self._run(prepared, spec, what, "lowered", more), len(program.stages)
+
+    def _run(
+        self, prepared: Prepared, spec: DeviceSpec, what: str, name: str, more: dict[str, object]
+    ) -> Trace:
         launcher = self.programs.launcher
-        folder = self.scratch / "lowered"
+        folder = self.scratch / name
         tree = launcher.tree(folder)
         root = self.options.rewritten or self.options.root
         copy_tree(root, tree, prepared.rewritten, self.options.link_over)
         copy = copy_beside(tree, prepared.entry)
-        stages = len(prepared.program.stages) if prepared.program is not None else 1
+        assert prepared.program is not None
         config = {
             **launcher.config(tree, folder, spec, prepared.entry),
             "helpers": None if copy is None else str(copy),
-            "stages": stages,
+            "stages": len(prepared.program.stages),
             "seconds": self.options.timeout_s * _OF_TIME,
+            "only_shapes": False,
+            "shapes": [],
+            "towers_of_shapes": 1,
+            **more,
         }
         command = [self.options.python, "-m", "towermigrate.verify.tpu.lower_tf2"]
-        what = "The rewritten program on one replica, to be lowered for a TPU,"
-        return launcher.run(command, tree, folder, config, spec, what), stages
+        return launcher.run(command, tree, folder, config, spec, what)
 
     def _compile(self, trace: Trace, spec: DeviceSpec) -> dict[str, Any]:
         assert spec.tpu is not None
@@ -170,6 +193,7 @@ def report_of(
                 step["line"],
                 tuple(step["updates"]),
                 tuple(step["inputs"]),
+                step["towers"],
                 tuple(step["left_out"]),
                 fine,
                 came["seconds"] if came is not None and fine else None,
