@@ -14,6 +14,7 @@ from tests.verify.converted import FIXTURES
 from towermigrate.verify import VerifyOptions, run_verify
 from towermigrate.verify.devices import TPU_TYPES
 from towermigrate.verify.tpu import compiler
+from towermigrate.verify.tpu.spec import compiler_environment
 from towermigrate.verify.tree import original_and_rewritten
 
 # ---- compiled for real ---------------------------------------------------------------------------
@@ -234,13 +235,7 @@ def test_figures_are_those_of_the_program_and_memory_is_that_of_the_tpu(
     job = {"topology": TPU_TYPES[name].topology, "texts": [str(text) for text in texts]}
     job_file = tmp_path / "job.json"
     job_file.write_text(json.dumps({**job, "outcome": str(tmp_path / "outcome.json")}))
-    environment = {
-        "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",
-        "TPU_ACCELERATOR_TYPE": TPU_TYPES[name].accelerator,
-        "TPU_WORKER_HOSTNAMES": "localhost",
-        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    }
+    environment = compiler_environment(TPU_TYPES[name], tmp_path)
     script = Path(compiler.__file__)
     subprocess.run(
         [required_compiler(), script, job_file], env=environment, check=True, capture_output=True

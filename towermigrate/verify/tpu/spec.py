@@ -12,7 +12,7 @@ from typing import Any
 
 from towermigrate.vendor import copy_beside
 from towermigrate.verify.children import ChildFailed, run_child
-from towermigrate.verify.devices import TPU_TYPES, DeviceSpec, parse_devices
+from towermigrate.verify.devices import TPU_TYPES, DeviceSpec, TpuType, parse_devices
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.programs import Prepared, Programs
 from towermigrate.verify.tpu import compiler
@@ -111,7 +111,13 @@ class TpuCompiles:
         prepared = self.programs.prepared(originals, rewritten, spec)
         what = "The rewritten program on one replica, to be lowered for a TPU,"
         more = {"shapes": shapes, "towers_of_shapes": towers}
-        return self._run(prepared, spec, what, "lowered", more), len(program.stages)
+        try:
+            return self._run(prepared, spec, what, "lowered", more), len(program.stages)
+        except ChildFailed as problem:
+            if not self.options.arguments:
+                raise
+            said = "tpu-compile runs it with one tower, so what is passed after -- must not ask for others. "
+            raise ChildFailed(said + str(problem)) from None
 
     def _run(
         self, prepared: Prepared, spec: DeviceSpec, what: str, name: str, more: dict[str, object]
@@ -143,34 +149,41 @@ class TpuCompiles:
             return {"steps": []}
         self.options.progress(f"The TPU compiler compiles for {spec.tpu}")
         folder = self.scratch / f"compiled-{spec.tpu}"
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         # In a folder of its own: Python puts a script's folder first on its path.
         script = Path(shutil.copy(compiler.__file__, folder))
         kind = TPU_TYPES[spec.tpu]
         outcome = folder / "outcome.json"
         job = {"topology": kind.topology, "texts": texts, "outcome": str(outcome)}
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
-        environment = {
-            "JAX_PLATFORMS": "cpu",
-            "TPU_SKIP_MDS_QUERY": "1",
-            "TPU_ACCELERATOR_TYPE": kind.accelerator,
-            "TPU_WORKER_HOSTNAMES": "localhost",
-            # No TPU is taken, so that no other process has to be kept from it.
-            "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-            "TPU_LOG_DIR": str(folder),
-            "TPU_MIN_LOG_LEVEL": "3",
-            "TPU_STDERR_LOG_LEVEL": "3",
-        }
         run_child(
             [self.options.tpu_python or self.options.python, str(script), str(folder / "job.json")],
             folder,
             folder / "output.txt",
-            environment,
+            compiler_environment(kind, folder),
             self.options.timeout_s,
             "The TPU compiler",
+            folders=[folder],
+            scratch=self.scratch,
         )
         found: dict[str, Any] = json.loads(outcome.read_text(encoding="utf-8"))
         return found
+
+
+def compiler_environment(kind: TpuType, folder: Path) -> dict[str, str]:
+    """What the compiler's process finds in its environment, so that it looks for no TPU and writes in `folder` only."""
+    return {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "TPU_ACCELERATOR_TYPE": kind.accelerator,
+        "TPU_WORKER_HOSTNAMES": "localhost",
+        # No TPU is taken, so that no other process has to be kept from it.
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+        "TPU_LOG_DIR": str(folder),
+        "TMPDIR": str(folder),
+        "TPU_MIN_LOG_LEVEL": "3",
+        "TPU_STDERR_LOG_LEVEL": "3",
+    }
 
 
 def report_of(
