@@ -275,10 +275,10 @@ def test_options_that_would_make_nothing_differ(tmp_path: Path, changes: dict[st
 
 
 def test_devices_that_verify_cannot_run_on_yet_are_an_error_and_no_verdict(tree: Path) -> None:
-    report = run_verify(VerifyOptions(tree, devices=("tpu-compile:v5e",)))
+    report = run_verify(VerifyOptions(tree, devices=("tpu:local",)))
 
     assert (report.exit_code, report.equal, report.runs) == (3, False, ())
-    assert "tpu-compile:v5e" in (report.error or "")
+    assert "tpu:local" in (report.error or "")
 
 
 def test_no_tower_program_is_an_error(tmp_path: Path) -> None:

@@ -68,8 +68,9 @@ class _VerifyCommand(click.Command):
     multiple=True,
     metavar="[SPEC]",
     help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), xla:4 "
-    "(the same, its steps compiled by XLA; loop style), gpu:4, gpu:0,1. None: the best that is here. May be given "
-    "several times. Not there yet: tpu, tpu-compile:v5e, workers:2.",
+    "(the same, its steps compiled by XLA; loop style), gpu:4, gpu:0,1; tpu-compile:v5e compiles each step for that TPU, "
+    "without one, and compares no numbers (loop style; needs the extra tpu-compile). None: the best that is here. May be given "
+    "several times. Not there yet: tpu, workers:2.",
 )
 @click.option(
     "--steps",
@@ -107,6 +108,12 @@ class _VerifyCommand(click.Command):
     metavar="PYTHON",
     help="A Python interpreter that has TensorFlow 1.x, to run the original. Without it the original runs "
     "under tf.compat.v1.",
+)
+@click.option(
+    "--tpu-python",
+    metavar="PYTHON",
+    help="A Python interpreter that has jax and libtpu, for tpu-compile: devices. Without it that is the one that runs "
+    "towermigrate.",
 )
 @click.option(
     "--synthetic",
@@ -190,6 +197,7 @@ def verify(
     strict: bool,
     timeout_s: float,
     tf1_python: str | None,
+    tpu_python: str | None,
     synthetic: bool,
     entry: Path | None,
     allow_write: tuple[Path, ...],
@@ -219,7 +227,8 @@ def verify(
 
     With --self-test: exit code 0 only if the program passes and every planted fault is found, 1 if not.
 
-    Exit code 0: equal; 1: a difference, or something was not compared; 3: a program could not be run; 129, 130 and
+    Exit code 0: equal (or, where only tpu-compile: was asked for, compiled); 1: a difference, or something was not compared or
+    does not compile; 3: a program could not be run; 129, 130 and
     143: ended by SIGHUP, SIGINT and SIGTERM.
     """
     for spec in devices:
@@ -236,6 +245,7 @@ def verify(
             strict=strict,
             timeout_s=timeout_s,
             tf1_python=tf1_python,
+            tpu_python=tpu_python,
             synthetic=synthetic,
             entry=None if entry is None else str(entry),
             arguments=ctx.meta.get("program_args", ()),

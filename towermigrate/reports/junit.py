@@ -1,10 +1,15 @@
-"""verify's outcome as JUnit XML, which CI servers show: a test suite per device spec, a test case per level."""
+"""verify's outcome as JUnit XML, which CI servers show.
+
+A test suite per device spec, with a test case per level, or per step where it only compiles.
+"""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
 from typing import Any
+
+from towermigrate.reports.compiled_page import blocker_said
 
 
 def verify_junit(document: Mapping[str, Any], name: str) -> str:
@@ -21,6 +26,10 @@ def verify_junit(document: Mapping[str, Any], name: str) -> str:
     root = ElementTree.Element("testsuites", name="towermigrate verify")
     for run in document["runs"]:
         suite = ElementTree.SubElement(root, "testsuite", name=run["devices"])
+        if run.get("compiled") is not None:
+            _compiled(suite, run["compiled"], name)
+            _counted(suite)
+            continue
         for level, verdict, text in _cases(run):
             case = ElementTree.SubElement(suite, "testcase", classname=name, name=level)
             if (
@@ -46,6 +55,16 @@ def verify_junit(document: Mapping[str, Any], name: str) -> str:
         root.set(what, str(sum(int(suite.get(what, "0")) for suite in root)))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _compiled(suite: ElementTree.Element, compiled: Mapping[str, Any], name: str) -> None:
+    """A test case for each step that was to be compiled."""
+    for step in compiled["steps"]:
+        case = ElementTree.SubElement(suite, "testcase", classname=name, name=_clean(step["step"]))
+        if not step["compiles"]:
+            message = f"does not compile for {compiled['tpu']}"
+            failure = ElementTree.SubElement(case, "failure", message=message)
+            failure.text = _clean("\n".join(map(blocker_said, step["blockers"])))
 
 
 def _cases(run: Mapping[str, Any]) -> list[tuple[str, str, str]]:

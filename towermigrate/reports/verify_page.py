@@ -7,6 +7,7 @@ from typing import Any
 
 from towermigrate import __version__
 from towermigrate.reports.charts import Cells, Series, heat_legend, heat_map, line_chart
+from towermigrate.reports.compiled_page import compiled_sections, split_runs
 from towermigrate.reports.page import html_head, html_text
 from towermigrate.reports.style import STYLE
 
@@ -43,6 +44,16 @@ _SAID = {
     ),
     "open": ("warning", "No pass", "Nothing differs, but not everything could be compared."),
     "error": ("refused", "No verdict", "A program could not be run."),
+    "compiled": (
+        "converted",
+        "Compiles",
+        "The steps compile for a TPU. Numbers were not compared: add --devices cpu:N.",
+    ),
+    "not compiled": (
+        "refused",
+        "No pass",
+        "Not all steps compile for a TPU. Nothing that was compared differs.",
+    ),
 }
 
 
@@ -60,10 +71,13 @@ def verify_page(document: Mapping[str, Any], title: str, command: str) -> str:
 def _page(document: Mapping[str, Any], title: str, command: str) -> Iterator[str]:
     yield html_head(f"verify: {title}", STYLE + _STYLE)
     yield f"<header>\n<h1>{html_text(title)}</h1>\n"
-    yield from _verdict(document)
+    runs, compiled = split_runs(document)
+    document = {**document, "runs": runs}
+    yield from _verdict(document, compiled)
     yield "</header>\n<main>\n"
     yield from _levels(document)
     yield from _differences(document)
+    yield from compiled_sections(compiled)
     yield from _not_checked(document)
     for run in document["runs"]:
         yield from _figures(run)
@@ -71,11 +85,19 @@ def _page(document: Mapping[str, Any], title: str, command: str) -> Iterator[str
     yield f"</main>\n<footer>towermigrate {__version__}</footer>\n</body>\n</html>\n"
 
 
-def _verdict(document: Mapping[str, Any]) -> Iterator[str]:
+def _verdict(
+    document: Mapping[str, Any], compiled: Sequence[Mapping[str, Any]] = ()
+) -> Iterator[str]:
     runs = document["runs"]
     kind = "equal" if document["equal"] else "error" if document["error"] else "different"
     if kind == "different" and runs and all(run["equal"] for run in runs):
         kind = "open"
+    if kind in ("open", "different") and compiled and all(run["equal"] for run in runs):
+        done = all(run["compiled"]["compiles"] for run in compiled)
+        if not done:
+            kind = "not compiled"
+        elif not runs:
+            kind = "open" if document["not_compared"] else "compiled"
     mark, word, sentence = _SAID[kind]
     yield f'<article class="{mark} verdict"><p><b>{word}</b> {sentence}</p>'
     if document["error"]:

@@ -6,14 +6,35 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-DeviceKind = Literal["cpu", "gpu", "xla"]
+DeviceKind = Literal["cpu", "gpu", "xla", "tpu-compile"]
 
 _COUNT = re.compile(r"(?P<kind>cpu|gpu|xla):(?P<count>\d+)$")
-_OTHER = re.compile(r"(tpu|tpu:.+|tpu-compile:.+|workers:\d+)$")
+_OTHER = re.compile(r"(tpu|tpu:.+|workers:\d+)$")
+_TPU_COMPILE = re.compile(r"tpu-compile(:(?P<type>.*))?$")
 _LIST = re.compile(r"gpu:\d+(,\d+)+$")
 
 # Every operation that XLA can compile, in clusters as large as they can be and as small as one operation.
 _COMPILE = "--tf_xla_auto_jit=2 --tf_xla_cpu_global_jit --tf_xla_min_cluster_size=1"
+
+
+@dataclass(frozen=True)
+class TpuType:
+    """A TPU that libtpu compiles for: the smallest topology that it describes, and what the environment calls it."""
+
+    topology: str
+    accelerator: str
+
+
+TPU_TYPES = {
+    "v2": TpuType("v2:2x2", "v2-8"),
+    "v3": TpuType("v3:2x2", "v3-8"),
+    "v4": TpuType("v4:2x2x1", "v4-8"),
+    "v5e": TpuType("v5e:1x1", "v5litepod-1"),
+    "v5p": TpuType("v5p:2x2x1", "v5p-8"),
+    "v6e": TpuType("v6e:1x1", "v6e-1"),
+    "tpu7x": TpuType("tpu7x:2x2x1", "tpu7x-8"),
+}
+"""By the names of libtpu's topologies."""
 
 
 class DevicesNotSupported(RuntimeError):
@@ -22,12 +43,16 @@ class DevicesNotSupported(RuntimeError):
 
 @dataclass(frozen=True)
 class DeviceSpec:
-    """One `--devices` entry: `text` as given, and the number of replicas, which is that of towers."""
+    """One `--devices` entry: `text` as given, and the number of replicas, which is that of towers.
+
+    `tpu` is the type that a step is compiled for, where it is compiled only.
+    """
 
     text: str
     kind: DeviceKind
     replicas: int
     environment: dict[str, str] = field(default_factory=dict, hash=False)
+    tpu: str | None = None
 
     @property
     def of_original(self) -> DeviceSpec:
@@ -36,7 +61,7 @@ class DeviceSpec:
 
 
 def parse_devices(text: str) -> DeviceSpec:
-    """The spec that `text` says, `cpu:4` or `gpu:0,1` or `gpu:4`.
+    """The spec that `text` says, `cpu:4` or `gpu:0,1` or `gpu:4` or `tpu-compile:v5e`.
 
     Raises:
         ValueError: it is no device spec.
@@ -44,6 +69,15 @@ def parse_devices(text: str) -> DeviceSpec:
     """
     listed = _LIST.match(text)
     counted = _COUNT.match(text)
+    compiled = _TPU_COMPILE.match(text)
+    if compiled:
+        if compiled["type"] not in TPU_TYPES:
+            raise ValueError(
+                f"--devices {text!r}: expected tpu-compile:TYPE, with one of the types {', '.join(TPU_TYPES)}."
+            )
+        # One replica, whose step is the one that every core of a TPU runs.
+        environment = {"TOWERMIGRATE_DEVICES": "cpu:1", "CUDA_VISIBLE_DEVICES": "-1"}
+        return DeviceSpec(text, "tpu-compile", 1, environment, compiled["type"])
     if listed:
         return DeviceSpec(text, "gpu", text.count(",") + 1, {"TOWERMIGRATE_DEVICES": text})
     if counted and int(counted["count"]) > 0:
@@ -57,13 +91,15 @@ def parse_devices(text: str) -> DeviceSpec:
         return DeviceSpec(text, kind, int(counted["count"]), environment)
     if _OTHER.match(text):
         raise DevicesNotSupported(
-            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, gpu:N and gpu:0,1,… Nothing was compared."
+            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, gpu:N and gpu:0,1,…, and "
+            "tpu-compile:TYPE compiles for a TPU without one. Nothing was compared."
         )
     raise ValueError(
-        f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), xla:N (the same, compiled by XLA), gpu:N or gpu:0,1,…"
+        f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), xla:N (the same, compiled by XLA), "
+        "gpu:N, gpu:0,1,… or tpu-compile:TYPE"
     )
 
 
 def looks_like_devices(text: str) -> bool:
     """Whether `text` is meant as a device spec and not as a path."""
-    return any(pattern.match(text) for pattern in (_COUNT, _LIST, _OTHER))
+    return any(pattern.match(text) for pattern in (_COUNT, _LIST, _OTHER, _TPU_COMPILE))

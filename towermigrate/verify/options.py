@@ -30,7 +30,8 @@ class VerifyOptions:
     that is not the tree itself; `strict` excuses no rounding and no noise of the original; `tolerance` None takes the default for the reference. The programs may change files below the
     folders of `allow_write`, besides their scratch copies. Files of more than `link_over` bytes are not copied but
     linked, read-only; a scratch copy may have `max_copy` bytes. What the original recorded is kept in the folder
-    `save`, and taken from the folder `reference` in place of running it.
+    `save`, and taken from the folder `reference` in place of running it. `tpu_python` has jax and libtpu, where `python`
+    has them not.
     """
 
     path: Path
@@ -45,6 +46,7 @@ class VerifyOptions:
     strict: bool = False
     timeout_s: float = 600.0
     python: str = field(default=sys.executable)
+    tpu_python: str | None = None
     keep: Path | None = None
     allow_write: tuple[Path, ...] = ()
     link_over: int = LINK_OVER

@@ -10,6 +10,7 @@ from towermigrate.verify.amounts import Amount
 from towermigrate.verify.comparison import QUANTITIES, Difference, Excuse
 from towermigrate.verify.diagnose import Diagnosis
 from towermigrate.verify.levels import LevelReport, worst_verdicts
+from towermigrate.verify.tpu.report import ADD_NUMBERS, CompileReport, print_compiled
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,6 +78,7 @@ class DeviceReport:
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
             "note": self.note,
             "not_excused": list(self.not_excused),
+            "compiled": None,
         }
 
     def excuses_to_json(self, stages: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -100,7 +102,11 @@ class DeviceReport:
 
 @dataclass(frozen=True)
 class VerifyReport:
-    """The outcome of `run_verify`: `exit_code` is 0 (equal), 1 (a difference) or 3 (could not be run)."""
+    """The outcome of `run_verify`: `exit_code` is 0 (equal), 1 (a difference) or 3 (could not be run).
+
+    `equal` is about numbers, so it is False where all that was asked for is to compile; if that went well, the exit code
+    is 0 all the same.
+    """
 
     equal: bool
     error: str | None = None
@@ -112,12 +118,24 @@ class VerifyReport:
     # What kept the programs from changing files of the user's, and what they were kept from though they went on.
     protection: str | None = None
     kept_out: tuple[str, ...] = ()
+    compiled: tuple[CompileReport, ...] = ()
 
     @property
     def exit_code(self) -> int:
         if self.error is not None:
             return 3
-        return 0 if self.equal else 1
+        return 0 if self.equal or self.only_compiled else 1
+
+    @property
+    def only_compiled(self) -> bool:
+        """Whether all that was asked for is to compile for TPUs, and that went well."""
+        return (
+            self.error is None
+            and not self.runs
+            and bool(self.compiled)
+            and not self.not_compared
+            and all(each.compiles for each in self.compiled)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `towermigrate verify`: all keys always present."""
@@ -133,7 +151,8 @@ class VerifyReport:
                 "python": self.reference.python,
                 "mode": self.reference.mode,
             },
-            "runs": [run.to_json() for run in self.runs],
+            "runs": [run.to_json() for run in self.runs]
+            + [each.to_json() for each in self.compiled],
             "protection": self.protection,
             "kept_out": list(self.kept_out),
         }
@@ -176,6 +195,7 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
             Text("updates: of each stage in one run; loss to slot: the largest absolute difference")
         )
         _print_levels(report, console)
+    print_compiled(report.compiled, console)
     for run in report.runs:
         difference = run.first_difference
         if run.amount is not None:
@@ -222,27 +242,53 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
     if report.error is not None:
         if error:
             console.print(Text(f"error: {report.error}"))
+    elif report.compiled and not report.runs:
+        _print_only_compiled(report, console)
     elif report.equal:
         console.print(
             Text.assemble(
                 ("equal:", "green"),
-                f" the rewritten program trains as the original does{_left_out(report)}",
+                f" the rewritten program trains as the original does{_left_out(report)}{_compiled(report)}",
+            )
+        )
+    elif not all(each.compiles for each in report.compiled) and all(
+        run.equal for run in report.runs
+    ):
+        console.print(
+            Text.assemble(
+                ("no pass:", "red"), f" nothing differs{_left_out(report)}{_compiled(report)}"
             )
         )
     elif all(run.equal for run in report.runs):
         console.print(
             Text.assemble(
                 ("no pass:", "red"),
-                f" nothing differs, but not everything could be compared{_left_out(report)}",
+                f" nothing differs, but not everything could be compared{_left_out(report)}{_compiled(report)}",
             )
         )
     else:
         console.print(
             Text.assemble(
                 ("different:", "red"),
-                f" the rewritten program does not train as the original does{_left_out(report)}",
+                f" the rewritten program does not train as the original does{_left_out(report)}{_compiled(report)}",
             )
         )
+
+
+def _print_only_compiled(report: VerifyReport, console: Console) -> None:
+    """The verdict where nothing but compiling was asked for."""
+    from rich.text import Text
+
+    for each in report.compiled:
+        colour = "green" if each.compiles else "red"
+        console.print(Text.assemble((each.verdict, colour), f"; {ADD_NUMBERS}"))
+    if report.not_compared:
+        console.print(Text.assemble(("no pass:", "red"), " not every stage could be compiled"))
+
+
+def _compiled(report: VerifyReport) -> str:
+    """What the TPU compiler says, as part of the verdict's sentence."""
+    return "".join(f"; {each.verdict}" for each in report.compiled)
 
 
 def _left_out(report: VerifyReport) -> str:

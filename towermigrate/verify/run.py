@@ -50,6 +50,8 @@ from towermigrate.verify.session_compare import (
     without_losses,
 )
 from towermigrate.verify.session_programs import SessionPrograms
+from towermigrate.verify.tpu.report import CompileReport
+from towermigrate.verify.tpu.spec import NoTpuCompiler, TpuCompiles, check_compiler
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
 from towermigrate.verify.xla import compiled_said
@@ -103,6 +105,7 @@ class _Verification:
 
     def report(self, specs: list[DeviceSpec]) -> VerifyReport:
         runs: list[DeviceReport] = []
+        compiled: list[CompileReport] = []
         not_compared: list[str] = []
         nondeterministic: list[str] = []
         reference = Reference()
@@ -120,11 +123,16 @@ class _Verification:
             for root in filter(None, (self.options.root, self.options.rewritten)):
                 limits = self.options.link_over, self.options.max_copy
                 check_size(root, self.scratch, *limits, self.options.progress)
+            self._check(specs, session)
+            tpu: TpuCompiles | None = None
             for spec in specs:
-                if spec.kind == "xla" and session is not None:
-                    raise NothingToVerify(
-                        f"verify cannot run the program on {spec.text}.{_for_session(session)}"
-                    )
+                if spec.kind == "tpu-compile":
+                    assert isinstance(self.programs, Programs)
+                    tpu = tpu or TpuCompiles(self.programs, self.options, self.scratch)
+                    made, missing = tpu.compiled(originals, rewritten, spec)
+                    compiled.append(made)
+                    not_compared += [f"{spec.text}: {item}" for item in missing]
+                    continue
                 if spec.replicas not in self.recorded:
                     self.recorded[spec.replicas] = self._of_original(
                         originals, rewritten, spec.of_original
@@ -143,6 +151,7 @@ class _Verification:
             ChildFailed,
             ProjectError,
             ReferenceDoesNotFit,
+            NoTpuCompiler,
             TooLarge,
         ) as problem:
             error = str(problem)
@@ -150,6 +159,7 @@ class _Verification:
             error = "There was not enough memory to compare the recordings."
         launcher = self.programs.launcher
         equal = error is None and bool(runs) and not not_compared and all(run.equal for run in runs)
+        equal = equal and all(each.compiles for each in compiled)
         return VerifyReport(
             equal,
             error,
@@ -160,7 +170,18 @@ class _Verification:
             stages,
             protection=protection(launcher.asked) if launcher.started else None,
             kept_out=tuple(launcher.kept_out),
+            compiled=tuple(compiled),
         )
+
+    def _check(self, specs: list[DeviceSpec], session: SessionProgram | None) -> None:
+        """See, before anything runs, that all specs can."""
+        for spec in specs:
+            if spec.kind in ("xla", "tpu-compile") and session is not None:
+                raise NothingToVerify(
+                    f"verify cannot run the program on {spec.text}.{_for_session(session)}"
+                )
+        if any(spec.kind == "tpu-compile" for spec in specs):
+            check_compiler(self.options)
 
     def _of_original(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec

@@ -1,4 +1,4 @@
-"""Put the replay around what a rewritten program uses: its `tf.function`s and its TF1 optimizers."""
+"""Put a listener around what a rewritten program uses: its `tf.function`s and its TF1 optimizers."""
 
 from __future__ import annotations
 
@@ -6,16 +6,32 @@ import functools
 import os
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from towermigrate.verify.replay_tf2 import Replay
+
+class Listener(Protocol):
+    """What the wrappers tell: `local` is the thread's own, for what an optimizer is in the midst of."""
+
+    tf: Any
+    local: Any
+
+    def trace_begins(self, graph: Any) -> None:
+        """A function of the program is being traced into `graph`."""
+
+    def call(self, function: Any, args: Any, kwargs: Any) -> Any:
+        """The program calls one of its functions: make the call."""
+
+    def record_compute(self, optimizer: Any, loss: Any, pairs: Any) -> None:
+        """An optimizer has computed gradients."""
+
+    def record_update(self, optimizer: Any, pairs: list[tuple[Any, Any]], averaged: bool) -> None:
+        """An optimizer is about to apply gradients."""
 
 
 class _Step:
-    """What `tf.function` makes in the child: the same function, with the replay around its calls."""
+    """What `tf.function` makes in the child: the same function, with the listener around its calls."""
 
-    def __init__(self, function: Any, replay: Replay) -> None:
+    def __init__(self, function: Any, replay: Listener) -> None:
         self._function = function
         self._replay = replay
         self._bound: weakref.WeakKeyDictionary[Any, _Step] = weakref.WeakKeyDictionary()
@@ -37,7 +53,7 @@ class _Step:
         return getattr(self._function, name)
 
 
-def wrap_functions(replay: Replay, tree: str) -> None:
+def wrap_functions(replay: Listener, tree: str) -> None:
     """Have `replay` called around every `tf.function` that a file of the tree makes, and told of its traces."""
     tf = replay.tf
     make = tf.function
@@ -63,7 +79,7 @@ def wrap_functions(replay: Replay, tree: str) -> None:
     tf.function = function
 
 
-def wrap_optimizers(replay: Replay) -> None:
+def wrap_optimizers(replay: Listener) -> None:
     """Have `replay` told of what every TF1 optimizer, the program's own too, computes and applies."""
 
     def subclasses(cls: Any) -> list[Any]:
