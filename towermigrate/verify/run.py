@@ -52,6 +52,7 @@ from towermigrate.verify.session_compare import (
 from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
+from towermigrate.verify.worker_traces import worker_differences
 from towermigrate.verify.xla import compiled_said
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
@@ -117,14 +118,16 @@ class _Verification:
             )
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
+            workers = max([1, *(spec.replicas for spec in specs if spec.kind == "workers")])
             for root in filter(None, (self.options.root, self.options.rewritten)):
                 limits = self.options.link_over, self.options.max_copy
-                check_size(root, self.scratch, *limits, self.options.progress)
+                check_size(root, self.scratch, *limits, self.options.progress, workers)
+            not_there = [spec.text for spec in specs if spec.for_loop_style]
+            if session is not None and not_there:
+                raise NothingToVerify(
+                    f"verify cannot run the program on {not_there[0]}.{_for_session(session)}"
+                )
             for spec in specs:
-                if spec.kind == "xla" and session is not None:
-                    raise NothingToVerify(
-                        f"verify cannot run the program on {spec.text}.{_for_session(session)}"
-                    )
                 if spec.replicas not in self.recorded:
                     self.recorded[spec.replicas] = self._of_original(
                         originals, rewritten, spec.of_original
@@ -296,6 +299,7 @@ class _Verification:
             result.differences += loop_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
             )
+            result.differences += worker_differences(made)
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

@@ -48,7 +48,9 @@ def wrap_functions(replay: Replay, tree: str) -> None:
             graph = tf.compat.v1.get_default_graph()
             if not tf.executing_eagerly():
                 replay.trace_begins(graph)
-            return python_function(*args, **kwargs)
+            result = python_function(*args, **kwargs)
+            replay.trace_ends(result)
+            return result
 
         return body
 
@@ -61,6 +63,21 @@ def wrap_functions(replay: Replay, tree: str) -> None:
         return _Step(make(traced(func), **kwargs), replay)
 
     tf.function = function
+
+
+def wrap_run_of_strategies(replay: Replay) -> None:
+    """Have `replay` told of what `strategy.run` gives: of one worker's replica, it is no value for each replica to see."""
+    from tensorflow.python.distribute import distribute_lib
+
+    original = distribute_lib.StrategyBase.run
+
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        replay.replica_returns(result)
+        return result
+
+    distribute_lib.StrategyBase.run = run
 
 
 def wrap_optimizers(replay: Replay) -> None:
