@@ -68,8 +68,9 @@ class _VerifyCommand(click.Command):
     multiple=True,
     metavar="[SPEC]",
     help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), xla:4 "
-    "(the same, its steps compiled by XLA; loop style), gpu:4, gpu:0,1. None: the best that is here. May be given "
-    "several times. Not there yet: tpu, tpu-compile:v5e, workers:2.",
+    "(the same, its steps compiled by XLA; loop style), workers:4 (4 processes under MultiWorkerMirroredStrategy; loop "
+    "style), gpu:4, gpu:0,1. None: the best that is here. May be given several times. Not there yet: tpu, "
+    "tpu-compile:v5e.",
 )
 @click.option(
     "--steps",
