@@ -68,9 +68,9 @@ class _VerifyCommand(click.Command):
     multiple=True,
     metavar="[SPEC]",
     help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), xla:4 "
-    "(the same, its steps compiled by XLA; loop style), gpu:4, gpu:0,1; tpu-compile:v5e compiles each step for that TPU, "
-    "without one, and compares no numbers (loop style; needs the extra tpu-compile). None: the best that is here. May be given "
-    "several times. Not there yet: tpu, workers:2.",
+    "(the same, its steps compiled by XLA; loop style), workers:4 (4 processes under MultiWorkerMirroredStrategy; loop "
+    "style), gpu:4, gpu:0,1; tpu-compile:v5e compiles each step for that TPU, without one, and compares no numbers (loop "
+    "style; needs the extra tpu-compile). None: the best that is here. May be given several times. Not there yet: tpu.",
 )
 @click.option(
     "--steps",

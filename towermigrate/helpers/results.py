@@ -20,7 +20,7 @@ def last_tower(value: Any, strategy: Any = None) -> Any:
 
     Returns:
       The same nest with one tensor for each per-tower value. Under several workers every worker
-      gets the last tower's of the whole cluster; strings (summaries) are this worker's.
+      gets the last tower's of the whole cluster, strings (summaries) too.
 
     Raises:
       RuntimeError: called in a replica, where only one tower's value is at hand.
@@ -132,12 +132,37 @@ def _towers(leaf: Any, strategy: Any) -> list[Any]:
     """One value for each tower, in order."""
     local: list[Any] = list(strategy.experimental_local_results(leaf))
     replicas = strategy.num_replicas_in_sync
-    if is_multi_worker(strategy) and not _is_text(local[0]):
+    if is_multi_worker(strategy) and _is_text(local[0]):
+        return _texts(leaf, strategy) if tf.is_tensor(local[0]) else local * replicas
+    if is_multi_worker(strategy):
         stacked = strategy.gather(strategy.run(lambda one: one[tf.newaxis], args=(leaf,)), axis=0)
         return [stacked[index] for index in range(replicas)]
     if len(local) == 1 and replicas > 1:
         local *= replicas  # the same on every tower
     return local
+
+
+def _texts(leaf: Any, strategy: Any) -> list[Any]:
+    """Every tower's strings. Workers exchange numbers only, so they go as the codes of their letters."""
+
+    def letters(one: Any) -> Any:
+        # Whatever bytes are in it (a summary), base64 has plain letters.
+        text = tf.io.encode_base64(tf.io.serialize_tensor(one))
+        return tf.cast(tf.io.decode_raw(text, tf.uint8), tf.int32)
+
+    written = strategy.run(letters, args=(leaf,))
+    every = strategy.gather(written, axis=0)
+    sizes = strategy.gather(
+        strategy.run(lambda one: tf.size(one)[tf.newaxis], args=(written,)), axis=0
+    )
+    ends = tf.cumsum(sizes)
+    shape = strategy.experimental_local_results(leaf)[0].shape
+    found = []
+    for index in range(strategy.num_replicas_in_sync):
+        codes = every[ends[index] - sizes[index] : ends[index]]
+        text = tf.io.decode_base64(tf.strings.unicode_encode(codes, "UTF-8"))
+        found.append(tf.ensure_shape(tf.io.parse_tensor(text, tf.string), shape))
+    return found
 
 
 def _is_text(value: Any) -> bool:

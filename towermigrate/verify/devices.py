@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-DeviceKind = Literal["cpu", "gpu", "xla", "tpu-compile"]
+DeviceKind = Literal["cpu", "gpu", "xla", "workers", "tpu-compile"]
 
-_COUNT = re.compile(r"(?P<kind>cpu|gpu|xla):(?P<count>\d+)$")
-_OTHER = re.compile(r"(tpu|tpu:.+|workers:\d+)$")
+_COUNT = re.compile(r"(?P<kind>cpu|gpu|xla|workers):(?P<count>\d+)$")
+_OTHER = re.compile(r"(tpu|tpu:.+)$")
 _TPU_COMPILE = re.compile(r"tpu-compile(:(?P<type>.*))?$")
 _LIST = re.compile(r"gpu:\d+(,\d+)+$")
 
@@ -56,15 +56,20 @@ class DeviceSpec:
 
     @property
     def of_original(self) -> DeviceSpec:
-        """Where the original runs: as many devices, whatever compiles the rewritten program."""
-        return parse_devices(f"cpu:{self.replicas}") if self.kind == "xla" else self
+        """Where the original runs: as many devices of one process, whatever compiles the rewritten program."""
+        return parse_devices(f"cpu:{self.replicas}") if self.kind in ("xla", "workers") else self
+
+    @property
+    def for_loop_style(self) -> bool:
+        """Whether only programs in loop style can run there."""
+        return self.kind in ("xla", "workers", "tpu-compile")
 
 
 def parse_devices(text: str) -> DeviceSpec:
     """The spec that `text` says, `cpu:4` or `gpu:0,1` or `gpu:4` or `tpu-compile:v5e`.
 
     Raises:
-        ValueError: it is no device spec.
+        ValueError: it is no device spec, or names one worker only.
         DevicesNotSupported: it is one that verify cannot run on.
     """
     listed = _LIST.match(text)
@@ -88,15 +93,22 @@ def parse_devices(text: str) -> DeviceSpec:
         if kind == "xla":
             environment["TOWERMIGRATE_DEVICES"] = f"cpu:{counted['count']}"
             environment["TF_XLA_FLAGS"] = _COMPILE
+        if kind == "workers":
+            if counted["count"] == "1":
+                raise ValueError(
+                    f"--devices {text}: one worker is one process, as cpu:1 is; name workers:2 or more."
+                )
+            # The cluster of TF_CONFIG decides, which `workers.py` writes, and not the user's environment.
+            environment["TOWERMIGRATE_DEVICES"] = ""
         return DeviceSpec(text, kind, int(counted["count"]), environment)
     if _OTHER.match(text):
         raise DevicesNotSupported(
-            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, gpu:N and gpu:0,1,…, and "
+            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, workers:N, gpu:N and gpu:0,1,…, and "
             "tpu-compile:TYPE compiles for a TPU without one. Nothing was compared."
         )
     raise ValueError(
         f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), xla:N (the same, compiled by XLA), "
-        "gpu:N, gpu:0,1,… or tpu-compile:TYPE"
+        "workers:N (N processes), gpu:N, gpu:0,1,… or tpu-compile:TYPE"
     )
 
 

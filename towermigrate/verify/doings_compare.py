@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -68,11 +69,29 @@ def doing_differences(
         name = (fewer or more)[0]
         expected, actual = (name, "no such file") if fewer else ("no such file", name)
         found.append(_difference(f"file {name}", expected, actual))
+    found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made)
     written = event_differences(first, second, made, numbers=numbers)
     found += [_difference(name, expected, actual) for name, expected, actual in written]
     loose += open_events(first, second)
     return found, loose
+
+
+def _of_workers(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
+    """Files that a worker should not have written: what only the chief saves, and what neither program writes.
+
+    Other files a program may well write on every worker, as on machines of their own.
+    """
+    known = _files(first) | _files(second) | _files(made)
+    for worker, files in made.meta.get("files_of_workers", {}).items():
+        for path in sorted(files):
+            said = None
+            if _plain(path) != path:
+                said = "written by the chief only", f"worker {worker} writes one too"
+            elif path not in known:
+                said = "no such file", f"{path}, written by worker {worker}"
+            if said is not None:
+                yield replace(_difference(f"file {path}", *said), replica=int(worker))
 
 
 def _lines(trace: Trace) -> list[str]:
@@ -156,7 +175,12 @@ def _last_digit(number: str) -> float:
 
 def _files(trace: Trace) -> set[str]:
     files: list[str] = trace.meta.get("files", [])
-    return {_EVENTS.sub("events", _FILES_OF_CHECKPOINTS.sub("", path)) for path in files}
+    return {_plain(path) for path in files}
+
+
+def _plain(path: str) -> str:
+    """A file's name without what is another one in each run; of all others its own."""
+    return _EVENTS.sub("events", _FILES_OF_CHECKPOINTS.sub("", path))
 
 
 def _checkpoints(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:

@@ -16,6 +16,9 @@ from towermigrate.verify.fence import asks_guardian, refused_paths
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
 from towermigrate.verify.trace import Trace, read_trace
+from towermigrate.verify.worker_traces import merge
+from towermigrate.verify.workers import environment as environment_of_workers
+from towermigrate.verify.workers import failed_worker, folder_of
 from towermigrate.verify.xla import dump_flags
 
 _START = (
@@ -42,9 +45,11 @@ class Launcher:
         self.asked = True
         self.kept_out: dict[str, None] = {}
 
-    def tree(self, folder: Path) -> Path:
-        """Where the scratch copy of a run is: under the tree's own name, with nothing of verify's beside it."""
-        return folder / "tree" / (self.options.root.resolve().name or "root")
+    def tree(self, folder: Path, worker: int | None = None) -> Path:
+        """Where the scratch copy of a run, or of one of its workers, is: under the tree's own name, with nothing of
+        verify's beside it."""
+        within = folder / "tree" if worker is None else folder / "tree" / f"worker-{worker}"
+        return within / (self.options.root.resolve().name or "root")
 
     def write_probe(self, folder: Path, module: str) -> Path:
         """The script that runs a program under the probe; `module` of the probe's package has its `main`."""
@@ -107,6 +112,9 @@ class Launcher:
         }
         if spec.kind == "xla":
             environment["XLA_FLAGS"] = dump_flags(folder / "trace")
+        workers = spec.replicas if spec.kind == "workers" and "workers" in config else 0
+        if workers:
+            environment.update(environment_of_workers())
         if "-m" in command:
             environment["PYTHONPATH"] = os.pathsep.join(
                 filter(None, [_package_root(), os.environ.get("PYTHONPATH")])
@@ -124,17 +132,16 @@ class Launcher:
                 folders=folders,
                 scratch=self.scratch,
             )
-            if (folder / "trace" / "meta.json").is_file():
+            if workers or (folder / "trace" / "meta.json").is_file():
                 self._note(folders, ended)
+                if workers:
+                    return merge(folder / "trace", workers, _within(what))
                 return read_trace(folder / "trace")
             failure = f"{what} ended without a recording: it left by os._exit, or removed it."
             failure += lacked(log) + last_words(log)
         except ChildFailed as problem:
             ended = problem.ended
-            failure = str(problem)
-            said = _own_error(folder / "trace")
-            if said is not None and ended.code is not None and ended.cause is None:
-                failure = f"{what} failed: {said}.{lacked(log)}{last_words(log)}"
+            failure = _failure(problem, what, folder / "trace", log)
         self._note(folders, ended)
         output = end_of(log)
         refused = refused_paths(output, folders, ended.refused)
@@ -152,6 +159,28 @@ class Launcher:
         self.kept_out.update(
             dict.fromkeys(_programs_own(refused_paths("", folders, ended.refused)))
         )
+
+
+def _failure(problem: ChildFailed, what: str, trace: Path, log: Path) -> str:
+    """What to say of a program that failed: of several workers which one, and in its own words where it has some."""
+    ended = problem.ended
+    failed = failed_worker(trace)
+    if failed is not None and ended.cause is None:
+        worker, how = failed
+        what, trace = f"Worker {worker} of {_within(what)}", folder_of(trace, worker)
+        ended = how
+        failure = f"{how.said(what) or f'{what} ended without a recording.'}{lacked(log)}{last_words(log)}"
+    else:
+        failure = str(problem)
+    said = _own_error(trace)
+    if said is not None and ended.code is not None and ended.cause is None:
+        failure = f"{what} failed: {said}.{lacked(log)}{last_words(log)}"
+    return failure
+
+
+def _within(what: str) -> str:
+    """A name of a run as it stands within a sentence."""
+    return what[0].lower() + what[1:]
 
 
 def _own_error(trace: Path) -> str | None:

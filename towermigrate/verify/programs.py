@@ -20,6 +20,7 @@ from towermigrate.verify.report import Reference
 from towermigrate.verify.rounding import Trial
 from towermigrate.verify.trace import Trace, read_trace
 from towermigrate.verify.tree import choose_program, copy_tree
+from towermigrate.verify.workers import COMMAND, config_of_workers, with_free_ports
 
 
 @dataclass(frozen=True)
@@ -211,6 +212,10 @@ class Programs:
 
     def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
         folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
+        if spec.kind == "workers":
+            return with_free_ports(
+                lambda: self._on_workers(folder, recorded, spec, lockstep), folder
+            )
         tree = self.launcher.tree(folder)
         root = self.options.rewritten or self.root
         copy_tree(root, tree, recorded.rewritten, self.options.link_over)
@@ -223,8 +228,33 @@ class Programs:
             "tower_gradients": lockstep,
         }
         command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
-        what = f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
-        return self.launcher.run(command, tree, folder, config, spec, what)
+        return self.launcher.run(command, tree, folder, config, spec, _name(spec, lockstep))
+
+    def _on_workers(
+        self, folder: Path, recorded: Recorded, spec: DeviceSpec, lockstep: bool
+    ) -> Trace:
+        trees = [self.launcher.tree(folder, number) for number in range(spec.replicas)]
+        for tree in trees:
+            copy_tree(
+                self.options.rewritten or self.root,
+                tree,
+                recorded.rewritten,
+                self.options.link_over,
+            )
+        workers = config_of_workers(folder, trees, self.entry or "")
+        config = {
+            **self.launcher.config(trees[0], folder, spec, self.entry),
+            **workers,
+            "replay": str(recorded.first.folder),
+            "lockstep": lockstep,
+            "tower_gradients": lockstep,
+        }
+        command = [self.options.python, *COMMAND]
+        return self.launcher.run(command, trees[0], folder, config, spec, _name(spec, lockstep))
+
+
+def _name(spec: DeviceSpec, lockstep: bool) -> str:
+    return f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
 
 
 def entry_asked(options: VerifyOptions, root: Path) -> str | None:

@@ -1,7 +1,7 @@
 """Run a rewritten program on what was recorded from its original, and record the same things.
 
-The child process of `verify`: `python -m towermigrate.verify.replay_tf2 CONFIG.json`. It listens to the
-helpers' hooks, wraps the program's own `tf.function`s and TF1 optimizers, and then runs the program as
+The child process of `verify`: `python -m towermigrate.verify.replay_tf2 CONFIG.json`, with the worker's number
+behind it where there are several (`start_workers.py`). It listens to the helpers' hooks, wraps the program's own `tf.function`s and TF1 optimizers, and then runs the program as
 `__main__`. A *training run* is one call of a `tf.function` whose trace applied gradients. Before each, the
 recorded inputs are laid out; before the first (and, in lock-step, before each) the recorded variables and
 slots are loaded. The trace has the format of `probe/recording.py`.
@@ -37,11 +37,13 @@ from towermigrate.verify.probe.recording import (
     read_arrays,
     read_meta,
     same,
+    wait_for_recordings,
 )
 from towermigrate.verify.wrappers_tf2 import (
     leave_sums_over_replicas_alone,
     wrap_functions,
     wrap_optimizers,
+    wrap_run_of_strategies,
 )
 
 _REPLICA = re.compile(r"/replica_\d+(?=$|:)")
@@ -63,6 +65,12 @@ class _Trace:
     computed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     updates: dict[int, list[_Update]] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
+    of_replica: list[Any] = field(default_factory=list)
+    returns_of_replica: bool = False
+
+    def of_first_replica(self) -> list[_Update]:
+        """The updates of this process's first replica; each has the same."""
+        return self.updates[min(self.updates)] if self.updates else []
 
 
 class Replay:
@@ -72,6 +80,7 @@ class Replay:
         self.tf = tf
         self.config = config
         self.other_shapes: set[str] = set()
+        self.has_workers = "recordings" in config
         self.folder: str = config["replay"]
         self.meta = read_meta(self.folder)
         self.runs = {run["index"]: run for run in self.meta["runs"]}
@@ -98,6 +107,20 @@ class Replay:
     def trace_begins(self, graph: Any) -> None:
         """A step function of the program is being traced into `graph`."""
         self.traces.append((graph, _Trace(counter=self.run_counter().read_value())))
+
+    def trace_ends(self, result: Any) -> None:
+        """What it returns. A worker's own value is left to the program, as values for each replica are elsewhere."""
+        trace = self.here()
+        if trace is not None:
+            trace.returns_of_replica = any(
+                value is each for value in self.tf.nest.flatten(result) for each in trace.of_replica
+            )
+
+    def replica_returns(self, result: Any) -> None:
+        """`strategy.run` gave the value of a worker's only replica."""
+        trace = self.here()
+        if trace is not None:
+            trace.of_replica += filter(self.tf.is_tensor, self.tf.nest.flatten(result))
 
     def here(self) -> _Trace | None:
         graph = self.tf.compat.v1.get_default_graph()
@@ -355,7 +378,7 @@ class Replay:
     def _look(self, trace: _Trace | None, function: Any, args: Any, kwargs: Any) -> Any:
         """A call that trains nothing. Where the original's drew its rows, it gets those."""
         given = read_arrays(self.folder, f"look_{self.looks:05d}")
-        if trace is None or not given or not trace.inputs.issuperset(given):
+        if trace is None or not given or not self._takes(trace, given):
             return function(*args, **kwargs)
         self.looks += 1
         self.given = given
@@ -363,6 +386,13 @@ class Replay:
             return function(*args, **kwargs)
         finally:
             self.given = {}
+
+    def _takes(self, trace: _Trace, given: dict[str, Any]) -> bool:
+        """Whether a call takes all these inputs. A worker sees its own tower's only, and all workers must agree."""
+        if not self.has_workers:
+            return trace.inputs.issuperset(given)
+        named = {key.split("/", 2)[2] for key in trace.inputs}
+        return named.issuperset(key.split("/", 2)[2] for key in given)
 
     def _note_own_state(self, index: int, table: dict[str, Any]) -> None:
         """Keep what the program has by itself: in variables seen for the first time, or changed by the host."""
@@ -378,11 +408,13 @@ class Replay:
     def finish(self, ended: str, error: str | None = None) -> None:
         self.trace.arrays("initial", self.own_initial)
         self.trace.finish(ended, error)
+        if self.has_workers and error is None:
+            wait_for_recordings(self.config["recordings"])
         leave(0 if error is None else 1)
 
     def _table(self, concrete: Any, trace: _Trace, stages: list[int]) -> dict[str, Any]:
         """Every variable that training has touched so far, by the original's key for it."""
-        for number, update in enumerate(trace.updates.get(0, [])):
+        for number, update in enumerate(trace.of_first_replica()):
             stage = stages[min(number, len(stages) - 1)]
             known = next((entry for entry in self.optimizers if entry[1] is update.optimizer), None)
             if known is None:
@@ -413,6 +445,7 @@ class Replay:
                     "shape": container.shape.as_list(),
                     "dtype": container.dtype.base_dtype.name,
                     "trainable": bool(container.trainable) and key.startswith("variable/"),
+                    "mirrored": is_mirrored(container),
                 }
         return table
 
@@ -425,7 +458,7 @@ class Replay:
         """Slots made by traces of stages that have not run: they have no stage's number yet."""
         names = {}
         for _, trace in self.traces:
-            for update in trace.updates.get(0, []):
+            for update in trace.of_first_replica():
                 for slot in names_of_slots(update.optimizer):
                     for variable in update.variables:
                         names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
@@ -446,8 +479,11 @@ class Replay:
         self, index: int, stages: list[int], table: dict[str, Any], trace: _Trace, result: Any
     ) -> None:
         arrays: dict[str, Any] = {}
-        with contextlib.suppress(TypeError, ValueError):  # a value for each replica is no number
-            arrays.update(returned(self.tf, result))
+        if not trace.returns_of_replica:
+            with contextlib.suppress(
+                TypeError, ValueError
+            ):  # a value for each replica is no number
+                arrays.update(returned(self.tf, result))
         replicas = sorted(trace.updates)
         executions = 0
         for key, value in self.collected.items():
@@ -469,7 +505,8 @@ class Replay:
             _, stage, _, name = key.split("/", 3)
             target = f"gradient/{stage}/{name}"
             arrays[target] = arrays[target] + arrays[key] if target in arrays else arrays[key]
-            if not self.config.get("tower_gradients"):
+            # What several workers recorded is added up once all of it is there.
+            if not self.config.get("tower_gradients") and not self.has_workers:
                 del arrays[key]
         executions = max(
             (
@@ -497,7 +534,13 @@ class Replay:
         self.between.left({k[6:]: v for k, v in arrays.items() if k.startswith("state/")})
         self.trace.arrays(f"run_{index:05d}", arrays)
         self.trace.meta["runs"].append(
-            {"index": index, "stages": stages, "updates": executions, "replicas_differ": split}
+            {
+                "index": index,
+                "stages": stages,
+                "updates": executions,
+                "replicas": replicas,
+                "replicas_differ": split,
+            }
         )
 
 
@@ -549,10 +592,12 @@ def value_of(container: Any) -> Any:
     return container.read_value().numpy()
 
 
-def main(config_path: str) -> None:
-    """Run the program that the configuration names. Ends the process."""
+def main(config_path: str, worker: int | None = None) -> None:
+    """Run the program that the configuration names, or this worker's part of it. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
         config = json.load(file)
+    if worker is not None:
+        config.update(config["workers"][worker])
     from towermigrate import helpers  # noqa: F401  (sets up legacy Keras before Keras is loaded)
     from towermigrate.helpers import _hooks
 
@@ -571,10 +616,12 @@ def main(config_path: str) -> None:
         sys.path.pop(0)
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
+    if replay.has_workers:
+        wrap_run_of_strategies(replay)
     make_random_ops_stateless(replay.next_seed, seed_of_variable)
     error = run_program(config["entry"], config["arguments"], config.get("fence"))
     replay.finish("program" if error is None else "error", error)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], *map(int, sys.argv[2:]))

@@ -205,6 +205,8 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
         if difference is None:
             continue
         replica = "" if difference.replica is None else f", tower {difference.replica}"
+        if replica and run.devices.startswith("workers:"):
+            replica += f" (worker {difference.replica})"
         stage = "" if run.stage is None else f" stage {run.stage},"
         console.print(
             Text(

@@ -54,6 +54,7 @@ from towermigrate.verify.tpu.report import CompileReport
 from towermigrate.verify.tpu.spec import NoTpuCompiler, TpuCompiles, check_compiler
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
+from towermigrate.verify.worker_traces import worker_differences
 from towermigrate.verify.xla import compiled_said
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
@@ -120,9 +121,10 @@ class _Verification:
             )
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
+            workers = max([1, *(spec.replicas for spec in specs if spec.kind == "workers")])
             for root in filter(None, (self.options.root, self.options.rewritten)):
                 limits = self.options.link_over, self.options.max_copy
-                check_size(root, self.scratch, *limits, self.options.progress)
+                check_size(root, self.scratch, *limits, self.options.progress, workers)
             self._check(specs, session)
             tpu: TpuCompiles | None = None
             for spec in specs:
@@ -176,7 +178,7 @@ class _Verification:
     def _check(self, specs: list[DeviceSpec], session: SessionProgram | None) -> None:
         """See, before anything runs, that all specs can."""
         for spec in specs:
-            if spec.kind in ("xla", "tpu-compile") and session is not None:
+            if spec.for_loop_style and session is not None:
                 raise NothingToVerify(
                     f"verify cannot run the program on {spec.text}.{_for_session(session)}"
                 )
@@ -320,6 +322,7 @@ class _Verification:
             result.differences += loop_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
             )
+            result.differences += worker_differences(made)
         if isinstance(self.programs, SessionPrograms):
             around = session_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

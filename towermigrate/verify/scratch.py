@@ -25,7 +25,7 @@ LINK_OVER = 8 * 2**20
 MAX_COPY = 4 * 2**30
 _CLONE = 0x40049409
 _MOST_BESIDE = 2000
-# One original, run twice, and the rewritten program; three more where they differ.
+# One original, run twice, and the rewritten program, of which each worker has its own; more where they differ.
 _LEAST_RUNS = 3
 _MARGIN = 256 * 2**20
 
@@ -156,9 +156,17 @@ def clone(path: Path, target: Path) -> bool:
 
 
 def check_size(
-    root: Path, scratch: Path, link_over: int, max_copy: int, progress: Callable[[str], None]
+    root: Path,
+    scratch: Path,
+    link_over: int,
+    max_copy: int,
+    progress: Callable[[str], None],
+    workers: int = 1,
 ) -> None:
     """Say how much will be copied, before it is.
+
+    Args:
+        workers: how many processes the rewritten program has, each with a copy of its own.
 
     Raises:
         TooLarge: it is more than `max_copy` bytes, or than there is space for.
@@ -195,9 +203,10 @@ def check_size(
             f"The scratch copy of each run would be {in_words(size)}, and the limit is {in_words(max_copy)}. {ways}allow it "
             f"with --max-copy {in_words(size, option=True)}."
         )
-    if size * _LEAST_RUNS + _MARGIN > free:
+    copies = _LEAST_RUNS - 1 + workers
+    if size * copies + _MARGIN > free:
         raise TooLarge(
-            f"{_LEAST_RUNS} runs or more with a scratch copy of {in_words(size)} each do not fit where temporary files are: "
+            f"{copies} scratch copies or more of {in_words(size)} each do not fit where temporary files are: "
             f"{scratch.parent} has {in_words(free)} left. {ways}name another place with TMPDIR."
         )
 

@@ -18,6 +18,9 @@ class Listener(Protocol):
     def trace_begins(self, graph: Any) -> None:
         """A function of the program is being traced into `graph`."""
 
+    def trace_ends(self, result: Any) -> None:
+        """What that function returns."""
+
     def call(self, function: Any, args: Any, kwargs: Any) -> Any:
         """The program calls one of its functions: make the call."""
 
@@ -26,6 +29,13 @@ class Listener(Protocol):
 
     def record_update(self, optimizer: Any, pairs: list[tuple[Any, Any]], averaged: bool) -> None:
         """An optimizer is about to apply gradients."""
+
+
+class ReplicaListener(Protocol):
+    """What is told of the values that replicas return."""
+
+    def replica_returns(self, result: Any) -> None:
+        """`strategy.run` gave this."""
 
 
 class _Step:
@@ -64,7 +74,9 @@ def wrap_functions(replay: Listener, tree: str) -> None:
             graph = tf.compat.v1.get_default_graph()
             if not tf.executing_eagerly():
                 replay.trace_begins(graph)
-            return python_function(*args, **kwargs)
+            result = python_function(*args, **kwargs)
+            replay.trace_ends(result)
+            return result
 
         return body
 
@@ -77,6 +89,21 @@ def wrap_functions(replay: Listener, tree: str) -> None:
         return _Step(make(traced(func), **kwargs), replay)
 
     tf.function = function
+
+
+def wrap_run_of_strategies(replay: ReplicaListener) -> None:
+    """Have `replay` told of what `strategy.run` gives: of one worker's replica, it is no value for each replica to see."""
+    from tensorflow.python.distribute import distribute_lib
+
+    original = distribute_lib.StrategyBase.run
+
+    @functools.wraps(original)
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        replay.replica_returns(result)
+        return result
+
+    distribute_lib.StrategyBase.run = run
 
 
 def wrap_optimizers(replay: Listener) -> None:

@@ -26,4 +26,5 @@ MEETS_TOWERS = Cannot(
     "function",
     "merge_call",
 )
+NO_TEXTS = Cannot("XLA has no strings", "AsString")
 NO_STRINGS = Cannot("XLA has no strings, which summaries are", "ScalarSummary")

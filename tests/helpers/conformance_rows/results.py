@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import towermigrate.helpers as tm
 from tests.helpers.conformance import XLA, XLA_2, Results, Rows, Runner, numbers
-from tests.helpers.conformance_rows.reasons import NO_STRINGS
+from tests.helpers.conformance_rows.reasons import NO_STRINGS, NO_TEXTS
 
 v1 = tf.compat.v1
 
@@ -38,6 +38,31 @@ result("each_tower", lambda n: [[x] for x in numbers(n)])
 result("mean_over_towers", lambda n: [(n + 1) / 2])
 result("sum_over_towers", lambda n: [n * (n + 1) / 2])
 result("concat_towers", lambda n: numbers(n))
+
+
+@ROWS.case(
+    "each_tower",
+    row="each_tower of strings",
+    expect=lambda n: {where: [float(x) for x in numbers(n)] for where in ("after", "in the step")},
+    cannot={XLA: NO_TEXTS, XLA_2: NO_TEXTS},
+)
+def _(run: Runner) -> Results:
+    """Each tower's string has a length of its own, and bytes that are no text."""
+
+    def tower(x: Any) -> Any:
+        number = tf.reshape(x, [])
+        return tf.strings.join([b"\xff\x00", tf.strings.as_string(tf.cast(10**number, tf.int64))])
+
+    def after(values: Any) -> Any:
+        return tm.each_tower(values, **run.where)
+
+    def read(values: Any) -> list[float]:
+        texts = [one.removeprefix(b"\xff\x00") for one in tm.as_numpy(values)]
+        return [float(len(one) - 1) for one in texts]
+
+    batch = run.feed(numbers(run.towers))
+    in_step = run.step(tower, after=after)(batch)
+    return {"after": read(after(run.step(tower)(batch))), "in the step": read(in_step)}
 
 
 @ROWS.case(

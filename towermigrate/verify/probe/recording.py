@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import struct
+import time
 import zipfile
 from typing import Any, Dict, List, Optional
 
@@ -19,6 +20,7 @@ from .surroundings import SURROUNDINGS
 _MAPPED = 2**20
 # The functions as they are at the start: the program may replace them.
 _open, _replace, _exit, _write = open, os.replace, os._exit, os.write
+_exists, _sleep = os.path.exists, time.sleep
 
 
 class TraceWriter:
@@ -84,6 +86,12 @@ def _give_up(error: OSError) -> None:
         _write(2, said.encode())
     finally:
         _exit(1)
+
+
+def wait_for_recordings(folders: List[str]) -> None:
+    """Wait until there is a whole recording in each folder: workers answer each other until all are at their end."""
+    while not all(_exists(os.path.join(folder, "meta.json")) for folder in folders):
+        _sleep(0.02)
 
 
 def read_arrays(folder: str, name: str) -> Dict[str, Any]:

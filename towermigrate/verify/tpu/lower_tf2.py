@@ -80,6 +80,9 @@ class Lowering:
     def trace_begins(self, graph: Any) -> None:
         self.traces.append((graph, []))
 
+    def trace_ends(self, result: Any) -> None:
+        """Nothing is needed of it."""
+
     def record_compute(self, optimizer: Any, loss: Any, pairs: Any) -> None:
         """Nothing is needed of it."""
 
