@@ -14,6 +14,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
     ("returned", r"given back|is returned|fetched"),
     ("printed", r"print"),
     ("file", r"checkpoint|event file|summar|is written|written to|file|the saver"),
+    ("clipped or divided", r"clipped by another norm, or divided"),
     ("sum", r"division by the number of towers is missing|sum applied|summed|are summed"),
     ("divided", r"divided by the number of towers"),
     ("one tower", r"gradient of tower \d+ is|last tower|first tower|tower is lost|replica is lost|does not count"),
@@ -37,7 +38,7 @@ _CLASSES: tuple[tuple[str, str], ...] = (
 # What is right for a kind, by its beginning; the longest that fits counts.
 _RIGHT: dict[str, tuple[str, ...]] = {
     "gradient: sum for mean": ("sum",),
-    "gradient: divided twice": ("divided",),
+    "gradient: divided twice": ("divided", "clipped or divided"),
     "gradient: off by 2 %": ("scaled",),
     "gradient: one variable's": ("scaled",),
     "gradient: last tower": ("one tower",),
@@ -65,6 +66,7 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     "clipping: weights": ("clipping", "host"),
     "clipping: other bounds": ("clipping", "host"),
     "clipping": ("clipping", "scaled"),
+    "clipping: other norm": ("clipping", "scaled", "clipped or divided"),
     "inputs": ("rows",),
     # A batch that is left out is a step that is skipped, as the rows show.
     "inputs: remainder": ("rows", "steps"),

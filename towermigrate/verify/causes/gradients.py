@@ -304,8 +304,15 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
     if clipped is not None and parallel:
         limit = [found for wanted, found in whole if abs(wanted / clipped - 1) < EXACT]
         if own is not None and abs(own / clipped - 1) > CLOSE:
-            if _is_factor(whole, own / clipped, clipped, case.towers):
-                return None
+            if _is_factor(whole, own / clipped):
+                if any(wanted < clipped * (1 - CLOSE) for wanted, _ in whole):
+                    return None
+                if abs(own / clipped * case.towers - 1) < CLOSE:
+                    return Diagnosis(
+                        "the gradients are clipped by another norm, or divided by the number of towers once more",
+                        f"{said}: their global norm is {own:.6g} in place of {clipped:.6g} at all {len(whole)} steps; all of "
+                        "them are clipped, so both would look like this",
+                    )
             return Diagnosis(
                 "the gradients are clipped by another norm",
                 f"{said}: their global norm is {own:.6g} in place of {clipped:.6g}",
@@ -338,12 +345,9 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
     return _clipped_towers(case, stage, pairs, clipped)
 
 
-def _is_factor(norms: list[tuple[float, float]], ratio: float, limit: float, towers: int) -> bool:
-    """Whether all steps are off by one factor: what is not clipped too, or the number of towers."""
-    if not all(abs(found / wanted / ratio - 1) < CLOSE for wanted, found in norms if wanted):
-        return False
-    below = any(wanted < limit * (1 - CLOSE) for wanted, _ in norms)
-    return below or any(abs(ratio / each - 1) < CLOSE for each in (towers, 1 / towers))
+def _is_factor(norms: list[tuple[float, float]], ratio: float) -> bool:
+    """Whether the gradients of all steps are off by one factor."""
+    return all(abs(found / wanted / ratio - 1) < CLOSE for wanted, found in norms if wanted)
 
 
 def _is_clipped_sum(norms: list[tuple[float, float]], limit: float, towers: int) -> bool:
