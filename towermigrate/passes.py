@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -85,6 +85,9 @@ def run_passes(job: Job, held: Mapping[str, Finding] = MappingProxyType({})) -> 
     if links:
         return Passed(links=frozenset(links))
     names = _Names.of(job, before, graph, towers, held)
+    if job.towers is None:
+        changed = names.changing - towers.texts.keys()
+        job.readings.read_on(job.sources, {path: names.of_file[path].text for path in changed})
     job.progress("changing TensorFlow 1 names")
     passed = Passed(spoiled=dict(names.faults), imports=names.graph)
     for path in job.sources:
@@ -144,7 +147,7 @@ def _towers(
     wanted = job.wanted & set(towers)
     groups = _apart(wanted, graph) if job.chosen is None else {}
     together = _Together(graph)
-    if job.towers is None and len(groups) > 1 and job.readings.may_be_two(job.sources):
+    if len(groups) > 1 and job.readings.may_be_two(job.sources):
         works = job.readings.spread(
             {name: sum(len(job.sources[path]) for path in group) for name, group in groups.items()},
             lambda name: _without_nodes(
@@ -154,7 +157,6 @@ def _towers(
         )
         made = _joined(list(works.values()))
         if made is not None:
-            job.readings.read_on(job.sources)
             return made, []
     if job.towers is None:
         job.readings.read_on(job.sources)
@@ -283,7 +285,7 @@ class _Names:
     of_file: Mapping[str, SymbolResult]
     graph: Mapping[str, set[str]]
     kept: Mapping[str, Finding]
-    changing: Collection[str]
+    changing: Set[str]
     unrun: Unswitched
     stay: Mapping[str, Finding]
     faults: Mapping[str, Finding]

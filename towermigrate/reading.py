@@ -149,7 +149,7 @@ class Readings:
     ) -> None:
         self.links = dict(links)
         self.given = given
-        self.link_modules = {path: modules_named(text) for path, text in links.items()}
+        self._link_modules: dict[str, frozenset[Module]] | None = None
         self._known: dict[_File, Reading] = {}
         self._ported: dict[_File, Ported | Unported] = {}
         self._ahead: Pair[_File, _Found] | None = None
@@ -182,10 +182,18 @@ class Readings:
 
     def taken_links(self, paths: Collection[str]) -> dict[str, str]:
         """The texts of some links, which are files like others from here on."""
+        modules = self.link_modules
         taken = {path: text for path, text in self.links.items() if path in paths}
         self.links = {path: text for path, text in self.links.items() if path not in taken}
-        self.link_modules = {path: self.link_modules[path] for path in self.links}
+        self._link_modules = {path: modules[path] for path in self.links}
         return taken
+
+    @property
+    def link_modules(self) -> Mapping[str, frozenset[Module]]:
+        """What each of the links may import."""
+        if self._link_modules is None:
+            self._link_modules = {path: modules_named(text) for path, text in self.links.items()}
+        return self._link_modules
 
     def ported(self, path: str, text: str) -> Ported | Unported:
         """A text that Python 3 cannot parse, brought to Python 3; see `python2.port`."""
@@ -214,24 +222,30 @@ class Readings:
             lambda path, text: _Found.of(path, text, (path, text) in old, self.given_to(path)),
         )
         meanwhile()
+        _ = self.link_modules  # worked out now, while the other process reads
         self._finish()
 
-    def read_on(self, sources: Mapping[str, str]) -> None:
-        """Begin to read, in another process, what most files will become; `sources` are as they were read."""
-        if not self.may_be_two(sources):
-            return
-        after: dict[_File, Reading] = {}
-        for path, text in sources.items():
+    def read_on(self, sources: Mapping[str, str], after: Mapping[str, str] | None = None) -> None:
+        """Begin to read, in another process, what files will become.
+
+        Args:
+            sources: the files as they were read.
+            after: what some of them become; without it what most files most likely will.
+        """
+        wanted: dict[_File, Reading] = {}
+        for path, text in sources.items() if self.may_be_two(sources) else ():
             reading = self.of(path, text)
-            new = _likely(reading)
-            if (path, new) not in self._known:
-                after[path, new] = reading
-        if not self.may_be_two(dict(after.keys())):
+            new = _likely(reading) if after is None else after.get(path, text)
+            if (path, new) not in self._known and reading.problem is None:
+                wanted[path, new] = reading
+        if not self.may_be_two(dict(wanted.keys())):
             return
+        if self._ahead is not None:
+            self._finish()
         self._share(
-            list(after),
+            list(wanted),
             lambda path, text: _Found(
-                read_again(path, text, after[path, text], self.given_to(path))
+                read_again(path, text, wanted[path, text], self.given_to(path))
             ),
         )
 

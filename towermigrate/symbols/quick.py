@@ -40,7 +40,8 @@ _WITH_CODE = re.compile(r'""(?:(?<=[fFtT]"")|(?<=[fFtT][rR]""))')
 _MANY = 100
 """Aliases: each takes a search of the whole text."""
 
-_IMPORT = re.compile(r"\bimport\b[ \t\f]*(?:\([^)]*\)|[^\n;]*)")
+# It begins with a certain text, for which `re` searches much faster.
+_IMPORT = re.compile(r"import(?<!\wimport)\b[ \t\f]*(?:\([^)]*\)|[^\n;]*)")
 _BEFORE_IMPORT = re.compile(r"(?:from\b[\w. \t\f]*)?")
 _NAME = re.compile(r"\w+")
 _WORD = re.compile("|".join(WORDS))
