@@ -238,7 +238,7 @@ class Readings:
             new = _likely(reading) if after is None else after.get(path, text)
             if (path, new) not in self._known and reading.problem is None:
                 wanted[path, new] = reading
-        if not self.may_be_two(dict(wanted.keys())):
+        if not wanted or not self.may_be_two(dict(wanted.keys())):
             return
         if self._ahead is not None:
             self._finish()
