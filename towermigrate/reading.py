@@ -233,10 +233,11 @@ class Readings:
             after: what some of them become; without it what most files most likely will.
         """
         wanted: dict[_File, Reading] = {}
+        begun = frozenset() if self._ahead is None else self._ahead.items
         for path, text in sources.items() if self.may_be_two(sources) else ():
             reading = self.of(path, text)
             new = _likely(reading) if after is None else after.get(path, text)
-            if (path, new) not in self._known and reading.problem is None:
+            if not ((path, new) in self._known or (path, new) in begun or reading.problem):
                 wanted[path, new] = reading
         if not wanted or not self.may_be_two(dict(wanted.keys())):
             return
