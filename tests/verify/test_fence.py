@@ -182,6 +182,12 @@ def test_a_daemon_ends_with_the_program_that_started_it(tmp_path: Path) -> None:
     pytest.fail("the daemon is still there")
 
 
+def _heed_signals() -> None:
+    """What a shell runs in the background ignores SIGINT, and under nohup SIGHUP, and so does all that it starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGTERM])
 def test_a_signal_ends_verify_with_its_own_exit_code(
     number: signal.Signals, tmp_path: Path
@@ -201,8 +207,7 @@ def test_a_signal_ends_verify_with_its_own_exit_code(
         env=environment,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        # A shell's background jobs, and all that they start, ignore it.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        preexec_fn=_heed_signals,
     )
     for _ in range(1200):
         if any("waits" in log.read_text() for log in temporary.glob("*/*/output.txt")):
