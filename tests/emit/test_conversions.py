@@ -182,16 +182,33 @@ def test_dropping_none_becomes_the_skip_policy() -> None:
     assert 'variables.trainable(), none="skip")' in converted(text)
 
 
-def test_an_average_that_others_import_stays() -> None:
-    sources = {
-        "program.py": program(),
-        "other.py": "import tensorflow\nfrom program import average_gradients\n",
-    }
+@pytest.mark.parametrize(
+    ("other", "stays"),
+    [
+        pytest.param("from program import average_gradients\n", True, id="imports it"),
+        pytest.param("import program as p\np.average_gradients([])\n", True, id="imports the file"),
+        pytest.param(
+            "import sys\nsys.path.append('../src')\nfrom program import average_gradients\n",
+            True,
+            id="from where sys.path leads",
+        ),
+        pytest.param(
+            "import importlib\nimportlib.import_module('program').average_gradients([])\n",
+            True,
+            id="imports it by its name",
+        ),
+        pytest.param(
+            "# The program has the same.\ndef average_gradients(grads): pass\n", False, id="words"
+        ),
+    ],
+)
+def test_an_average_that_others_import_stays(other: str, stays: bool) -> None:
+    sources = {"src/program.py": program(), "tools/other.py": f"import tensorflow\n{other}"}
     from towermigrate.emit import emit_tree
     from towermigrate.recognize import recognize_tree
 
     emission = emit_tree(sources, recognize_tree(sources))
-    assert "def average_gradients" in emission.sources["program.py"]
+    assert ("def average_gradients" in emission.sources["src/program.py"]) is stays
 
 
 def test_removed_comments_are_listed() -> None:

@@ -11,6 +11,7 @@ from towermigrate.emit.templates import lead_of, spaced, strip_blank, with_lead
 from towermigrate.recognize.scope import header_comment
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import argument, assigned, reads, small, statements, text
+from towermigrate.tree import modules_named
 
 _IMPORTS_BY_TEXT = re.compile(r"import_module|__import__|\bimp\b|runpy|\bexec|\beval")
 """How a file may import one whose name it has as text."""
@@ -69,18 +70,10 @@ def remove_unused(
     `candidates` are names the removed code read. What another file of the tree might import stays.
     """
     users = tree.users.get(path, set())
-    stem = path.rsplit("/", 1)[-1].removesuffix(".py")
-    module_name = re.compile(rf"\b{re.escape(stem)}\b")
     others = [
         text
         for other, text in tree.sources.items()
-        if other != path
-        and (
-            other in users
-            or stem in text
-            and _IMPORTS_BY_TEXT.search(text)
-            and module_name.search(text)
-        )
+        if other != path and (other in users or _may_import(text, path))
     ]
     removed: list[str] = []
     while True:
@@ -90,6 +83,18 @@ def remove_unused(
         module, gone, freed = step
         removed.append(gone)
         candidates = (candidates - {gone}) | freed
+
+
+def _may_import(text: str, path: str) -> bool:
+    """Whether a text imports a module of this name, from wherever `sys.path` leads, or has the name and imports by names."""
+    name = path.removesuffix("/__init__.py").rpartition("/")[2].removesuffix(".py")
+    if name not in text:
+        return False
+    if any(name in module.split(".") for _, module in modules_named(text)):
+        return True
+    return _IMPORTS_BY_TEXT.search(text) is not None and bool(
+        re.search(rf"\b{re.escape(name)}\b", text)
+    )
 
 
 def _remove_once(

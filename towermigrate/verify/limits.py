@@ -17,6 +17,7 @@ from towermigrate.verify.trace import Array, Arrays
 _PEERS = 0.1
 _ROUNDINGS = 2  # of the variable, in units of its last place: the assignment, and the one before it
 
+_NOTHING = 1e-6  # of the largest peer's gradient: what a sum that cancels leaves
 _PLAIN_SLOTS = frozenset({"momentum"})
 """Slots of optimizers that do not divide by what they know of the gradient's size."""
 
@@ -81,12 +82,18 @@ class Limits:
         allowed = np.full(wanted.shape, scale)
         uncertain = self._uncertainty(key)
         if uncertain is not None and uncertain.shape == wanted.shape and scale > 0:
-            if _variable_of(key) in self._normalised and key.startswith("state/variable/"):
+            if key.startswith("state/variable/") and self._is_only_rounding(_variable_of(key)):
                 step = max(step, self._changes.get(group_of(key), 0.0))
             most = max(1.0, 2 * step / (scale * tolerance)) if tolerance > 0 else np.inf
             allowed = allowed * np.minimum(uncertain, most)
         self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed
         return allowed
+
+    def _is_only_rounding(self, variable: str) -> bool:
+        """Whether the original's whole gradient is nothing next to its peers', and its optimizer divides by its size."""
+        key = self._gradients[variable]
+        peers = self._values.get(group_of(key), 0.0)
+        return variable in self._normalised and largest(self._expected[key]) <= _NOTHING * peers
 
     def _uncertainty(self, key: str) -> Array | None:
         """By how much the relative rounding of each gradient element is larger than that of the largest."""
