@@ -142,7 +142,10 @@ def same(first: Any, second: Any) -> bool:
     first, second = np.asarray(first), np.asarray(second)
     if first.shape != second.shape:
         return False
-    return bool(np.all((first == second) | ((first != first) & (second != second))))
+    equal = first == second
+    if np.all(equal):
+        return True
+    return bool(np.all(equal | ((first != first) & (second != second))))
 
 
 def first_that_differs(copies: List[Any]) -> List[Any]:
