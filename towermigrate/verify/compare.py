@@ -123,25 +123,41 @@ def compare(
         if any(difference.level == "structure" for difference in result.differences):
             break
         state, own, before_run = _state(pairs.expected), _state(pairs.actual), run.index
-    if actual.meta.get("extra_runs") and expected.meta["ended"] == "program":
-        result.differences.append(
-            Difference(
-                step=max(updates.values(), default=0),
-                stage=None,
-                level="structure",
-                name="training runs",
-                replica=None,
-                expected=f"{len(expected.runs)} training runs, then the end",
-                actual="more training runs",
-                error=float("inf"),
-                key="",
-                run=len(expected.runs),
-            ),
-        )
+    _compare_number_of_runs(expected, actual, max(updates.values(), default=0), result)
     list_not_compared(expected, stages, updates, set(result.times), result, towers)
     counts = [count for count in updates.values() if count]
     result.steps = min(counts) if counts else 0
     return result
+
+
+def _compare_number_of_runs(expected: Trace, actual: Trace, step: int, result: Comparison) -> None:
+    """As many training runs as the original made to its own end, also after the last that was recorded."""
+    if expected.meta["ended"] != "program":
+        return
+    if any(difference.level == "structure" for difference in result.differences):
+        return
+    wanted = max(len(expected.runs), expected.meta.get("training_runs", 0))
+    found = actual.meta.get("training_runs", 0)
+    if actual.meta.get("extra_runs"):
+        said = "more training runs"
+    elif actual.meta["ended"] == "program" and 0 < found < wanted:
+        said = f"{found} training runs"
+    else:
+        return
+    result.differences.append(
+        Difference(
+            step=step,
+            stage=None,
+            level="structure",
+            name="training runs",
+            replica=None,
+            expected=f"{wanted} training runs, then the end",
+            actual=said,
+            error=float("inf"),
+            key="",
+            run=len(expected.runs),
+        ),
+    )
 
 
 def _state(arrays: Arrays) -> Arrays:

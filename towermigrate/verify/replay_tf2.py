@@ -85,6 +85,7 @@ class Replay:
         self.meta = read_meta(self.folder)
         self.runs = {run["index"]: run for run in self.meta["runs"]}
         self.last_run = max(self.runs)
+        self.original_runs = max(self.last_run + 1, self.meta.get("training_runs", 0))
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
@@ -316,7 +317,8 @@ class Replay:
             return self._look(trace, function, args, kwargs)
         index = self.next_index
         self.next_index += 1
-        if index > self.last_run:
+        self.trace.meta["training_runs"] = self.next_index
+        if index >= self.original_runs:
             self.trace.meta["extra_runs"] += 1
             self.finish("steps")
         if index not in self.runs:

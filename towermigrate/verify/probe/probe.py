@@ -350,6 +350,7 @@ class Probe:
     ) -> Any:
         index = self.runs
         self.runs += 1
+        self.trace.meta["training_runs"] = self.runs
         wanted = int(self.config["steps"])
         if self.replay_meta is not None:
             record = index in self.replay_at

@@ -32,6 +32,8 @@ class TraceWriter:
             "tensorflow": "",
             "python": platform.python_version(),
             "runs": [],
+            # Those too that were not recorded.
+            "training_runs": 0,
             "variables": {},
             "ended": None,
             "error": None,

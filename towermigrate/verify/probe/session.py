@@ -56,8 +56,11 @@ class SessionProbe:
         )
         self.replay: Optional[str] = config.get("replay")
         self.replay_at: Dict[int, Dict[str, Any]] = {}
+        self.original_runs = 0
         if self.replay is not None:
-            self.replay_at = {run["index"]: run for run in read_meta(self.replay)["runs"]}
+            meta = read_meta(self.replay)
+            self.replay_at = {run["index"]: run for run in meta["runs"]}
+            self.original_runs = max([*self.replay_at, meta.get("training_runs", 0) - 1]) + 1
         self.original: Any = None
         self.state: Any = None
         self.runs = 0
@@ -228,7 +231,9 @@ class SessionProbe:
         self.runs += 1
         self.updates.update(plan.stages)
         try:
-            return self._training_run(session, plan, index, feed_dict, theirs)
+            result = self._training_run(session, plan, index, feed_dict, theirs)
+            self.trace.meta["training_runs"] = self.runs
+            return result
         except BaseException:
             # It trained nothing: the inputs ended, say, and the program goes on from there.
             self.runs = index
@@ -244,7 +249,7 @@ class SessionProbe:
             self.recorded_last = False
             self.local.plan = {"of": plan, "feeds": feeds, "fetches": {}}
             returned = theirs()
-            if self.replay is not None and index > max(self.replay_at):
+            if self.replay is not None and index >= self.original_runs:
                 self.trace.meta["extra_runs"] += 1
                 self._finish("steps")
             return returned
