@@ -280,3 +280,61 @@ def test_elements_may_be_sparse(two_towers: Any) -> None:
 def test_ragged_arrays_are_not_split(two_towers: Any) -> None:
     with pytest.raises(ValueError, match="cannot split a RaggedTensor"):
         tm.shard_batch(tf.ragged.constant([[1], [2, 3]]))
+
+
+_WORKER = """
+import json, os
+import numpy as np
+import tensorflow as tf
+import towermigrate.helpers as tm
+
+index = json.loads(os.environ["TF_CONFIG"])["task"]["index"]
+strategy = tm.tower_strategy(2)
+
+def source():  # every worker has its own, in another order, and one of them ends before the others
+    for step in range(3 - index):
+        rows = np.full([step + 1, 2], 10 * step + index, np.float32)
+        names = np.array([b"row %d of %d" % (row, index) for row in range(step + 1)], object)
+        yield rows, names, {"sizes": np.int64(step)}
+
+batches = tm.same_batches(source())
+for rows, names, more in batches:
+    found = [tm.first_tower(each).numpy().tolist() for each in (rows, more["sizes"])]
+    own = strategy.experimental_local_results(names)[0].numpy().tolist()
+    print("GOT", json.dumps([*found, [each.decode() for each in own]]), flush=True)
+print("GOT end", flush=True)
+"""
+
+
+@pytest.mark.full
+def test_same_batches_are_the_first_workers() -> None:
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    running = []
+    for index in range(2):
+        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+        environment = {
+            **os.environ, "TF_CONFIG": json.dumps(task), "TOWERMIGRATE_PRINT": "all"
+        }  # fmt: skip
+        running.append(
+            subprocess.Popen(
+                [sys.executable, "-c", _WORKER],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+    try:
+        ended = [(*each.communicate(timeout=120), each.returncode) for each in running]
+    finally:
+        for each in running:
+            each.kill()
+    expected = [
+        [[[10.0 * step] * 2] * (step + 1), step, [f"row {row} of 0" for row in range(step + 1)]]
+        for step in range(3)
+    ]
+    for output, errors, code in ended:
+        assert code == 0, errors[-2000:]
+        found = [line[4:] for line in output.splitlines() if line.startswith("GOT")]
+        assert found.pop() == "end"
+        assert [json.loads(line) for line in found] == expected

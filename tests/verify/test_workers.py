@@ -218,7 +218,9 @@ def test_two_workers_train_as_two_towers_did(
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["mnist_feed", "cifar_queue", "staged_gan", "wgan_gp"])
+@pytest.mark.parametrize(
+    "name", ["mnist_feed", "cifar_queue", "cifar_same_batch", "staged_gan", "wgan_gp"]
+)
 def test_the_fixtures_are_equal_on_two_workers(name: str) -> None:
     report = run_verify(VerifyOptions(FIXTURES / name / "before", devices=("workers:2",), steps=3))
     document = json.dumps(report.to_json(), indent=1)

@@ -30,8 +30,10 @@ from typing import Any
 
 import tensorflow as tf
 
+from towermigrate.helpers._workers import of_first_worker
 from towermigrate.helpers.inputs import arrays_of, per_tower
-from towermigrate.helpers.strategy import current_strategy
+from towermigrate.helpers.legacy import EndOfInput
+from towermigrate.helpers.strategy import current_strategy, is_multi_worker
 
 _REST = ("drop", "empty", "error")
 
@@ -89,7 +91,7 @@ class TowerBatches(Iterator[Any]):
         if self._distinct:
             elements = self._elements(towers)
         else:
-            elements = [self._element()] * towers
+            elements = [self._element_for_all()] * towers
 
         def distributed(*parts: Any) -> Any:
             return per_tower(list(parts), self._strategy)
@@ -122,6 +124,20 @@ class TowerBatches(Iterator[Any]):
                 nothing = tuple(tf.nest.map_structure(_no_rows, one) for one in elements[0])
                 elements += [nothing] * (towers - len(elements))
         return elements
+
+    def _element_for_all(self) -> tuple[Any, ...]:
+        """The next one. Of several workers each has a source of its own, whose order may be chance: the first one's counts."""
+        if not is_multi_worker(self._strategy):
+            return self._element()
+        end: StopIteration = EndOfInput()
+        try:
+            own = self._element()
+        except StopIteration as stop:
+            own, end = None, stop
+        element = of_first_worker(self._strategy, own, self._read_as)
+        if element is None:
+            raise end
+        return tuple(element)
 
     def _element(self) -> tuple[Any, ...]:
         element = self._peeked.pop() if self._peeked else _as_tuple(next(self._source))
@@ -177,7 +193,11 @@ def per_tower_batches(
 
 
 def same_batches(source: Iterable[Any], strategy: Any = None) -> TowerBatches:
-    """As `per_tower_batches`, but every tower gets the same element: one dequeue for all."""
+    """As `per_tower_batches`, but every tower gets the same element: one dequeue for all.
+
+    With several workers it is the first one's: each has a source of its own, and a queue that shuffles gives
+    each another order.
+    """
     return TowerBatches(source, False, strategy)
 
 

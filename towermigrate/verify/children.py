@@ -44,6 +44,11 @@ _LACKS = (
     ),
     (re.compile(r"Too many open files"), "It had too many files open."),
     (
+        re.compile(r"input depth must be evenly divisible by filter depth: 1 vs (?!1\b)"),
+        "Where a tower has no rows (a short last batch), TensorFlow's convolutions on CPUs fail in this way: "
+        "TF_ENABLE_ONEDNN_OPTS=0 in the environment takes others.",
+    ),
+    (
         re.compile(r"EOFError: EOF when reading a line"),
         "It reads its standard input, which is empty here: pass what it asks for as arguments, after --.",
     ),
