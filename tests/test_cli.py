@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -455,3 +456,15 @@ def test_demo() -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert "equal" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["scan", "verify", "undo"])
+def test_a_signal_at_the_very_start_has_its_own_exit_code(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("click.Group.invoke", lambda *_: signal.raise_signal(signal.SIGINT))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert run(command, tmp_path).exit_code == 130
+    finally:
+        signal.signal(signal.SIGINT, before)

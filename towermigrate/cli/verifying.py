@@ -22,7 +22,6 @@ from towermigrate.cli.common import (
     unexpected,
     write_report,
 )
-from towermigrate.signals import ended_by_signals
 
 _DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
 
@@ -236,27 +235,26 @@ def verify(
             raise click.BadParameter(
                 f"{spec!r} is no device spec; see --help", param_hint="--devices"
             )
-    with ended_by_signals():
-        code = _verify(
-            paths or (Path("."),),
-            devices=devices or (best_devices(),),
-            steps=steps,
-            tolerance=tolerance,
-            strict=strict,
-            timeout_s=timeout_s,
-            tf1_python=tf1_python,
-            tpu_python=tpu_python,
-            synthetic=synthetic,
-            entry=None if entry is None else str(entry),
-            arguments=ctx.meta.get("program_args", ()),
-            allow_write=allow_write,
-            sizes={"link_over": link_over, "max_copy": max_copy},
-            rewritten=rewritten,
-            files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
-            save=save,
-            reference=reference,
-            self_test=self_test,
-        )
+    code = _verify(
+        paths or (Path("."),),
+        devices=devices or (best_devices(),),
+        steps=steps,
+        tolerance=tolerance,
+        strict=strict,
+        timeout_s=timeout_s,
+        tf1_python=tf1_python,
+        tpu_python=tpu_python,
+        synthetic=synthetic,
+        entry=None if entry is None else str(entry),
+        arguments=ctx.meta.get("program_args", ()),
+        allow_write=allow_write,
+        sizes={"link_over": link_over, "max_copy": max_copy},
+        rewritten=rewritten,
+        files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
+        save=save,
+        reference=reference,
+        self_test=self_test,
+    )
     sys.exit(code)
 
 
