@@ -212,6 +212,23 @@ def test_adam_may_make_a_step_of_a_gradient_that_is_all_rounding(tmp_path: Path)
     assert (result.max_abs["variable"] or 0) > 0.1
 
 
+@pytest.mark.parametrize(
+    ("slot", "off", "equal"), [("v", 1.8e-3, True), ("v", 2.2e-3, False), ("m", 1.8e-3, False)]
+)
+def test_a_mean_of_squares_is_off_by_twice_as_much_as_its_gradient(
+    tmp_path: Path, slot: str, off: float, equal: bool
+) -> None:
+    gradient = np.float32([2.0, 3.0])
+    key = f"state/slot/0/{slot}/a/w"
+    changed = arrays(**{"gradient/0/a/w": gradient, key: gradient**2})
+    again = {**changed, key: gradient**2 * np.float32(1 + off)}
+    traces = [
+        recording(tmp_path / name, [each], {f"slot/0/{slot}/a/w": np.zeros(2, np.float32)})
+        for name, each in (("1", changed), ("2", again))
+    ]
+    assert (compare(*traces, STAGES, 1e-3).first() is None) == equal
+
+
 def test_a_step_counter_is_equal_or_not_and_no_measure_of_weights(tmp_path: Path) -> None:
     counted = {"state/variable/global_step": 10.0**6, "gradient/0/b": [0.5]}
     theirs = arrays(**counted)

@@ -3,7 +3,8 @@
 A *value* is held to the size of its array or a tenth of its largest peer's. A *change*, which is what one
 step did to a variable or slot, is held to the size of that change (or a tenth of the largest in its peers),
 beside the rounding of the variable itself. Optimizers that divide by the gradient's own size (Adam, RMSProp)
-make a full step of a gradient that is nothing but rounding, so where an element's gradient is small next to
+make a full step of a gradient that is nothing but rounding, and what they know of that size is a mean of squares, which are
+off by twice as much as the gradient. So where an element's gradient is small next to
 its array's, its change may be off by as much more, at most by the whole step. Where the original's gradient is zero but for
 rounding the original may not move at all; there the whole step is that of the largest peer.
 """
@@ -20,6 +21,8 @@ _ROUNDINGS = 2  # of the variable, in units of its last place: the assignment, a
 _NOTHING = 1e-6  # of the largest peer's gradient: what a sum that cancels leaves
 _PLAIN_SLOTS = frozenset({"momentum"})
 """Slots of optimizers that do not divide by what they know of the gradient's size."""
+_SQUARES = frozenset({"v", "vhat", "rms", "accumulator", "accum"})
+"""Slots that add up squares of the gradient: of Adam, RMSProp, Adagrad and Adadelta."""
 
 
 class Limits:
@@ -86,6 +89,8 @@ class Limits:
                 step = max(step, self._changes.get(group_of(key), 0.0))
             most = max(1.0, 2 * step / (scale * tolerance)) if tolerance > 0 else np.inf
             allowed = allowed * np.minimum(uncertain, most)
+        if key.startswith("state/slot/") and key.split("/")[3].lower() in _SQUARES:
+            allowed = 2 * allowed
         self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed
         return allowed
 
