@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.verify.recordings import STAGES, TOWERS, Change, relu
+from tests.verify.recordings import STAGES, TOWERS, Change, recording, relu
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison
 from towermigrate.verify.excuses import (
     Judgement,
+    as_far_as_moved,
     cannot_be_rounding,
     free_running,
+    may_be_moved,
     single_steps,
 )
 from towermigrate.verify.rounding import trials
@@ -193,3 +195,59 @@ def test_a_course_that_no_rounding_takes_is_not_excused(tmp_path: Path) -> None:
     assert len(judgement.excuses) < len(result.differences)
     result.excuse(judgement.excuses, judgement.refused)
     assert {each.run for each in result.differences} >= {0, 1}
+
+
+_DRAW = np.random.RandomState(5)
+_WEIGHTS = _DRAW.randn(40).astype(np.float32)
+_NOISE = [_DRAW.randn(8).astype(np.float32) * np.float32(1e-4) for _ in range(12)]
+_JITTER = _DRAW.randn(40).astype(np.float32)
+
+
+def _steps(
+    folder: Path, *, of_bias: int = 0, weights: Any = 0.0, update: Any = 0.0, rate: float = 0.1
+) -> Trace:
+    """Four steps of weights and of a bias whose gradient is nothing but what roundings leave."""
+    runs = []
+    for step in range(4):
+        gradient = _WEIGHTS * np.float32(1 + step / 10)
+        found = (gradient + gradient * weights).astype(np.float32)
+        bias = _NOISE[4 * of_bias + step]
+        runs.append(
+            {
+                "loss/0/0": np.float32(1),
+                "gradient/0/w": found,
+                "gradient/0/b": bias,
+                "state/variable/w": (-np.float32(rate) * found * (1 + update)).astype(np.float32),
+                "state/variable/b": (-rate * np.sign(bias)).astype(np.float32),
+            }
+        )
+    initial = {"variable/w": np.zeros(40, np.float32), "variable/b": np.zeros(8, np.float32)}
+    return recording(folder, runs, initial)
+
+
+@pytest.mark.parametrize(
+    ("made", "worth_asking", "left"),
+    [
+        pytest.param({"of_bias": 1}, True, set(), id="a gradient that is noise, and whole steps of it"),
+        pytest.param({"of_bias": 1, "weights": 0.02}, False, {"w"}, id="2 % too much"),
+        pytest.param({"of_bias": 1, "weights": 1e-4 * _JITTER}, True, {"w"}, id="more than it moves"),
+        pytest.param({"of_bias": 1, "weights": 2e-6 * _JITTER}, True, set(), id="as far as it moves"),
+        pytest.param({"update": 2e-6 * _JITTER}, True, {"w"}, id="an update whose gradient is right"),
+    ],
+)  # fmt: skip
+def test_what_the_original_determines_no_better_is_excused(
+    made: dict[str, Any], worth_asking: bool, left: set[str], tmp_path: Path
+) -> None:
+    original = _steps(tmp_path / "original")
+    other = _steps(tmp_path / "made", **made)
+    result = compare(original, other, STAGES, TOLERANCE, lockstep=True)
+    assert result.differences
+    assert may_be_moved(original, other, result, TOLERANCE) == worth_asking
+    tried = [
+        _steps(tmp_path / f"moved{way}", of_bias=1 + (way > 0), weights=way * 3e-6 * _JITTER)
+        for way in (-1, 1)
+    ]
+    excuses = as_far_as_moved(original, other, result, TOLERANCE, tried, TOLERANCE)
+    result.excuse(excuses, {})
+    assert {each.name for each in result.differences} == left
+    assert all(each.evidence["weights_moved_by"] == TOLERANCE for each in excuses)

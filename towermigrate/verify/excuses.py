@@ -14,6 +14,12 @@ fault. What can:
 
 All of this must hold of an array at a step; else the difference stays. Losses do not jump: ReLU and max-pooling are
 continuous.
+
+Beside the jumps there is what a program does not determine any better: a bias before batch norm has a gradient that is
+nothing but what the roundings of a large sum leave, at every step, and an optimizer that divides by its size makes whole
+steps of it. There the original itself is as far away when its weights move by the tolerance, which is what numerical
+analysis calls a backward error. That must hold of all of an array's difference, whose factor must be the original's own too;
+and what an update carries further is only excused where its gradient is.
 """
 
 from __future__ import annotations
@@ -24,7 +30,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from towermigrate.verify.comparison import Comparison, Difference, Excuse, shared_slots
-from towermigrate.verify.limits import group_of
+from towermigrate.verify.limits import group_of, largest
 from towermigrate.verify.trace import Array, Arrays, Trace
 
 # A jump is a small part of a gradient; what is farther off is none.
@@ -37,6 +43,10 @@ _MARGIN = 2.0
 _EXPLAINED = 0.9
 # The cosine of an angle from which on two arrays are one direction: a difference and its array, or two differences.
 _ALIKE = 0.9
+# In tolerances: how far from 1 a factor may be that roundings make.
+_NO_FACTOR = 10.0
+# Of the tolerance: what a gradient is off by that its update may be off by more.
+_NEARLY = 0.25
 # With fewer elements, a direction says nothing.
 _FEW = 4
 
@@ -82,6 +92,101 @@ def cannot_be_rounding(
     if not refused:
         refused.update(_regular(expected, actual, result, tolerance))
     return refused
+
+
+def as_far_as_moved(
+    expected: Trace,
+    actual: Trace,
+    result: Comparison,
+    tolerance: float,
+    trials: Sequence[Trace],
+    moved_by: float,
+) -> list[Excuse]:
+    """Differences of single steps that are no larger than what moving its weights does to the original.
+
+    Arguments as for `single_steps`.
+    """
+    excuses = []
+    for run, found in _by_run(result.differences):
+        wanted, made, moved = _arrays(expected, actual, trials, run)
+        gradients = {
+            (each.name, run)
+            for each in result.excused
+            if each.level == "gradient" and each.run == run
+        }
+        gradients |= {(name, run) for name in _nearly_off(wanted, made, tolerance)}
+        # What an update carries further is a gradient's, which is looked at first.
+        for each in sorted(found, key=lambda each: each.level in ("update", "output")):
+            if each.level == "update" and not _comes_with_a_jump(each, gradients):
+                continue
+            if each.level == "output" and not gradients:
+                continue
+            if not _is_near(each) or each.key not in wanted or each.key not in made:
+                continue
+            array = wanted[each.key].astype(np.float64)
+            off = made[each.key].astype(np.float64) - array
+            evidence = _as_far(array, off, _tried(array, moved, each.key), tolerance)
+            if evidence is None:
+                continue
+            excuses.append(_excuse(each, {**evidence, "weights_moved_by": moved_by}))
+            if each.level == "gradient":
+                gradients.add((each.name, run))
+    return excuses
+
+
+def _nearly_off(wanted: Arrays, made: Arrays, tolerance: float) -> set[str]:
+    """Variables whose gradients are off by so much that what an update makes of it may be beyond the tolerance."""
+    found = set()
+    for key, array in wanted.items():
+        if key.startswith("gradient/") and key in made and made[key].shape == array.shape:
+            off = largest(made[key].astype(np.float64) - array)
+            if off > _NEARLY * tolerance * largest(array):
+                found.add(key.split("/", 2)[2])
+    return found
+
+
+def _as_far(
+    array: Array, off: Array, tried: list[Array], tolerance: float
+) -> dict[str, float | int] | None:
+    """The numbers of a difference that the original's own moves reach, None where they do not."""
+    size, own = _size(off), max(map(_size, tried), default=0.0)
+    most = max((float(np.abs(trial).max()) for trial in tried), default=0.0)
+    if size > _MARGIN * own or float(np.abs(off).max()) > _MARGIN * most:
+        return None
+    factor = _factor(array, off)
+    own_factor = max((abs(_factor(array, trial)) for trial in tried), default=0.0)
+    if abs(factor) > _MARGIN * own_factor + tolerance:
+        return None
+    return {
+        "off_by": _relative(size, array),
+        "original_moves": _relative(own, array),
+        "factor": 1 + factor,
+        "factor_of_original": 1 + own_factor,
+        "trials": len(tried),
+    }
+
+
+def may_be_moved(expected: Trace, actual: Trace, result: Comparison, tolerance: float) -> bool:
+    """Whether it is worth asking if the original moves as far: nothing is far apart, and no gradient off by a factor."""
+    if not all(map(_is_near, result.differences)):
+        return False
+    for run, found in _by_run(result.differences):
+        wanted, made, _ = _arrays(expected, actual, (), run)
+        for each in found:
+            if each.level != "gradient":
+                continue
+            array = wanted[each.key].astype(np.float64)
+            off = made[each.key].astype(np.float64) - array
+            if _is_uniform(array, off) and abs(_factor(array, off)) > _NO_FACTOR * tolerance:
+                return False
+    return True
+
+
+def _is_near(each: Difference) -> bool:
+    """Whether a difference is one of numbers that are not far apart."""
+    if each.level in ("forward", "gradient"):
+        return each.error < LARGEST_JUMP
+    return bool(np.isfinite(each.error)) and each.level in ("update", "output")
 
 
 def single_steps(

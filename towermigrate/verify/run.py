@@ -23,8 +23,10 @@ from towermigrate.verify.doings_compare import PRINTED, doing_differences
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.excuses import (
     Judgement,
+    as_far_as_moved,
     cannot_be_rounding,
     free_running,
+    may_be_moved,
     single_steps,
 )
 from towermigrate.verify.fence import protection
@@ -369,14 +371,23 @@ class _Verification:
     ) -> None:
         """Take out of the differences what roundings explain; the original is asked only where they may."""
         first, tolerance = recorded.first, self.tolerance
+        tried: list[Trace] = []
         judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
-        if not judgement.refused:
-            tried: list[Trace] = []
-            for pair in trials(tolerance, adds_up=False):
-                tried += self._moved(recorded, spec, pair)
-                judgement = single_steps(first, made, result, tolerance, tried, pair[0].size)
-                if not judgement.refused:
-                    break
+        jumps = not judgement.refused
+        if not jumps and not may_be_moved(first, made, result, tolerance):
+            result.excuse([], judgement.refused)
+            return
+        for pair in trials(tolerance, adds_up=False):
+            tried += self._moved(recorded, spec, pair)
+            size = pair[0].size
+            judgement = single_steps(first, made, result, tolerance, tried, size)
+            if not judgement.refused:
+                break
+            moved = as_far_as_moved(first, made, result, tolerance, tried, size)
+            result.excuse(moved, {})
+            judgement = single_steps(first, made, result, tolerance, tried, size)
+            if not judgement.refused or not (jumps or moved):
+                break
         result.excuse(judgement.excuses, judgement.refused)
 
     def _excuse_trajectory(
@@ -449,8 +460,8 @@ def _jumps_said(excused: list[Excuse]) -> str:
     worst = max(excused, key=lambda each: each.error)
     return (
         f"equal but for {len(excused)} arrays of single steps that are excused, {worst.name} at step {worst.step} "
-        f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), as in the original itself when "
-        "its weights move by as much; see `excuses` in --json"
+        f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), or it is not determined any better, "
+        "as in the original itself when its weights move by as much; see `excuses` in --json"
     )
 
 

@@ -167,6 +167,8 @@ def _scaled(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis |
     ratios = _ratios(pairs, off)
     if ratios is None or not np.allclose(ratios, ratios[0], rtol=CLOSE / 10):
         return None
+    if abs(ratios[0] - 1) < CLOSE / 10:  # by no more than factors of one kind may be apart
+        return None
     moved = {name for name, (wanted, found) in pairs.items() if np.any(wanted) or np.any(found)}
     if off == moved:
         return Diagnosis(
