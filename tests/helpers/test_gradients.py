@@ -539,7 +539,7 @@ def test_an_apply_gradients_that_sums_over_replicas_is_explained(two_towers: Any
 
 
 @pytest.mark.parametrize("on_cpus", [True, False], ids=["stacked on CPUs", "all-reduced"])
-def test_an_average_is_summed_by_apply_gradients_whatever_the_devices(
+def test_an_average_that_apply_gradients_would_sum_again_is_refused_whatever_the_devices(
     two_towers: Any, monkeypatch: pytest.MonkeyPatch, on_cpus: bool
 ) -> None:
     monkeypatch.setattr("towermigrate.helpers.averages._on_cpus", lambda strategy: on_cpus)
@@ -547,9 +547,15 @@ def test_an_average_is_summed_by_apply_gradients_whatever_the_devices(
     with two_towers.scope():
         opt = v1.train.GradientDescentOptimizer(1.0)
 
-    def tower(index: int) -> Any:
-        opt.apply_gradients(tm.average_gradients(opt.compute_gradients((index + 1.0) * a, [a])))
+    def tower(parts: float) -> Any:
+        index = tf.distribute.get_replica_context().replica_id_in_sync_group
+        pairs = tm.average_gradients(
+            opt.compute_gradients((tf.cast(index, tf.float32) + 1.0) * a, [a])
+        )
+        opt.apply_gradients([(grad / parts, v) for grad, v in pairs] if parts != 1 else pairs)
         return tf.constant(0)
 
-    in_towers(two_towers, tower)
-    assert a.numpy() == -3.0  # twice the average, as the docstring warns
+    with pytest.raises(ValueError, match="average_gradients has done so already"):
+        in_towers(two_towers, lambda index: tower(1))
+    in_towers(two_towers, lambda index: tower(2.0))
+    assert a.numpy() == -1.5

@@ -158,7 +158,12 @@ def test_results(two_towers: Any, result: Any, expected: Any, where: str) -> Non
 
 
 def test_a_value_that_is_the_same_on_every_tower(two_towers: Any) -> None:
-    assert tm.as_numpy(tm.sum_over_towers(tf.constant(2.0))) == 4.0
+    with pytest.raises(ValueError, match="not one for each tower: it would count 2 times"):
+        tm.sum_over_towers(tf.constant(2.0))
+    with two_towers.scope():
+        mirrored = tf.Variable(2.0, name="rate")
+    with pytest.raises(ValueError, match="the variable rate:0: it would count 2 times"):
+        tm.sum_over_towers({"rate": mirrored})
     assert tm.as_numpy(tm.last_tower(tf.constant(2.0))) == 2.0
 
 

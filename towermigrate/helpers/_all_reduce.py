@@ -5,6 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from towermigrate.helpers import _keras3
 from towermigrate.helpers._reached import can_merge
 
 
@@ -19,6 +20,7 @@ def all_reduced(value: Any, what: str, instead: str) -> Any:
     Raises:
       ValueError: called outside of a replica, or in a function of its own inside of one.
     """
+    _keras3.watch()
     value = tf.stop_gradient(value)
     context = tf.distribute.get_replica_context()
     if context is None:

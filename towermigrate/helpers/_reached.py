@@ -54,6 +54,31 @@ def kinds_of_towers(pairs: GradsAndVars) -> list[tuple[str, ...]]:
     return list(zip(*(tower.kinds for tower in towers), strict=True))
 
 
+def rows_of_towers(rows: int | None) -> list[int | None]:
+    """The number of rows of every tower, as far as it is known while a step is traced and towers can be compared."""
+    context = tf.distribute.get_replica_context()
+    if context is None or not tf.distribute.has_strategy() or not can_merge():
+        return [rows]
+
+    def gather(strategy: Any, mine: Any) -> Any:
+        return _Gathered(list(strategy.experimental_local_results(mine)))
+
+    towers = context.merge_call(gather, args=(_Kinds([], [rows]),)).towers
+    return [tower.variables[0] for tower in towers]
+
+
+def check_once(var_list: list[Any]) -> None:
+    """Refuse a variable that is listed twice: it would be updated twice."""
+    seen = set()
+    for variable in var_list:
+        if id(container(variable)) in seen:
+            raise ValueError(
+                f"The variable {variable.name} is listed twice: its gradient would be applied twice. List every "
+                "variable once."
+            )
+        seen.add(id(container(variable)))
+
+
 def check_order(towers: list[list[Any]]) -> None:
     """Refuse towers whose gradients would be added up by their places, and not by variable.
 

@@ -17,7 +17,13 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
+from towermigrate.helpers import _behind
+
 _MARK = "_towermigrate_share"
+# On what a backward pass gives to a share: everything behind it is a gradient of one.
+_BACKWARD = "_towermigrate_share_gradient"
+# On what was reduced over the replicas: the same on all of them.
+_AVERAGED = "_towermigrate_averaged"
 # On a gradient, as an attribute of the tensor: how many towers it is one's share of.
 _TOWERS = "_towermigrate_towers"
 
@@ -56,7 +62,9 @@ def mark(value: Any, name: str) -> Any:
         def backward(upstream: Any) -> Any:
             if _watcher.seen is not None:
                 _watcher.seen.append(_Seen(name, x, upstream))
-            return upstream
+            elif not tf.is_symbolic_tensor(upstream):
+                _watcher.passed[name] = None
+            return _behind.marked(upstream, _BACKWARD, name)
 
         return y, backward
 
@@ -78,7 +86,12 @@ class _Seen:
 
 
 class _Watcher(threading.local):
+    """What this thread's backward passes come by; `passed` are shares that nobody watched, in eager mode."""
+
     seen: list[_Seen] | None = None
+
+    def __init__(self) -> None:
+        self.passed: dict[str, None] = {}
 
 
 _watcher = _Watcher()
@@ -112,6 +125,12 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
     parts = _eager_parts(loss, seen) if _is_eager(loss) else _graph_parts(loss, replicas)
     names = parts.shares or tuple(dict.fromkeys(one.name for one in seen))
     if not names:
+        if stated is None and (made_of := _behind.values_of(_BACKWARD, [loss])):
+            raise ValueError(
+                f"The loss is made of a gradient of what {' and '.join(sorted(made_of))} returned: one "
+                "replica's part of the gradient, which is not that of its own loss. Take that gradient of the "
+                "tower's own mean, or of all towers with average_gradients; share=False says that it is meant."
+            )
         if stated is None and _is_eager(loss) and tf.distribute.get_strategy() in _hidden:
             raise ValueError(
                 "In this program a tf.function that is called in an eager replica makes shares of "
@@ -150,13 +169,108 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
     return True
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def mark_gradient(grad: Any, replicas: int) -> Any:
     """`grad`, known from now on as one tower's share of a gradient that has yet to be summed."""
     if replicas > 1:
+        context = tf.distribute.get_replica_context()
+        index = None if context is None else context.replica_id_in_sync_group
+        number = tf.get_static_value(index) if tf.is_tensor(index) else index
+        grad = _behind.marked(grad, _TOWERS, f"{replicas}/{number}")
         setattr(grad, _TOWERS, replicas)
     return grad
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def mark_averaged(grad: Any) -> Any:
+    """`grad`, known from now on as reduced over the replicas."""
+    grad = _behind.marked(grad, _AVERAGED, "yes")
+    setattr(grad, _AVERAGED, True)
+    return grad
+
+
+def is_averaged(grad: Any) -> bool:
+    """Whether it is the very tensor that `mark_averaged` gave."""
+    return getattr(grad, _AVERAGED, False)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_what_is_no_loss(loss: Any, replicas: int) -> None:
+    """Raise for a loss of several numbers, and for a sum over the tower's rows times 1/(all replicas' rows)."""
+    size = getattr(loss, "shape", tf.TensorShape([])).num_elements()
+    if size is not None and size != 1:
+        raise ValueError(
+            f"The loss has the shape {loss.shape}; expected a scalar. tape.gradient would take the gradient of the sum "
+            "of its elements: give it tf.reduce_mean of them, the tower's own mean, or what global_batch_loss makes of "
+            "them; share=False takes that sum."
+        )
+    rows = _rows_of_a_sum(loss, replicas) if replicas > 1 and not _is_eager(loss) else None
+    if rows is not None:
+        raise ValueError(
+            f"The loss is a sum over {rows} elements times 1/{rows * replicas}, and there are {replicas} replicas. If "
+            "that is the number of all of them, it is a share of the global loss: let global_batch_loss make it, or "
+            "write share=True. share=False says that it is a tower's own loss, whose gradients are averaged."
+        )
+
+
+def _rows_of_a_sum(loss: Any, replicas: int) -> int | None:
+    """How many elements are added up in a loss that is divided by as many for each replica."""
+    tensor = loss
+    while tensor.op.type in ("Identity", "Cast", "Reshape", "Squeeze", "EnsureShape"):
+        tensor = tensor.op.inputs[0]
+    kind = tensor.op.type
+    if kind not in _PRODUCTS and kind not in _QUOTIENTS:
+        return None
+    left, right = tensor.op.inputs
+    if kind in _PRODUCTS and left.op.type == "Const":
+        left, right = right, left
+    factor = tf.get_static_value(right)
+    while left.op.type in ("Identity", "Cast"):
+        left = left.op.inputs[0]
+    if factor is None or factor.size != 1 or not factor.any() or left.op.type != "Sum":
+        return None
+    rows: int | None = left.op.inputs[0].shape.num_elements()
+    if rows is None or rows < 2 or left.shape.rank != 0:
+        return None
+    divisor = float(factor.reshape([]))
+    divisor = 1 / divisor if kind in _PRODUCTS else divisor
+    return rows if _close(divisor, rows * replicas) else None
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_gradients_of_shares(grads: Iterable[Any], what: str) -> None:
+    """Raise where gradients of a share are to be averaged: the mean would divide by the towers a second time.
+
+    In eager mode a gradient does not show what it is of; where this thread took one of a share, it is said.
+    """
+    names = sorted(_behind.values_of(_BACKWARD, grads))
+    if names:
+        raise ValueError(
+            f"{what} got gradients of a share of the global loss ({', '.join(names)} made it), which is divided "
+            "by a global count already: their mean would be 1/N of the gradient. Write reduce='sum'."
+        )
+    passed, _watcher.passed = _watcher.passed, {}
+    if passed and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+        raise ValueError(
+            f"{what} may have got gradients of a share of the global loss: {', '.join(passed)} made one, and a "
+            "gradient was taken of it before. In eager mode a gradient does not show what it is of. Write "
+            "reduce='sum' if they are of a share, share=False if they are of a tower's own mean."
+        )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
+    """Raise where gradients that are to be the same on all replicas are certain to be one replica's own."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return
+    context = tf.distribute.get_replica_context()
+    index = None if context is None else context.replica_id_in_sync_group
+    number = tf.get_static_value(index) if tf.is_tensor(index) else index
+    if number == 0 and _behind.is_one_replicas_own(grads, _AVERAGED):
+        raise ValueError(f"{what}. {instead}")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_gradients(grads_and_vars: Iterable[tuple[Any, Any]], what: str, instead: str) -> None:
     """Raise where `tower_gradients` made one of the gradients; a ValueError.
 
@@ -165,11 +279,19 @@ def refuse_gradients(grads_and_vars: Iterable[tuple[Any, Any]], what: str, inste
       what: what would become of them, beginning with the function that got them.
       instead: what to write.
     """
-    for grad, variable in grads_and_vars:
-        if getattr(grad, _TOWERS, None) is not None:
+    pairs = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
+    # One walk for all tells in most cases that there is nothing to be found for each.
+    hidden = bool(_behind.values_of(_TOWERS, [grad for grad, _ in pairs], until=_AVERAGED))
+    for grad, variable in pairs:
+        towers = getattr(grad, _TOWERS, None)
+        if towers is None and hidden:
+            # Those of several replicas were added up: that is the sum.
+            found = _behind.values_of(_TOWERS, [grad], until=_AVERAGED)
+            towers = next(iter(found)).partition("/")[0] if len(found) == 1 else None
+        if towers is not None:
             raise ValueError(
-                f"{what}: the gradient of {variable.name} comes from tower_gradients, and is one "
-                f"tower's share of a sum over {getattr(grad, _TOWERS)}. {instead}"
+                f"{what}: the gradient of {getattr(variable, 'name', 'a variable')} comes from tower_gradients, and is one "
+                f"tower's share of a sum over {towers}. {instead}"
             )
 
 

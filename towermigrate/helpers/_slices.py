@@ -35,6 +35,13 @@ def divided(grad: Any, count: int) -> Any:
     return grad / tf.cast(count, grad.dtype)
 
 
+def times(grad: Any, factor: Any) -> Any:
+    """`grad * factor`, sparse where `grad` is."""
+    if isinstance(grad, tf.IndexedSlices):
+        return tf.IndexedSlices(times(grad.values, factor), grad.indices, grad.dense_shape)
+    return grad * tf.cast(factor, grad.dtype)
+
+
 def no_rows(variable: Any, index: str) -> Any:
     """The sparse gradient of zeros: `tf.IndexedSlices` of `variable`'s shape with no row in it.
 

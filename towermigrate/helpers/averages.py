@@ -7,7 +7,18 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
-from towermigrate.helpers import _hooks, _policies, _reached, _shares, _slices
+from towermigrate.helpers import (
+    _checks,
+    _hooks,
+    _keras3,
+    _optimizers,
+    _policies,
+    _reached,
+    _shares,
+    _slices,
+    clipping,
+)
+from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import is_multi_worker, static_tower_index, strategy_of
 
@@ -17,6 +28,7 @@ def average_gradients(
     none: NonePolicy = "zeros",
     sparse: SparsePolicy = "keep",
     reduce: Reduction = "mean",
+    share: bool | None = None,
 ) -> GradsAndVars:
     """The average of the towers' gradients.
 
@@ -29,7 +41,9 @@ def average_gradients(
         of all towers summed; `"dense"` makes them tensors.
       reduce: `"sum"` adds the towers' gradients up and does not divide: for programs that did so
         (`tf.add_n`), and for gradients of a loss that is already this replica's share of the
-        global one (a gradient does not show that; the mean would divide it a second time).
+        global one: the mean would divide it a second time, and is refused where that can be known.
+      share: False says that the gradients are of a tower's own mean, and nothing is checked: for eager mode, where
+        a gradient does not show what it is of.
 
     Returns:
       `[(average, variable)]`, with the first tower's variables. It is the average itself, not a
@@ -38,7 +52,8 @@ def average_gradients(
 
     Raises:
       ValueError: lists of different lengths or in different orders; no gradient at all; gradients
-        of `tower_gradients`, which are divided already; an unknown policy.
+        of `tower_gradients`, which are divided already, or, with the mean, of a share of the global loss; an
+        unknown policy.
 
     Example:
       >>> w = tf.Variable(0.0)
@@ -49,16 +64,18 @@ def average_gradients(
     Source: `average_gradients` in TF1's cifar10_multi_gpu_train.
     """
     _policies.check(none, sparse, reduce)
+    _keras3.watch()
+    _optimizers.watch()
     towers = [
         list(pairs) if isinstance(pairs, (list, tuple, zip)) else pairs for pairs in tower_grads
     ]
     if _is_flat(towers):
-        return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce)
+        return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce, share)
     if not towers:
         raise ValueError("average_gradients got no tower's gradients.")
     if reduce == "mean":
         for pairs in towers:
-            _refuse_shares(pairs)
+            _refuse_shares(pairs, share)
     _reached.check_order([[variable for _, variable in pairs] for pairs in towers])
     if _hooks.active is not None:
         for index, pairs in enumerate(towers):
@@ -126,8 +143,15 @@ def apply_averaged(
         "Give these to optimizer.apply_gradients, or give apply_averaged what average_gradients "
         "returns.",
     )
+    _shares.refuse_own_gradients(
+        [grad for grad, _ in pairs],
+        "apply_averaged sums nothing, and these are one replica's own gradients: the copies of a variable would "
+        "drift apart",
+        "Give it what average_gradients returns, or give optimizer.apply_gradients what tower_gradients returns.",
+    )
     if _hooks.active is not None:
         _hooks.active.applied(optimizer, pairs, True)
+    pairs = _checked_copies(pairs)
     if _is_keras(optimizer):
         return _apply_keras(optimizer, pairs, global_step)
 
@@ -146,6 +170,24 @@ def apply_averaged(
     # Slots must be made in the scope: outside of it they fail with a colocation error.
     with strategy.scope():
         return apply(strategy, pairs, global_step)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
+    """The pairs; where the environment asks for checks, an error comes while the step runs if replicas' are not alike."""
+    context = tf.distribute.get_replica_context()
+    if context is None or not tf.distribute.has_strategy() or not _checks.wanted():
+        return pairs
+    replicas = context.strategy.num_replicas_in_sync
+    checked = []
+    for grad, variable in pairs:
+        dense = tf.convert_to_tensor(grad)
+        every = all_reduced(dense, "apply_averaged", "unset the variable.")
+        said = f"apply_averaged: the replicas have other gradients of {variable.name}"
+        with tf.control_dependencies(_checks.equal(every / replicas, dense, said)):
+            same = _slices.times(grad, 1)
+        checked.append((same, variable))
+    return checked
 
 
 def _is_flat(towers: list[Any]) -> bool:
@@ -182,7 +224,11 @@ def _average(
 
 
 def _all_reduced(
-    pairs: GradsAndVars, none: NonePolicy, sparse: SparsePolicy, reduce: Reduction
+    pairs: GradsAndVars,
+    none: NonePolicy,
+    sparse: SparsePolicy,
+    reduce: Reduction,
+    share: bool | None,
 ) -> GradsAndVars:
     context = tf.distribute.get_replica_context()
     if context is None:
@@ -192,7 +238,7 @@ def _all_reduced(
             "function that strategy.run gets, or give it a list with one such list for each tower."
         )
     if reduce == "mean":
-        _refuse_shares(pairs)
+        _refuse_shares(pairs, share)
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
     reached = _reached.kinds_of_towers(pairs)
@@ -205,7 +251,16 @@ def _all_reduced(
         if grad is not None:
             kept.append((_policies.with_sparse(grad, sparse), variable))
             towers.append(per_tower)
-    grads = _reduced_over_replicas(context, kept, none, sparse, reduce)
+    try:
+        grads = _reduced_over_replicas(context, kept, none, sparse, reduce)
+    except RuntimeError as error:
+        if "merge_call" not in str(error):
+            raise
+        raise ValueError(
+            "average_gradients was called in a tf.while_loop, a tf.cond or a tf.function of its own (jit_compile) "
+            "inside of a replica, where replicas cannot meet. Call it after that function; write the loop around "
+            "strategy.run, or unroll it in Python."
+        ) from error
     if none == "present" and reduce == "mean":
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         grads = [
@@ -215,7 +270,12 @@ def _all_reduced(
     # Each replica gets a tensor of its own: one that all share, as CPUs' is, apply_gradients would
     # not sum, and a program that wrongly calls it would be right on CPUs and wrong on GPUs.
     return [
-        (_slices.sum_duplicates(grad) if _is_sparse(grad) else tf.identity(grad), variable)
+        (
+            _shares.mark_averaged(
+                _slices.sum_duplicates(grad) if _is_sparse(grad) else tf.identity(grad)
+            ),
+            variable,
+        )
         for grad, (_, variable) in zip(grads, kept, strict=True)
     ]
 
@@ -224,13 +284,15 @@ def _is_sparse(grad: Any) -> bool:
     return isinstance(grad, tf.IndexedSlices)
 
 
-def _refuse_shares(pairs: GradsAndVars) -> None:
+def _refuse_shares(pairs: GradsAndVars, share: bool | None) -> None:
     _shares.refuse_gradients(
         pairs,
         "average_gradients would divide a second time by the number of towers",
         "Give it what optimizer.compute_gradients or tape.gradient returns, or give these to "
         "optimizer.apply_gradients, which sums them. reduce='sum' makes the average of them.",
     )
+    if share is None:
+        _shares.refuse_gradients_of_shares([grad for grad, _ in pairs], "average_gradients")
 
 
 def _reduced_over_replicas(
@@ -330,7 +392,39 @@ def _apply_keras(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
     if "experimental_aggregate_gradients" in parameters:
         return optimizer.apply_gradients(pairs, experimental_aggregate_gradients=False)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas > 1:
+        pairs = _clipped(optimizer, pairs)
     return optimizer.apply_gradients([(_slices.divided(grad, replicas), v) for grad, v in pairs])
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _clipped(optimizer: Any, pairs: GradsAndVars) -> GradsAndVars:
+    """Averages as a Keras 3 optimizer clips them on one device.
+
+    It clips in each replica what is then summed; a part of what is clipped is below every limit, and stays as it is.
+    """
+    inner, clips = _optimizers.clipping_of(optimizer)
+    if not clips:
+        return pairs
+    if getattr(inner, "gradient_accumulation_steps", None):
+        raise ValueError(
+            f"{type(inner).__name__} accumulates gradients and clips the sum of them in each replica, before the sum "
+            "over the replicas. Accumulate the averages, clip them and apply them with an optimizer that does neither."
+        )
+    scale = None
+    if inner is not optimizer:
+        if not optimizer.built:
+            optimizer.build([variable for _, variable in pairs])
+            optimizer.built = True
+        scale = tf.convert_to_tensor(optimizer.dynamic_scale)
+        pairs = [(_slices.times(grad, 1 / scale), variable) for grad, variable in pairs]
+    if clips.get("clipnorm"):
+        pairs = clipping.clip_by_norm(pairs, clips["clipnorm"])
+    elif clips.get("global_clipnorm"):
+        pairs, _ = clipping.clip_by_global_norm(pairs, clips["global_clipnorm"])
+    else:
+        pairs = clipping.clip_by_value(pairs, -clips["clipvalue"], clips["clipvalue"])
+    return pairs if scale is None else [(_slices.times(grad, scale), v) for grad, v in pairs]
 
 
 class _AlreadyReduced:

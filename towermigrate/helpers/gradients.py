@@ -39,7 +39,15 @@ from typing import Any, Literal
 
 import tensorflow as tf
 
-from towermigrate.helpers import _hooks, _policies, _reached, _shares, _slices
+from towermigrate.helpers import (
+    _hooks,
+    _keras3,
+    _optimizers,
+    _policies,
+    _reached,
+    _shares,
+    _slices,
+)
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import static_tower_index
 
@@ -85,7 +93,8 @@ def tower_gradients(
 
     Raises:
       TypeError: `source` is something else, a Keras optimizer for instance.
-      ValueError: called outside of a replica, in a strategy's scope; no tower's loss reaches any of
+      ValueError: a tape's loss that is no scalar, or one divided by the global batch size by hand, where that can be
+        seen and `share` does not say what it is; called outside of a replica, in a strategy's scope; no tower's loss reaches any of
         the variables; the towers' lists have another order; an unknown policy; a share that is
         divided by the number of replicas once more (in eager mode that looks like any product with
         its reciprocal), added to a tower's own mean, or used so that the loss cannot be proved to
@@ -108,7 +117,16 @@ def tower_gradients(
     Source: TF1 tutorial cifar10_multi_gpu_train; TF guide "Custom training with tf.distribute".
     """
     _policies.check(none, sparse, reduce)
+    _keras3.watch()
+    _optimizers.watch()
     var_list = list(tf.nest.flatten(var_list))
+    _reached.check_once(var_list)
+    if isinstance(loss, (list, tuple)):
+        if len(loss) != 1:
+            raise ValueError(
+                f"The loss is a list of {len(loss)}; expected one scalar: tf.add_n adds them up."
+            )
+        (loss,) = loss
     values = [loss]
 
     def called_loss() -> Any:
@@ -135,6 +153,8 @@ def tower_gradients(
             # In eager mode the optimizer takes a function, which it calls under its own tape.
             target = called_loss if callable(loss) else loss
             grads = [g for g, _ in source.compute_gradients(target, var_list)]
+    if isinstance(source, tf.GradientTape) and share is None:
+        _shares.refuse_what_is_no_loss(loss, tf.distribute.get_strategy().num_replicas_in_sync)
     pairs = list(zip(grads, var_list, strict=True))
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), loss, pairs)
@@ -152,7 +172,7 @@ def tower_gradients(
             grad = _policies.with_sparse(grad, sparse)
             grad = grad if is_sum else _slices.divided(grad, count)
             if reduce == "mean":
-                _shares.mark_gradient(grad, replicas)
+                grad = _shares.mark_gradient(grad, replicas)
             shares.append((grad, variable))
     return shares
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _shares
+from towermigrate.helpers import _behind, _checks, _shares
 from towermigrate.helpers._all_reduce import all_reduced
+from towermigrate.helpers._reached import rows_of_towers
 
 _COLUMN = "write labels[:, tf.newaxis] (and predictions[:, tf.newaxis] where they are [b] too)"
 
@@ -69,7 +70,34 @@ def global_batch_loss(
         )
     else:
         examples = tf.stop_gradient(tf.cast(global_batch_size, total.dtype))
+        total = _of_all_rows(total, per_example, examples, global_batch_size)
     return _shares.mark(tf.math.divide_no_nan(total, examples), "global_batch_loss")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
+    """`total`, the size of the global batch having been held against the replicas' rows, where they are known."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1 or tf.distribute.get_replica_context() is None:
+        return total
+    if isinstance(size, int) and tf.is_symbolic_tensor(per_example):
+        rows = rows_of_towers(per_example.shape[0])
+        known = [each for each in rows if each is not None]
+        if sum(known) > size:
+            raise ValueError(
+                f"global_batch_size is {size}, but the replicas have {' + '.join(map(str, known))} examples. It is the "
+                "number of examples on all replicas together."
+            )
+    if _checks.wanted():
+        found = all_reduced(
+            tf.cast(tf.shape(per_example)[0], total.dtype),
+            "global_batch_loss",
+            "unset the variable.",
+        )
+        said = "global_batch_size is not the number of examples on all replicas"
+        with tf.control_dependencies(_checks.equal(found, examples, said)):
+            total = tf.identity(total)
+    return total
 
 
 def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) -> Any:
@@ -117,9 +145,15 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
             f"{weights.shape}. Give it one weight for each loss; tf.broadcast_to, or "
             "weights[:, tf.newaxis], says it where one weight is meant for many."
         )
-    # Where shapes are only known at run time, a weight must not be broadcast over many losses: the
-    # denominator would count it once.
-    weights = tf.reshape(weights, tf.shape(losses))
+    if not (losses.shape.is_fully_defined() and weights.shape.is_fully_defined()):
+        # A weight must not stand for many losses, and those of a transposed batch not for others.
+        same = tf.debugging.assert_equal(
+            tf.shape(weights),
+            tf.shape(losses),
+            "token_normalized_loss: expected one weight for each loss, in the same shape",
+        )
+        with tf.control_dependencies([] if same is None else [same]):
+            weights = tf.broadcast_to(weights, tf.shape(losses))
     total = tf.reduce_sum(masked(losses, weights))
     if global_tokens is None:
         tokens = all_reduced(
@@ -132,7 +166,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
     return _shares.mark(tf.math.divide_no_nan(total, tokens), "token_normalized_loss")
 
 
-def regularization_loss(losses: Any) -> Any:
+def regularization_loss(losses: Any, examples: Any = None) -> Any:
     """This replica's share of the regularisation: the sum of the losses over the replica count.
 
     Every replica computes the same penalty of the same weights; divided by their number, the shares
@@ -141,12 +175,16 @@ def regularization_loss(losses: Any) -> Any:
     Args:
       losses: scalar float tensors, as `TowerVariables.regularization_losses()` or a Keras model's
         `.losses` give them; or one of them. An empty list gives 0.
+      examples: for activity regularisers, whose losses are means over the replica's batch: how many
+        examples this replica has, an int or a scalar tensor. Means then count by their examples,
+        added up over the replicas; penalties of weights, which are alike on all, are not changed.
 
     Returns:
       A scalar.
 
     Raises:
-      ValueError: a loss is no scalar; called outside of a replica.
+      ValueError: a loss is no scalar; a loss of the inputs without `examples`, where a graph shows
+        it, since replicas may have batches of other sizes; called outside of a replica.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -170,6 +208,17 @@ def regularization_loss(losses: Any) -> Any:
             )
     total = tf.add_n(scalars) if scalars else tf.constant(0.0)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if examples is not None:
+        mine = tf.cast(examples, total.dtype)
+        every = all_reduced(mine, "regularization_loss", "leave examples= out.")
+        share = tf.math.divide_no_nan(tf.stop_gradient(mine), every)
+        return _shares.mark(total * share, "regularization_loss")
+    if replicas > 1 and _behind.reads_inputs(scalars):
+        raise ValueError(
+            "regularization_loss got a loss of the inputs (an activity regulariser's), which is a mean over this "
+            "replica's batch. Replicas may have batches of other sizes: say how many examples this one has, "
+            "examples=tf.shape(x)[0]."
+        )
     return _shares.mark(total / tf.cast(replicas, total.dtype), "regularization_loss")
 
 
@@ -330,21 +379,43 @@ def mean_over_example(values: Any) -> Any:
     )
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def aligned(weights: Any, values: Any) -> Any:
-    """`weights` with the axes of `values`; `[b]` weighs examples, whatever their other axes."""
-    if None in (weights.shape.rank, values.shape.rank) or weights.shape.rank in (
-        0,
-        values.shape.rank,
-    ):
+    """`weights` in the shape of `values`; `[b]` weighs examples, whatever their other axes."""
+    ranks = weights.shape.rank, values.shape.rank
+    if ranks[0] == 0:
         return weights
-    if weights.shape.rank == 1:
-        return tf.reshape(weights, [-1] + [1] * (values.shape.rank - 1))
-    if weights.shape.rank == values.shape.rank + 1 and weights.shape[-1] == 1:
-        return tf.squeeze(weights, -1)
-    raise ValueError(
+    if None in ranks:
+        return tf.broadcast_to(_with_axes_of(weights, values), tf.shape(values))
+    if ranks[0] == 1:
+        if not weights.shape.is_compatible_with(values.shape[:1]):
+            raise _of_other_shape(weights, values)
+        # One for each example, also where their number is only known at run time.
+        rows = tf.shape(values)[0] if values.shape[0] is None else values.shape[0]
+        weights = tf.reshape(weights, [rows] + [1] * (ranks[1] - 1))
+    elif ranks[0] == ranks[1] + 1 and weights.shape[-1] == 1:
+        weights = tf.squeeze(weights, -1)
+    elif ranks[0] != ranks[1]:
+        raise _of_other_shape(weights, values)
+    if any(None not in (w, v) and w not in (1, v) for w, v in zip(weights.shape, values.shape)):  # noqa: B905
+        raise _of_other_shape(weights, values)
+    return tf.broadcast_to(weights, tf.shape(values))
+
+
+def _of_other_shape(weights: Any, values: Any) -> ValueError:
+    return ValueError(
         f"sample_weight has the shape {weights.shape} and the losses {values.shape}; expected one "
         "weight for each example, [b], or as many axes as the losses."
     )
+
+
+def _with_axes_of(weights: Any, values: Any) -> Any:
+    """`weights` with as many axes as `values`, where that is only known at run time."""
+    shape, wanted = tf.shape(weights), tf.shape(values)
+    # One axis: of the examples. An axis more than the losses have must be of one.
+    axes = tf.concat([shape, tf.ones_like(wanted)], 0)[: tf.size(wanted)]
+    first = tf.where(tf.equal(tf.size(shape), 1), wanted[:1], axes[:1])
+    return tf.reshape(weights, tf.concat([first, axes[1:]], 0))
 
 
 def masked(values: Any, weights: Any) -> Any:

@@ -63,7 +63,13 @@ def mean_over_towers(value: Any, strategy: Any = None) -> Any:
 
 
 def sum_over_towers(value: Any, strategy: Any = None) -> Any:
-    """The sum of the towers' values, as `tf.add_n(values)`. Arguments as for `last_tower`."""
+    """The sum of the towers' values, as `tf.add_n(values)`. Arguments as for `last_tower`.
+
+    Raises:
+      ValueError: what is given is no value for each tower: a sum already, or a variable, which would count as often as
+        there are towers.
+    """
+    _check_per_tower(value, strategy, "sum_over_towers")
     return _each(
         value, strategy, lambda towers: tf.add_n([tf.convert_to_tensor(v) for v in towers])
     )
@@ -80,6 +86,27 @@ def concat_towers(value: Any, strategy: Any = None) -> Any:
       array([2, 3, 4, 5], dtype=int32)
     """
     return _each(value, strategy, lambda towers: tf.concat(towers, 0))
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _check_per_tower(value: Any, strategy: Any, what: str) -> None:
+    strategy = current_strategy(strategy)
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1 or is_multi_worker(strategy):  # there a tower's own value is a plain tensor
+        return
+    for leaf in tf.nest.flatten(value):
+        if leaf is None or isinstance(leaf, tf.Operation):
+            continue
+        if isinstance(leaf, tf.Variable) or len(strategy.experimental_local_results(leaf)) == 1:
+            kind = (
+                f"the variable {leaf.name}"
+                if isinstance(leaf, tf.Variable)
+                else "one value, not one for each tower"
+            )
+            raise ValueError(
+                f"{what} got {kind}: it would count {replicas} times. Give it what strategy.run returns. If every "
+                f"tower returns this same value, and it is to count for each, multiply it by {replicas}."
+            )
 
 
 def as_numpy(value: Any) -> Any:

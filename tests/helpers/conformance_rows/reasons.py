@@ -24,7 +24,7 @@ XLA_PLACEHOLDER = Cannot(
 MEETS_TOWERS = Cannot(
     "it meets the other towers, which a function compiled for itself cannot; call it after that "
     "function",
-    "merge_call",
+    "replicas cannot meet|merge_call",
 )
 NO_TEXTS = Cannot("XLA has no strings", "AsString")
 NO_STRINGS = Cannot("XLA has no strings, which summaries are", "ScalarSummary")

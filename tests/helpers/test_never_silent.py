@@ -1,0 +1,298 @@
+"""Hand-written steps that gave a wrong number and no error: each is right now, or says what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+
+keras: Any = pytest.importorskip("keras")
+v1 = tf.compat.v1
+ROWS = np.array([1, 1, 5, 5], np.float32)
+
+
+class _Step:
+    """One step of SGD with the rate 1 on `w * x`, on two towers; the gradient on one device is 3."""
+
+    def __init__(self, strategy: Any, keras_3: Callable[[], Any] | None = None) -> None:
+        self.strategy = strategy
+        with strategy.scope():
+            self.w = tf.Variable(0.0, name="w") if keras_3 is None else keras.Variable(0.0)
+            self.opt = v1.train.GradientDescentOptimizer(1.0) if keras_3 is None else keras_3()
+
+    @property
+    def variable(self) -> Any:
+        return self.w if isinstance(self.w, tf.Variable) else self.w.value
+
+    def run(self, body: Callable[[Any], Any], *, eager: bool = False, rows: Any = ROWS) -> Any:
+        def step(x: Any) -> Any:
+            return self.strategy.run(body, args=(x,))
+
+        made = (step if eager else tf.function(step, autograph=False))(
+            *tm.shard_batch(rows, uneven="spread")
+        )
+        return self.w.numpy() if made is None else tm.each_tower(made)
+
+
+def test_losses_of_a_keras_3_layer_are_each_towers_own(two_towers: Any) -> None:
+    class Adds(keras.layers.Layer):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.w = self.add_weight(shape=(), initializer="ones")
+
+        def call(self, x: Any) -> Any:
+            self.add_loss(tf.reduce_mean(self.w * x))
+            return x * self.w
+
+    with two_towers.scope():
+        layer = Adds()
+        layer.build((None,))
+
+    def body(x: Any) -> Any:
+        y = layer(x)
+        return tm.global_batch_loss(y * 0.0) + tf.add_n(layer.losses)
+
+    for eager in (False, True):
+        assert [float(each) for each in _Step(two_towers).run(body, eager=eager)] == [1.0, 5.0]
+    assert [float(each) for each in layer.losses] == [
+        5.0
+    ]  # elsewhere the last replica's, as before
+    layer(tf.constant([7.0]))
+    assert [float(each) for each in layer.losses] == [7.0]
+
+
+_CLIPS = [{"clipnorm": 1.0}, {"global_clipnorm": 1.0}, {"clipvalue": 1.0}]
+
+
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "loss scale"])
+@pytest.mark.parametrize("clips", _CLIPS, ids=lambda clips: next(iter(clips)))
+def test_a_keras_3_optimizer_clips_the_average(
+    two_towers: Any, clips: dict[str, float], scaled: bool
+) -> None:
+    def made() -> Any:
+        inner = keras.optimizers.SGD(1.0, **clips)
+        return keras.optimizers.LossScaleOptimizer(inner) if scaled else inner
+
+    step = _Step(two_towers, made)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(step.variable * x)
+            loss = loss * 2.0**15 if scaled else loss
+        averaged = tm.average_gradients([(tape.gradient(loss, step.variable), step.variable)])
+        tm.apply_averaged(step.opt, [(grad, step.w) for grad, _ in averaged])
+
+    assert step.run(body) == -1.0
+
+
+@pytest.mark.parametrize("clips", _CLIPS, ids=lambda clips: next(iter(clips)))
+def test_a_keras_3_optimizer_that_would_clip_shares_says_so(
+    two_towers: Any, clips: dict[str, float]
+) -> None:
+    step = _Step(two_towers, lambda: keras.optimizers.SGD(1.0, **clips))
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(step.variable * x)
+        shares = tm.tower_gradients(tape, loss, [step.variable])
+        step.opt.apply_gradients([(grad, step.w) for grad, _ in shares])
+
+    with pytest.raises(ValueError, match="clips in each replica, before the sum .*apply_averaged"):
+        step.run(body)
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_an_average_of_a_shares_gradients_is_refused(two_towers: Any, eager: bool) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any, **options: Any) -> None:
+        def loss() -> Any:
+            return tm.global_batch_loss(step.w * x)
+
+        grads = step.opt.compute_gradients(loss if eager else loss(), [step.w])
+        tm.apply_averaged(step.opt, tm.average_gradients(grads, **options))
+
+    with pytest.raises(ValueError, match="of a share of the global loss.*reduce='sum'"):
+        step.run(body, eager=eager)
+    assert step.run(lambda x: body(x, reduce="sum"), eager=eager) == -3.0
+
+
+def _unscaled(pairs: Any) -> Any:
+    return [(grad / 1.0, variable) for grad, variable in pairs]
+
+
+@pytest.mark.parametrize(
+    ("use", "says"),
+    [
+        (lambda step, pairs: tm.clip_by_global_norm(pairs, 1.0), "Clipping would limit neither"),
+        (lambda step, pairs: tm.average_gradients(pairs), "divide a second time"),
+        (lambda step, pairs: tm.apply_averaged(step.opt, pairs), "would drift apart"),
+    ],
+    ids=["clip", "average", "apply"],
+)
+def test_arithmetic_does_not_hide_what_a_gradient_is(two_towers: Any, use: Any, says: str) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        use(step, _unscaled(tm.tower_gradients(step.opt, tf.reduce_mean(step.w * x), [step.w])))
+
+    with pytest.raises(ValueError, match=f"{says}.*one tower's share of a sum over 2"):
+        step.run(body)
+
+
+def test_a_sum_of_the_shares_of_all_towers_may_be_clipped(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> Any:
+        shares = tm.tower_gradients(step.opt, tf.reduce_mean(step.w * x), [step.w])
+        averaged = tm.average_gradients(shares, reduce="sum")
+        (pair,), _ = tm.clip_by_global_norm(_unscaled(averaged), 2.0)
+        summed = tf.distribute.get_replica_context().all_reduce("sum", [g for g, _ in shares])
+        (other,), _ = tm.clip_by_global_norm([(summed[0], step.w)], 2.0)
+        return pair[0] + other[0]
+
+    assert [float(each) for each in step.run(body)] == [4.0, 4.0]
+
+
+def _two(body: Callable[[_Step, Any], Any], says: str, name: str) -> Any:
+    return pytest.param(body, says, id=name)
+
+
+def _tape(step: _Step, loss: Callable[[], Any], **options: Any) -> None:
+    with tf.GradientTape() as tape:
+        value = loss()
+    step.opt.apply_gradients(tm.tower_gradients(tape, value, [step.w], **options))
+
+
+def _of_a_gradient(step: _Step, x: Any) -> None:
+    with tf.GradientTape() as outer:
+        with tf.GradientTape() as inner:
+            share = tm.global_batch_loss(step.w * step.w * x)
+        penalty = tf.square(inner.gradient(share, step.w))
+    step.opt.apply_gradients(tm.tower_gradients(outer, penalty, [step.w]))
+
+
+def _raw(step: _Step, x: Any) -> None:
+    tm.apply_averaged(step.opt, step.opt.compute_gradients(tf.reduce_mean(step.w * x), [step.w]))
+
+
+def _averaged_again(step: _Step, x: Any) -> None:
+    step.opt.apply_gradients(
+        tm.average_gradients(step.opt.compute_gradients(tf.reduce_mean(step.w * x), [step.w]))
+    )
+
+
+def _in_a_loop(step: _Step, x: Any) -> None:
+    def once(i: Any) -> Any:
+        tm.average_gradients(step.opt.compute_gradients(tf.reduce_mean(step.w * x), [step.w]))
+        return i + 1
+
+    tf.while_loop(lambda i: i < 2, once, [0])
+
+
+def _activity(step: _Step, x: Any) -> Any:
+    return tm.regularization_loss([tf.reduce_mean(tf.square(x))])
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        _two(lambda s, x: _tape(s, lambda: s.w * x), r"shape \(2,\); expected a scalar", "vector"),
+        _two(lambda s, x: _tape(s, lambda: [s.w * x[0]] * 2), "a list of 2; expected", "a list"),
+        _two(lambda s, x: _tape(s, lambda: tf.reduce_sum(s.w * x) * (1 / 4)), "times 1/4", "by hand"),
+        _two(lambda s, x: _tape(s, lambda: tf.reduce_sum(s.w * x) / 4.0), "times 1/4", "divided"),
+        _two(_of_a_gradient, "made of a gradient of what global_batch_loss", "a share's gradient"),
+        _two(_raw, "one replica's own gradients", "raw gradients applied as averages"),
+        _two(_averaged_again, "average_gradients has done so already", "averages summed again"),
+        _two(_in_a_loop, "where replicas cannot meet", "an average in a loop"),
+        _two(_activity, "say how many examples this one has", "an activity regulariser"),
+        _two(lambda s, x: tm.tower_gradients(s.opt, tf.reduce_mean(s.w * x), [s.w, s.w]),
+             "w:0 is listed twice", "a variable twice"),
+        _two(lambda s, x: tm.global_batch_loss(x, global_batch_size=3), r"have 2 \+ 2 examples", "size"),
+    ],
+)  # fmt: skip
+def test_what_would_be_wrong_says_what_to_write(
+    two_towers: Any, body: Callable[[_Step, Any], Any], says: str
+) -> None:
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match=says):
+        step.run(lambda x: body(step, x))
+
+
+def test_what_is_stated_is_taken(two_towers: Any) -> None:
+    for share, expected in ((True, -3.0), (False, -1.5)):
+        step = _Step(two_towers)
+        step.run(lambda x: _tape(step, lambda: tf.reduce_sum(step.w * x) / 4.0, share=share))  # noqa: B023
+        assert step.w.numpy() == expected
+
+
+def test_activity_regularisers_count_by_examples(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> Any:
+        losses = [tf.reduce_mean(tf.square(x)), tf.square(step.w + 2.0)]
+        return tm.regularization_loss(losses, examples=tf.shape(x)[0])
+
+    assert sum(float(each) for each in step.run(body, rows=[1.0, 2.0, 3.0])) == pytest.approx(
+        14 / 3 + 4
+    )
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known shapes", "unknown shapes"])
+@pytest.mark.parametrize(
+    ("losses", "weights", "tokens"),
+    [
+        ([2.0], [1.0, 1.0, 1.0], False),
+        ([2.0, 2.0, 2.0], [3.0], False),
+        ([[1.0, 2.0]], [[1.0], [1.0]], False),
+        ([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]], True),
+        ([[1.0, 2.0]], [[1.0, 2.0], [1.0, 2.0]], True),
+    ],
+)
+def test_weights_of_other_rows_are_an_error(
+    losses: Any, weights: Any, tokens: bool, known: bool
+) -> None:
+    specs = [tf.TensorSpec(np.shape(each) if known else None) for each in (losses, weights)]
+    function = tm.token_normalized_loss if tokens else tm.global_batch_loss
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+        tf.function(function, autograph=False, input_signature=specs)(losses, weights)
+
+
+@pytest.mark.parametrize(
+    "weights", [[1.0, 0.0, 2.0], [[1.0], [0.0], [2.0]], [[[1.0]], [[0.0]], [[2.0]]]]
+)
+def test_weights_of_unknown_rank_weigh_examples(weights: Any) -> None:
+    losses = np.array([[1, 3], [5, 7], [2, 4]], np.float32)
+    run = tf.function(
+        tm.global_batch_loss, autograph=False, input_signature=[tf.TensorSpec(None)] * 2
+    )
+    assert float(run(losses, weights)) == pytest.approx((2 * 1 + 3 * 2) / 3)
+
+
+def test_checks_while_a_step_runs(two_towers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOWERMIGRATE_CHECKS", "1")
+    step = _Step(two_towers)
+
+    def too_small(x: Any) -> Any:
+        return tm.global_batch_loss(x, global_batch_size=tf.constant(3))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not the number of examples"):
+        step.run(too_small)
+
+    def own(x: Any) -> None:
+        tm.apply_averaged(step.opt, [(tf.reduce_mean(x), step.w)])
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="other gradients of w:0"):
+        step.run(own)
+
+    def right(x: Any) -> None:
+        loss = tm.global_batch_loss(step.w * x, global_batch_size=tf.constant(4))
+        grads = tm.average_gradients(step.opt.compute_gradients(loss, [step.w]), reduce="sum")
+        tm.apply_averaged(step.opt, grads)
+
+    assert step.run(right) == -3.0

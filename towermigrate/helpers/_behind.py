@@ -1,0 +1,134 @@
+"""What stands behind a tensor of a graph: marks on operations, found by walking back.
+
+An attribute of a Python tensor is gone after `g / 2.0`; what made it still stands in the graph. In eager mode
+there is no graph, and nothing is found.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.framework import attr_value_pb2
+
+_CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+# These reduce over replicas: what is before them is no longer one replica's.
+_REDUCTIONS = re.compile(r"Collective|Nccl|CrossReplicaSum|AllReduce")
+_OTHER_REPLICAS = re.compile(r"(?:^|/)replica_[1-9]\d*(?:_\d+)?/")
+# The marks that this process has set: for the others no graph need be walked.
+_used: set[str] = set()
+_GRADIENTS = re.compile(r"(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def marked(tensor: Any, mark: str, value: str) -> Any:
+    """`tensor` (or `tf.IndexedSlices`), bit for bit, with a mark on its operation; in eager mode as it is."""
+    if isinstance(tensor, tf.IndexedSlices):
+        values = marked(tensor.values, mark, value)
+        return tf.IndexedSlices(values, tensor.indices, tensor.dense_shape)
+    if not tf.is_symbolic_tensor(tensor):
+        return tensor
+    _used.add(mark)
+    same = tf.identity(tensor)
+    same.op._set_attr(mark, attr_value_pb2.AttrValue(s=value.encode()))
+    return same
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def values_of(mark: str, tensors: Iterable[Any], until: str | None = None) -> set[str]:
+    """The values of a mark on the operations behind tensors, up to where replicas' values were reduced.
+
+    Args:
+      mark: the name of an attribute.
+      tensors: tensors or `tf.IndexedSlices`; of eager ones nothing is found.
+      until: another mark; nothing is looked for behind it.
+    """
+    found: set[str] = set()
+    for operation in _walk(tensors, until) if mark in _used else ():
+        value = _attribute(operation, mark)
+        if value is not None:
+            found.add(value)
+    return found
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
+    """Whether gradients are certain to be those of the first replica, summed with no other one's.
+
+    Args:
+      tensors: what the first replica has.
+      until: the mark of what was reduced.
+    """
+    own = False
+    for operation in _walk(tensors, until):
+        if _attribute(operation, until) is not None or _REDUCTIONS.search(operation.type):
+            return False
+        if _OTHER_REPLICAS.search(operation.name):
+            return False
+        own = own or _GRADIENTS.search(operation.name) is not None
+    return own
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def reads_inputs(tensors: Iterable[Any]) -> bool:
+    """Whether numbers that a function is given, or that an iterator or chance draws, stand behind tensors of a graph."""
+    for operation in _walk(tensors, None):
+        if operation.type in ("IteratorGetNext", "IteratorGetNextAsOptional"):
+            return True
+        if operation.type != "Placeholder":
+            continue
+        (value,) = operation.outputs
+        captured = any(inner is value for _, inner in getattr(value.graph, "captures", ()))
+        if not captured and value.dtype not in (tf.resource, tf.variant):
+            return True
+    return False
+
+
+def _attribute(operation: Any, name: str) -> str | None:
+    if operation.type != "Identity":
+        return None
+    try:
+        return str(operation.get_attr(name).decode())
+    except ValueError:
+        return None
+
+
+def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
+    waiting = [each for each in map(_dense, tensors) if tf.is_symbolic_tensor(each)]
+    visited: set[tuple[int, str]] = set()
+    while waiting:
+        tensor = waiting.pop()
+        operation = tensor.op
+        # An output of a call has an operation of its own inside of the function.
+        key = (id(operation.graph), tensor.name if operation.type in _CALLS else operation.name)
+        if key in visited:
+            continue
+        visited.add(key)
+        yield operation
+        if until is not None and _attribute(operation, until) is not None:
+            continue
+        if _REDUCTIONS.search(operation.type):
+            continue
+        waiting += operation.inputs
+        if operation.type in _CALLS:
+            inside = _inside(tensor)
+            waiting += [] if inside is None else [inside]
+        elif operation.type == "Placeholder":
+            waiting += [
+                outer
+                for outer, inner in getattr(tensor.graph, "captures", ())
+                if inner is tensor and tf.is_symbolic_tensor(outer)
+            ]
+
+
+def _inside(tensor: Any) -> Any:
+    """A result of a function's call, as the tensor inside of the function."""
+    operation = tensor.op
+    function = operation.graph._get_function(operation.get_attr("f").name)
+    graph = getattr(function, "graph", None)
+    outputs = getattr(graph, "outputs", ())
+    return outputs[tensor.value_index] if tensor.value_index < len(outputs) else None
+
+
+def _dense(tensor: Any) -> Any:
+    return tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor

@@ -1,0 +1,80 @@
+"""Optimizers that are given what they would sum a second time, or clip before it is summed.
+
+`apply_gradients` sums over the replicas. Watched here, by their public `apply_gradients` or, in Keras 3, `apply`: the
+optimizers of TF1, of `tf_keras` and of Keras 3. Of private names only the modules are used that the classes are in.
+"""
+
+import functools
+import sys
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _shares
+
+_CLASSES = (
+    ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
+    ("tf_keras.src.optimizers.optimizer", "Optimizer", "apply_gradients"),
+    ("tf_keras.src.optimizers.legacy.optimizer_v2", "OptimizerV2", "apply_gradients"),
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),
+    ("keras.src.optimizers.loss_scale_optimizer", "LossScaleOptimizer", "apply"),
+)
+_CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
+_done: set[str] = set()
+
+
+def watch() -> None:
+    """Let the optimizers that are loaded refuse gradients that they would make wrong."""
+    for module, owner, method in _CLASSES:
+        if module in sys.modules and module not in _done:
+            _done.add(module)
+            kind = getattr(sys.modules[module], owner)
+            setattr(kind, method, _watched(getattr(kind, method), of_pairs=method != "apply"))
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def clipping_of(optimizer: Any) -> tuple[Any, dict[str, Any]]:
+    """The Keras optimizer that makes the update, below any loss scaling, and how it clips."""
+    while (inner := getattr(optimizer, "inner_optimizer", None)) is not None:
+        optimizer = inner
+    return optimizer, {name: value for name in _CLIPS if (value := getattr(optimizer, name, None))}
+
+
+def _watched(method: Any, *, of_pairs: bool) -> Any:
+    @functools.wraps(method)
+    def apply(optimizer: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
+        given = list(given)
+        sums = not kwargs.get("skip_gradients_aggregation") and kwargs.get(
+            "experimental_aggregate_gradients", True
+        )
+        if sums and _sums_over_replicas():
+            grads = [pair[0] for pair in given] if of_pairs else given
+            _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
+        return method(optimizer, given, *args, **kwargs)
+
+    return apply
+
+
+def _sums_over_replicas() -> bool:
+    if not tf.distribute.has_strategy() or tf.distribute.get_replica_context() is None:
+        return False
+    replicas: int = tf.distribute.get_strategy().num_replicas_in_sync
+    return replicas > 1
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
+    name = type(optimizer).__name__
+    if any(_shares.is_averaged(grad) for grad in grads):
+        raise ValueError(
+            f"{name} sums over the replicas, and average_gradients has done so already: the gradient would count once "
+            "for each of them. Apply it with apply_averaged, or give this optimizer what tower_gradients returns."
+        )
+    _, how = clipping_of(optimizer) if clips else (None, {})
+    if how:
+        said = ", ".join(f"{key}={value}" for key, value in how.items())
+        _shares.refuse_gradients(
+            [(grad, None) for grad in grads],
+            f"{name} with {said} clips in each replica, before the sum over them",
+            "Take average_gradients of what the tape gives and apply it with apply_averaged, which clips the average.",
+        )
