@@ -171,6 +171,17 @@ def test_a_global_batch_of_sequences_is_cut_after_it_was_padded(two_towers: Any)
     assert [part.shape.as_list() for part in next(iter(cut)).values] == [[2, 4], [2, 4]]
 
 
+def test_elements_that_are_dropped_are_an_error_where_checks_are_wanted(
+    two_towers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = tf.data.Dataset.range(3).batch(1)
+    assert len(list(tm.per_tower_batches(dataset))) == 1
+    monkeypatch.setenv("TOWERMIGRATE_CHECKS", "1")
+    with pytest.raises(ValueError, match="ended with 1 of the 2 elements"):
+        list(tm.per_tower_batches(dataset))
+    assert len(list(tm.per_tower_batches(dataset.take(2)))) == 1
+
+
 _WORKER = """
 import json, sys
 import tensorflow as tf

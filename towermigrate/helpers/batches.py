@@ -30,6 +30,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from towermigrate.helpers import _checks
 from towermigrate.helpers._workers import of_first_worker
 from towermigrate.helpers.inputs import arrays_of, per_tower
 from towermigrate.helpers.legacy import EndOfInput
@@ -113,9 +114,10 @@ class TowerBatches(Iterator[Any]):
             try:
                 elements.append(self._element())
             except StopIteration as end:
-                if not elements or self._rest == "drop":
+                is_lost = self._rest == "drop" and _checks.wanted()
+                if not elements or (self._rest == "drop" and not is_lost):
                     raise
-                if self._rest == "error":
+                if is_lost or self._rest == "error":
                     raise ValueError(
                         f"The source ended with {len(elements)} of the {towers} elements that a "
                         f"step on {towers} towers takes. Give it a multiple of {towers}, or say "
@@ -165,7 +167,8 @@ def per_tower_batches(
         Tower i takes the i-th next element, as each TF1 tower's dequeue did.
       strategy: None takes the one in scope, else the last that `tower_strategy` made.
       rest: what to do with the last elements when they are fewer than the towers.
-        `"drop"`: they are not used, as those of a TF1 run that met the end of its queue.
+        `"drop"`: they are not used, as those of a TF1 run that met the end of its queue; with
+        `TOWERMIGRATE_CHECKS=1` in the environment that is an error.
         `"empty"`: the towers that get none get a batch of no rows, the other axes as the first
         tower's has them. A mean over no rows is NaN: `global_batch_loss` and
         `token_normalized_loss` count an empty tower as nothing.
