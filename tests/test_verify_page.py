@@ -204,3 +204,20 @@ def test_a_cell_has_the_colour_of_its_size() -> None:
         str(len(BANDS)),
     ]
     assert heat_map([Cells("x", [None, None])], "t").count("<rect") == 0
+
+
+def test_the_worst_excuses_come_first_and_many_are_opened_by_who_wants_them() -> None:
+    excuses = [
+        {
+            "devices": "cpu:2", "level": "gradient", "name": f"<w{number}>", "step": number, "error": number * 1e-5,
+            "evidence": {"off_by": 2e-5, "original_moves": 3e-4, "trials": 2},
+        }
+        for number in range(300)
+    ]  # fmt: skip
+    page = verify_page(document(run(), excuses=excuses), "src", "")
+    shown, _, hidden = page.partition("<details>")
+    numbers = [int(each) for each in re.findall(r"gradient of &lt;w(\d+)&gt;", shown)]
+    assert numbers == list(range(299, 289, -1))
+    assert "190 more</summary>" in hidden and "100 more stand in the JSON report" in hidden
+    assert "2e-05</td><td>0.0003</td><td>trials 2" in shown
+    read(page)

@@ -252,12 +252,17 @@ def verify(
         allow_write=allow_write,
         sizes={"link_over": link_over, "max_copy": max_copy},
         rewritten=rewritten,
-        files=_Files(json_file, junit_file, html_file, ", ".join(map(str, paths)) or "."),
+        files=_Files(json_file, junit_file, html_file, _name_of(paths)),
         save=save,
         reference=reference,
         self_test=self_test,
     )
     sys.exit(code)
+
+
+def _name_of(paths: tuple[Path, ...]) -> str:
+    """What is verified, as a report's heading says it: the folder's name for the one that is worked in."""
+    return ", ".join(str(path) for path in paths if path != Path(".")) or Path.cwd().name
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from towermigrate.reports.style import STYLE
 
 _OPEN_ROWS = 40
 """Rows of a heat map that stand open; the others are one click away."""
+_MOST_EXCUSES = 10
 _MOST_ITEMS = 200
 _STYLE = """
 svg { max-width: 100%; height: auto; display: block; }
@@ -190,18 +191,13 @@ def _differences(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _not_checked(document: Mapping[str, Any]) -> Iterator[str]:
     notes = [f"{run['devices']}: {run['note']}" for run in document["runs"] if run["note"]]
-    excuses = [
-        f"{each['devices']}: {each['level']} of {each['name']} at step {each['step']}: {_number(each['error'])}; "
-        + ", ".join(f"{name} {_number(value)}" for name, value in each["evidence"].items())
-        for each in document.get("excuses", ())
-    ]
     lists = [
         ("Not compared", "warning", document["not_compared"]),
-        ("Excused: roundings that decide, each with its evidence", "info", excuses),
         ("What the original does not determine itself", "info", document["nondeterministic"]),
         ("Notes", "reason", notes),
     ]
-    if not any(items for _, _, items in lists):
+    excuses = document.get("excuses", ())
+    if not excuses and not any(items for _, _, items in lists):
         return
     yield "<section>\n<h2>What the verdict is not about</h2>\n"
     for name, mark, items in lists:
@@ -212,7 +208,56 @@ def _not_checked(document: Mapping[str, Any]) -> Iterator[str]:
             yield "</ul>\n"
             if len(items) > _MOST_ITEMS:
                 yield f"<p>{len(items) - _MOST_ITEMS:,} more stand in the JSON report.</p>\n"
+    if excuses:
+        yield from _excuses(excuses)
     yield "</section>\n"
+
+
+def _excuses(excuses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The worst excused arrays of single steps as a table, the others in one that is opened."""
+    yield "<h3>Excused: roundings that decide, or what the original determines no better</h3>\n"
+    yield (
+        "<p>Each is one array at one step. The original was run once more from that step with its weights moved by "
+        "the tolerance: what it is off by is to be no more than twice what the original moves itself. The parts are of the size "
+        "of the array.</p>\n"
+    )
+    worst = sorted(excuses, key=lambda each: -float(each["error"]))
+    yield _excuses_table(worst[:_MOST_EXCUSES])
+    if rest := worst[_MOST_EXCUSES:_MOST_ITEMS]:
+        yield f"<details>\n<summary>{len(rest):,} more</summary>\n{_excuses_table(rest)}</details>\n"
+    if len(worst) > _MOST_ITEMS:
+        yield f"<p>{len(worst) - _MOST_ITEMS:,} more stand in the JSON report.</p>\n"
+
+
+def _excuses_table(excuses: Sequence[Mapping[str, Any]]) -> str:
+    rows = []
+    for each in excuses:
+        evidence = dict(each["evidence"])
+        cells = [
+            each["devices"],
+            f"{each['level']} of {each['name']}",
+            each["step"],
+            _part(each["error"]),
+            _part(evidence.pop("off_by", None)),
+            _part(evidence.pop("original_moves", None)),
+            ", ".join(
+                f"{name.replace('_', ' ')} {_number(value)}" for name, value in evidence.items()
+            ),
+        ]
+        rows.append(
+            "<tr>" + "".join(f"<td>{html_text(str(cell))}</td>" for cell in cells) + "</tr>\n"
+        )
+    heads = (
+        "devices",
+        "what",
+        "step",
+        "error",
+        "off by",
+        "the original moves by",
+        "further evidence",
+    )
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    return f"<div class=wide><table class=facts>\n<tr>{head}</tr>\n{''.join(rows)}</table></div>\n"
 
 
 def _figures(run: Mapping[str, Any]) -> Iterator[str]:
@@ -311,6 +356,10 @@ def _repeat(document: Mapping[str, Any], command: str) -> Iterator[str]:
 
 def _float(value: float | str | None) -> float:
     return float("nan") if value is None else float(value)
+
+
+def _part(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2g}"
 
 
 def _number(value: Any) -> str:
