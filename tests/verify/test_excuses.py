@@ -11,7 +11,7 @@ import pytest
 
 from tests.verify.recordings import STAGES, TOWERS, Change, recording, relu
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison
+from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.excuses import (
     Judgement,
     as_far_as_moved,
@@ -204,7 +204,13 @@ _JITTER = _DRAW.randn(40).astype(np.float32)
 
 
 def _steps(
-    folder: Path, *, of_bias: int = 0, weights: Any = 0.0, update: Any = 0.0, rate: float = 0.1
+    folder: Path,
+    *,
+    of_bias: int = 0,
+    weights: Any = 0.0,
+    update: Any = 0.0,
+    rate: float = 0.1,
+    returned: float = 0.0,
 ) -> Trace:
     """Four steps of weights and of a bias whose gradient is nothing but what roundings leave."""
     runs = []
@@ -215,6 +221,8 @@ def _steps(
         runs.append(
             {
                 "loss/0/0": np.float32(1),
+                # A mean of numbers that cancel.
+                "output/0": np.float32(1e-3 + returned),
                 "gradient/0/w": found,
                 "gradient/0/b": bias,
                 "state/variable/w": (-np.float32(rate) * found * (1 + update)).astype(np.float32),
@@ -244,10 +252,27 @@ def test_what_the_original_determines_no_better_is_excused(
     assert result.differences
     assert may_be_moved(original, other, result, TOLERANCE) == worth_asking
     tried = [
-        _steps(tmp_path / f"moved{way}", of_bias=1 + (way > 0), weights=way * 3e-6 * _JITTER)
+        _steps(
+            tmp_path / f"moved{way}",
+            of_bias=1 + (way > 0),
+            weights=way * 3e-6 * _JITTER,
+            returned=way * 2e-8,
+        )
         for way in (-1, 1)
     ]
     excuses = as_far_as_moved(original, other, result, TOLERANCE, tried, TOLERANCE)
     result.excuse(excuses, {})
     assert {each.name for each in result.differences} == left
     assert all(each.evidence["weights_moved_by"] == TOLERANCE for each in excuses)
+
+
+@pytest.mark.parametrize(("off", "excused"), [(3e-8, True), (3e-7, False)])
+def test_a_returned_mean_of_numbers_that_cancel(off: float, excused: bool, tmp_path: Path) -> None:
+    original, other = _steps(tmp_path / "original"), _steps(tmp_path / "made", returned=off)
+    result = compare(original, other, STAGES, TOLERANCE, lockstep=True)
+    result.differences = [
+        Difference(2, 0, "output", "returned", None, 1e-3, 1e-3 + off, off / 1e-3, "output/0", 2)
+    ]
+    tried = [_steps(tmp_path / f"moved{way}", returned=way * 2e-8) for way in (-1, 1)]
+    excuses = as_far_as_moved(original, other, result, TOLERANCE, tried, TOLERANCE)
+    assert bool(excuses) == excused

@@ -116,10 +116,8 @@ def as_far_as_moved(
         }
         gradients |= {(name, run) for name in _nearly_off(wanted, made, tolerance)}
         # What an update carries further is a gradient's, which is looked at first.
-        for each in sorted(found, key=lambda each: each.level in ("update", "output")):
+        for each in sorted(found, key=lambda each: each.level == "update"):
             if each.level == "update" and not _comes_with_a_jump(each, gradients):
-                continue
-            if each.level == "output" and not gradients:
                 continue
             if not _is_near(each) or each.key not in wanted or each.key not in made:
                 continue
