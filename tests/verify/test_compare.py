@@ -384,3 +384,20 @@ def test_slots_of_a_shared_optimizer_are_compared_whatever_stage_they_are_filed_
     # Two stages with optimizers of their own: nothing says which slot is meant.
     both = {**expected, "state/slot/2/w/Adam": np.ones(2, np.float32)}
     assert list(shared_slots(both, actual)) == ["state/slot/1/w/Adam"]
+
+
+@pytest.mark.parametrize(("slots", "equal"), [(("momentum", "rms"), True), (("momentum",), False)])
+def test_a_step_that_rmsprop_makes_anew_is_held_to_its_own_size(
+    tmp_path: Path, slots: tuple[str, ...], equal: bool
+) -> None:
+    # The step is nearly that of before, so that what it changes is a tenth of it.
+    before = {f"slot/0/{slot}/a/w": np.float32([1.0, 2.0]) for slot in slots}
+    traces = []
+    for name, off in (("1", 0.0), ("2", 4e-4)):
+        made: dict[str, Any] = {
+            f"state/slot/0/{slot}/a/w": np.float32([1.1, 2.2]) for slot in slots
+        }
+        made["state/slot/0/m/a/w"] = None
+        made["state/slot/0/momentum/a/w"] = np.float32([1.1, 2.2 * (1 + off)])
+        traces.append(recording(tmp_path / name, [arrays(**made)], before))
+    assert (compare(*traces, STAGES, 1e-3).first() is None) == equal

@@ -61,6 +61,8 @@ class Limits:
             if old.shape != array.shape:
                 continue
             self._change[key] = largest(np.subtract(array, old, dtype=np.float64))
+            if self._is_made_anew(key):
+                self._change[key] = max(self._change[key], largest(array))
             if self._is_peer(key):
                 group = group_of(key)
                 self._changes[group] = max(self._changes.get(group, 0.0), self._change[key])
@@ -93,6 +95,14 @@ class Limits:
             allowed = 2 * allowed
         self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed
         return allowed
+
+    def _is_made_anew(self, key: str) -> bool:
+        """Whether it is RMSProp's `momentum`: without a momentum it is the step itself, and no sum that a step changes."""
+        return (
+            key.startswith("state/slot/")
+            and key.split("/")[3].lower() in _PLAIN_SLOTS
+            and _variable_of(key) in self._normalised
+        )
 
     def _is_only_rounding(self, variable: str) -> bool:
         """Whether the original's whole gradient is nothing next to its peers', and its optimizer divides by its size."""
