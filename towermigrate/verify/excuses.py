@@ -121,8 +121,7 @@ def as_far_as_moved(
                 continue
             if not _is_near(each) or each.key not in wanted or each.key not in made:
                 continue
-            array = wanted[each.key].astype(np.float64)
-            off = made[each.key].astype(np.float64) - array
+            array, off = _off(wanted, made, each.key)
             evidence = _as_far(array, off, _tried(array, moved, each.key), tolerance)
             if evidence is None:
                 continue
@@ -173,8 +172,7 @@ def may_be_moved(expected: Trace, actual: Trace, result: Comparison, tolerance: 
         for each in found:
             if each.level != "gradient":
                 continue
-            array = wanted[each.key].astype(np.float64)
-            off = made[each.key].astype(np.float64) - array
+            array, off = _off(wanted, made, each.key)
             if _is_uniform(array, off) and abs(_factor(array, off)) > _NO_FACTOR * tolerance:
                 return False
     return True
@@ -207,8 +205,7 @@ def single_steps(
     for run, found in _by_run(result.differences):
         wanted, made, moved = _arrays(expected, actual, trials, run)
         for each in found:
-            array = wanted[each.key].astype(np.float64)
-            off = made[each.key].astype(np.float64) - array
+            array, off = _off(wanted, made, each.key)
             tried = _tried(array, moved, each.key)
             why, evidence = _explained(each, array, off, tried, tolerance)
             if why is None:
@@ -238,8 +235,7 @@ def free_running(
             if not np.isfinite(each.error) or each.key not in wanted or each.key not in made:
                 judgement.refused[each.key, run] = "it is no matter of size"
                 continue
-            array = wanted[each.key].astype(np.float64)
-            off = made[each.key].astype(np.float64) - array
+            array, off = _off(wanted, made, each.key)
             tried = _tried(array, moved, each.key)
             size, own = _size(off), max(map(_size, tried), default=0.0)
             if array.size < _FEW:  # Of a number, two courses may happen to cross.
@@ -314,8 +310,7 @@ def _regular(
         for each in found:
             if each.level != "gradient":
                 continue
-            array = wanted[each.key].astype(np.float64)
-            off = made[each.key].astype(np.float64) - array
+            array, off = _off(wanted, made, each.key)
             if _is_uniform(array, off):
                 refused[each.key, run] = (
                     f"all of it is {1 + _factor(array, off):.6g} times the original's: a jump is irregular"
@@ -404,6 +399,12 @@ def _peers_move(key: str, wanted: Arrays, moved: list[Arrays]) -> float:
         ),
         default=0.0,
     )
+
+
+def _off(wanted: Arrays, made: Arrays, key: str) -> tuple[Array, Array]:
+    """The original's array in double precision, and what the other one is off by."""
+    array = wanted[key].astype(np.float64)
+    return array, made[key].astype(np.float64) - array
 
 
 def _tried(array: Array, moved: Iterable[Arrays], key: str) -> list[Array]:
