@@ -296,3 +296,26 @@ def test_checks_while_a_step_runs(two_towers: Any, monkeypatch: pytest.MonkeyPat
         tm.apply_averaged(step.opt, grads)
 
     assert step.run(right) == -3.0
+
+
+@pytest.mark.parametrize("keras_3", [False, True], ids=["TF1", "Keras 3"])
+def test_an_optimizer_takes_its_gradients_by_name(two_towers: Any, keras_3: bool) -> None:
+    step = _Step(two_towers, (lambda: keras.optimizers.SGD(1.0)) if keras_3 else None)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(step.variable * x)
+        shares = tm.tower_gradients(tape, loss, [step.variable])
+        if keras_3:
+            step.opt.apply(grads=[grad for grad, _ in shares], trainable_variables=[step.w])
+        else:
+            step.opt.apply_gradients(grads_and_vars=shares)
+
+    assert step.run(body) == -3.0
+    if not keras_3:
+        with pytest.raises(ValueError, match="average_gradients has done so already"):
+            step.run(lambda x: step.opt.apply_gradients(
+                grads_and_vars=tm.average_gradients(step.opt.compute_gradients(step.w * x[0], [step.w]))
+            ))  # fmt: skip
+        with pytest.raises(TypeError, match="grads_and_vars"):
+            step.opt.apply_gradients()

@@ -29,7 +29,8 @@ def watch() -> None:
         if module in sys.modules and module not in _done:
             _done.add(module)
             kind = getattr(sys.modules[module], owner)
-            setattr(kind, method, _watched(getattr(kind, method), of_pairs=method != "apply"))
+            name = "grads" if method == "apply" else "grads_and_vars"
+            setattr(kind, method, _watched(getattr(kind, method), name))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -40,17 +41,26 @@ def clipping_of(optimizer: Any) -> tuple[Any, dict[str, Any]]:
     return optimizer, {name: value for name in _CLIPS if (value := getattr(optimizer, name, None))}
 
 
-def _watched(method: Any, *, of_pairs: bool) -> Any:
+def _watched(method: Any, name: str) -> Any:
+    """The method, checked before. `name` is that of its first argument, which a program may pass by it."""
+    of_pairs = name == "grads_and_vars"
+
     @functools.wraps(method)
-    def apply(optimizer: Any, given: Any, *args: Any, **kwargs: Any) -> Any:
-        given = list(given)
+    def apply(optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        if not args and name not in kwargs:
+            return method(optimizer, **kwargs)  # it says itself what is missing
+        given = list(args[0] if args else kwargs[name])
+        if args:
+            args = (given, *args[1:])
+        else:
+            kwargs[name] = given
         sums = not kwargs.get("skip_gradients_aggregation") and kwargs.get(
             "experimental_aggregate_gradients", True
         )
         if sums and _sums_over_replicas():
             grads = [pair[0] for pair in given] if of_pairs else given
             _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
-        return method(optimizer, given, *args, **kwargs)
+        return method(optimizer, *args, **kwargs)
 
     return apply
 
