@@ -7,6 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -39,12 +40,18 @@ class _Recordings:
 
 
 def _verdict(
-    folder: Path, strict: bool = False, tolerance: float = 1e-6, **made: Any
+    folder: Path,
+    strict: bool = False,
+    tolerance: float = 1e-6,
+    reference: Reference | None = None,
+    **made: Any,
 ) -> tuple[DeviceReport, list[str], list[str], _Recordings]:
     first = relu(folder / "first", near=NEAR)
     # A second run says only where it is not the first.
     second = recording(folder / "second", [{} for _ in first.runs])
-    recorded = Recorded(first, second, None, STAGES, {}, Reference(), {}, TOWERS, {}, {})
+    recorded = Recorded(
+        first, second, None, STAGES, {}, reference or Reference(), {}, TOWERS, {}, {}
+    )
     options = VerifyOptions(folder, tolerance=tolerance, strict=strict)
     verification = _Verification(options, folder)
     programs = _Recordings(folder, made)
@@ -89,6 +96,29 @@ def test_a_factor_is_a_difference_without_asking_the_original(tmp_path: Path, pa
     assert programs.asked == []
     assert any("most steps must be within the tolerance" in why for why in report.not_excused)
     assert report.diagnosis[0].cause == "the loss or its gradients are scaled"
+
+
+_JITTER = np.random.RandomState(3)
+_IRREGULAR = {name: _JITTER.randn(200).astype(np.float32) * 1.5e-6 for name in ("w1", "w2")}
+
+
+def _at_every_step(step: int, name: str, gradient: Any) -> Any:
+    off = np.roll(_IRREGULAR[name], step)[: gradient.size].reshape(gradient.shape)
+    return gradient + off * np.abs(gradient).max()
+
+
+@pytest.mark.parametrize(
+    ("reference", "equal"),
+    [(Reference(mode="compat.v1"), False), (Reference(mode="TensorFlow 1"), True)],
+    ids=["the same kernels", "another TensorFlow"],
+)
+def test_what_is_off_at_every_step_is_only_excused_against_another_tensorflow(
+    tmp_path: Path, reference: Reference, equal: bool
+) -> None:
+    report, _, _, _ = _verdict(tmp_path, reference=reference, change=_at_every_step)
+    assert report.equal == equal, report.not_excused
+    gradients = [each for each in report.excuses if each.level == "gradient"]
+    assert len(gradients) > 2 if equal else not report.excuses
 
 
 def _last_place(step: int, name: str, gradient: Any) -> Any:

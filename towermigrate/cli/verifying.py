@@ -222,9 +222,10 @@ def verify(
     free-running ones are within --tolerance times the updates made so far. Where a rounding decides (a ReLU, a
     max-pooling), one array at one step may be excused: if the original jumps at that step in the same elements when
     its weights move by --tolerance, if the difference is no factor and no drift, and if most steps and most arrays are
-    within the tolerance. What the original determines no better (the gradient of a bias before batch norm) is excused
-    as far as the original moves itself at that step, its weights moved by --tolerance. Each excuse stands in the JSON
-    report with its numbers; --strict excuses nothing.
+    within the tolerance. Against TensorFlow 1 (--tf1-python), whose kernels round otherwise at every step, what the
+    original determines no better (the gradient of a bias before batch norm) is excused at any step, as far as the
+    original moves itself there when its weights move by --tolerance. Each excuse stands in the JSON report with its
+    numbers; --strict excuses nothing.
 
     With --self-test: exit code 0 only if the program passes and every planted fault is found, 1 if not.
 

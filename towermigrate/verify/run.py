@@ -374,7 +374,9 @@ class _Verification:
         tried: list[Trace] = []
         judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
         jumps = not judgement.refused
-        if not jumps and not may_be_moved(first, made, result, tolerance):
+        # Only another TensorFlow rounds otherwise at every step; else an array that is off at most steps is wrong.
+        other_kernels = (recorded.reference.mode or "").startswith("TensorFlow 1")
+        if not jumps and not (other_kernels and may_be_moved(first, made, result, tolerance)):
             result.excuse([], judgement.refused)
             return
         for pair in trials(tolerance, adds_up=False):
@@ -383,6 +385,8 @@ class _Verification:
             judgement = single_steps(first, made, result, tolerance, tried, size)
             if not judgement.refused:
                 break
+            if not other_kernels:
+                continue
             moved = as_far_as_moved(first, made, result, tolerance, tried, size)
             result.excuse(moved, {})
             judgement = single_steps(first, made, result, tolerance, tried, size)
