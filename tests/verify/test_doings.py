@@ -170,21 +170,32 @@ def _trace(folder: Path, lines: list[str], **arrays: Any) -> Trace:
 )
 def test_lines(first: str, second: str, made: str, equal: bool, tmp_path: Path) -> None:
     traces = [_trace(tmp_path / str(k), [line]) for k, line in enumerate((first, second, made))]
-    found, loose = doing_differences(*traces, numbers=True)
+    found, loose = doing_differences(*traces, within=1e-3)
     assert (not found) == equal, found
     assert not loose
+
+
+@pytest.mark.parametrize(
+    ("within", "equal"), [(1e-3, False), (0.06, True), (0.04, False), (None, True)]
+)
+def test_numbers_made_of_what_was_excused(
+    within: float | None, equal: bool, tmp_path: Path
+) -> None:
+    lines = ["norm 0.0153", "norm 0.0153", "norm 0.016056"]
+    traces = [_trace(tmp_path / str(k), [line]) for k, line in enumerate(lines)]
+    assert (doing_differences(*traces, within=within) == ([], [])) == equal
 
 
 def test_a_duration_that_was_the_same_twice_in_one_line(tmp_path: Path) -> None:
     lines = (["a 0.07 b", "a 0.05 b"], ["a 0.07 b", "a 0.19 b"], ["a 0.31 b", "a 0.02 b"])
     traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
-    assert doing_differences(*traces, numbers=True) == ([], [])
+    assert doing_differences(*traces, within=1e-3) == ([], [])
 
 
 def test_what_two_originals_leave_open_is_said_and_not_compared(tmp_path: Path) -> None:
     lines = (["a", "b"], ["b", "a"], ["c"])
     traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
-    found, loose = doing_differences(*traces, numbers=True)
+    found, loose = doing_differences(*traces, within=1e-3)
     assert not found and len(loose) == 1 and "print" in loose[0]
 
 
@@ -203,12 +214,12 @@ def test_what_two_originals_leave_open_is_said_and_not_compared(tmp_path: Path) 
 def test_tensors_of_checkpoints(made: Any, equal: bool, tmp_path: Path) -> None:
     arrays = (np.float32([1, 2, 3]), np.float32([1, 2, 3]), made)
     traces = [_trace(tmp_path / str(k), [], **{"m|w": each}) for k, each in enumerate(arrays)]
-    found, _ = doing_differences(*traces, numbers=True)
+    found, _ = doing_differences(*traces, within=1e-3)
     assert (not found) == equal, found
 
 
 def test_a_step_in_a_checkpoint_is_compared_exactly(tmp_path: Path) -> None:
     arrays = (np.int64(1000), np.int64(1000), np.int64(1001))
     traces = [_trace(tmp_path / str(k), [], **{"m|step": each}) for k, each in enumerate(arrays)]
-    (found,) = doing_differences(*traces, numbers=True)[0]
+    (found,) = doing_differences(*traces, within=1e-3)[0]
     assert found.name == "step in the checkpoint m" and found.level == "output"

@@ -28,10 +28,10 @@ def _trace(folder: Path, events: dict[str, Any], files: list[str] | None = None)
 
 
 def _compared(
-    folder: Path, *events: dict[str, Any], numbers: bool = True
+    folder: Path, *events: dict[str, Any], within: float | None = 1e-3
 ) -> tuple[list[Difference], list[str]]:
     traces = [_trace(folder / str(number), each) for number, each in enumerate(events)]
-    return doing_differences(*traces, numbers=numbers)
+    return doing_differences(*traces, within=within)
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_other_tags_each_time_are_said(tmp_path: Path) -> None:
 
 def test_excused_roundings_leave_tags_and_steps_to_compare(tmp_path: Path) -> None:
     made = {"log|loss|4": 0.9, "log|loss|9": 0.25}
-    found, _ = _compared(tmp_path, SCALAR, SCALAR, made, numbers=False)
+    found, _ = _compared(tmp_path, SCALAR, SCALAR, made, within=None)
     assert [each.name.partition(" in")[0] for each in found] == [
         "loss of step 8",
         "loss of step 9",
@@ -118,7 +118,7 @@ def test_files_that_both_originals_write_are_compared(
 ) -> None:
     lists = enumerate((files, again, made))
     found, loose = doing_differences(
-        *(_trace(tmp_path / str(k), {}, each) for k, each in lists), numbers=True
+        *(_trace(tmp_path / str(k), {}, each) for k, each in lists), within=1e-3
     )
     assert "differ in b, c" in loose[0]
     assert [each.name for each in found] == ([] if name is None else [name])

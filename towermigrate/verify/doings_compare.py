@@ -41,7 +41,7 @@ _FILES_OF_CHECKPOINTS = re.compile(r"\.(?:data-\d+-of-\d+|index|meta)$")
 
 
 def doing_differences(
-    first: Trace, second: Trace, made: Trace, *, numbers: bool
+    first: Trace, second: Trace, made: Trace, *, within: float | None
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what two originals leave open.
 
@@ -49,7 +49,8 @@ def doing_differences(
         first: the original's recording.
         second: that of its second run.
         made: the rewritten program's.
-        numbers: compare the numbers in lines too; not where roundings had to be excused.
+        within: how far the numbers in lines and summaries may be from the original's, relative to them; None where
+            roundings were excused that leave them open.
     """
     found: list[Difference] = []
     loose: list[str] = []
@@ -57,7 +58,7 @@ def doing_differences(
     if [_words(line) for line in wanted] != [_words(line) for line in again]:
         loose.append("what the program prints: two runs of the original print other lines")
     else:
-        found += _printed(wanted, again, _lines(made), numbers=numbers)
+        found += _printed(wanted, again, _lines(made), within=within)
     files, others, ours = _files(first), _files(second), _files(made)
     if files != others:
         names = ", ".join(sorted(files ^ others)[:3])
@@ -71,7 +72,7 @@ def doing_differences(
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made)
-    written = event_differences(first, second, made, numbers=numbers)
+    written = event_differences(first, second, made, within=within)
     found += [_difference(name, expected, actual) for name, expected, actual in written]
     loose += open_events(first, second)
     return found, loose
@@ -110,7 +111,7 @@ def _words(line: str) -> str:
 
 
 def _printed(
-    wanted: list[str], again: list[str], made: list[str], *, numbers: bool
+    wanted: list[str], again: list[str], made: list[str], *, within: float | None
 ) -> Iterator[Difference]:
     open_places = _open_places(wanted, again)
     for place, line in enumerate(wanted):
@@ -119,7 +120,9 @@ def _printed(
             yield _difference(name, line, "nothing")
             return
         alike = _words(line) == _words(made[place])
-        if not alike or (numbers and not _numbers_alike(line, made[place], open_places)):
+        if not alike or (
+            within is not None and not _numbers_alike(line, made[place], open_places, within)
+        ):
             yield _difference(name, line, made[place])
             return
     if len(made) > len(wanted):
@@ -141,19 +144,21 @@ def _open_places(wanted: list[str], again: list[str]) -> set[tuple[str, int]]:
     return found
 
 
-def _numbers_alike(wanted: str, made: str, open_places: set[tuple[str, int]]) -> bool:
+def _numbers_alike(
+    wanted: str, made: str, open_places: set[tuple[str, int]], within: float
+) -> bool:
     pairs = zip(_NUMBER.finditer(wanted), _NUMBER.findall(made), strict=True)
     for place, (match, other) in enumerate(pairs):
         if (_words(wanted), place) in open_places:
             continue
         if _UNIT_OF_TIME.match(wanted, match.end()) or _OF_TIME.search(wanted, 0, match.start()):
             continue
-        if not _alike(match.group(), other):
+        if not _alike(match.group(), other, within):
             return False
     return True
 
 
-def _alike(expected: str, actual: str) -> bool:
+def _alike(expected: str, actual: str, within: float = PRINTED) -> bool:
     if expected == actual:
         return True
     if expected.lstrip("+-").isdigit() and actual.lstrip("+-").isdigit():
@@ -161,7 +166,7 @@ def _alike(expected: str, actual: str) -> bool:
     one, other = float(expected), float(actual)
     if not math.isfinite(one) or not math.isfinite(other):
         return False
-    return abs(one - other) <= PRINTED * max(abs(one), abs(other)) + max(
+    return abs(one - other) <= within * max(abs(one), abs(other)) + max(
         _last_digit(expected), _last_digit(actual)
     )
 

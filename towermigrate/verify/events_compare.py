@@ -9,17 +9,18 @@ import numpy as np
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Arrays, Trace
 
-# Free-running programs drift apart by roundings; whether they train alike was compared more closely before.
+# Free-running programs drift apart by roundings; whether they train alike was compared more closely before. So far
+# apart, two runs of the original wrote the same.
 _WRITTEN = 1e-3
 
 
 def event_differences(
-    first: Trace, second: Trace, made: Trace, *, numbers: bool
+    first: Trace, second: Trace, made: Trace, *, within: float | None
 ) -> Iterator[tuple[str, str, str]]:
     """What is written otherwise: a name for it, what was expected and what was found.
 
     Args:
-        numbers: compare the values too; not where roundings had to be excused.
+        within: how far the values may be apart, relative to them; None where they are not compared.
     """
     wanted, again, others = (
         read_arrays(str(trace.folder), "events") for trace in (first, second, made)
@@ -33,7 +34,11 @@ def event_differences(
             continue  # the file itself is missing, or was not read
         if key not in others:
             yield _name(key), _said(value), _nearest(key, others)
-        elif numbers and _fixed(key, wanted, again) and not _alike(value, others[key]):
+        elif (
+            within is not None
+            and _fixed(key, wanted, again)
+            and not _alike(value, others[key], within)
+        ):
             yield _name(key), _said(value), _said(others[key])
     ours = {_parts(key)[0] for key in wanted}
     for key in others.keys() - wanted.keys():
@@ -58,7 +63,7 @@ def _fixed(key: str, wanted: Arrays, again: Arrays) -> bool:
     return all(_alike(wanted[each], again[each]) for each in same_tag)
 
 
-def _alike(expected: Array, actual: Array) -> bool:
+def _alike(expected: Array, actual: Array, within: float = _WRITTEN) -> bool:
     if expected.shape != actual.shape or expected.dtype.kind != actual.dtype.kind:
         return False
     if expected.dtype.kind != "f":
@@ -72,7 +77,7 @@ def _alike(expected: Array, actual: Array) -> bool:
     elif expected.ndim:
         sizes = np.full(expected.shape, np.max(sizes, initial=0.0))
     apart = np.abs(expected - actual)
-    return bool(np.all((apart <= _WRITTEN * sizes + 1e-12) | ~np.isfinite(expected)))
+    return bool(np.all((apart <= within * sizes + 1e-12) | ~np.isfinite(expected)))
 
 
 def _parts(key: str) -> tuple[str, str, str]:

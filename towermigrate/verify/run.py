@@ -61,6 +61,8 @@ from towermigrate.verify.xla import compiled_said
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
 _TOO_FREE = 0.01
+# The furthest that a printed number may be off for what it is made of: a bias that is next to nothing is off by more.
+_MOST_PRINTED = 0.1
 
 
 def run_verify(options: VerifyOptions) -> VerifyReport:
@@ -212,9 +214,8 @@ class _Verification:
         made, shown = outcome.made, outcome.shown
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
-        far = any(each.free_running and each.error > PRINTED for each in shown.excused)
         doings, open_doings = doing_differences(
-            recorded.first, recorded.second, free_running, numbers=not far
+            recorded.first, recorded.second, free_running, within=_numbers_within(shown.excused)
         )
         first = shown.first()
         equal = first is None and not doings
@@ -430,6 +431,15 @@ def _for_session(session: SessionProgram) -> str:
         f" The program of {session.entry} is in session style, which is for cpu: and gpu: only; loop style is "
         "the one for TPUs, XLA and several workers, and `towermigrate scan` says what keeps it from that."
     )
+
+
+def _numbers_within(excused: list[Excuse]) -> float | None:
+    """How far printed and summarised numbers may be off: what is made of excused variables is off with them."""
+    carried = [each for each in excused if each.free_running]
+    if any(each.error > PRINTED for each in carried):
+        return None
+    off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
+    return min(max(PRINTED, off), _MOST_PRINTED)
 
 
 def _updates_per_step(made: Trace) -> float | None:

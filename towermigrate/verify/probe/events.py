@@ -5,7 +5,6 @@
 
 import functools
 import os
-import weakref
 from typing import Any, Callable, Dict, List
 
 import numpy as np
@@ -13,7 +12,9 @@ import numpy as np
 MARK = "events.out.tfevents."
 # Event files beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 256 * 2**20
-_WRITERS: Any = weakref.WeakSet()
+# Held, not only watched: the thread of a writer that the program dropped without closing goes on by itself, and
+# whether it is done when the program ends is chance.
+_WRITERS: List[Any] = []
 
 
 def watch_writers() -> None:
@@ -32,14 +33,14 @@ def _watch(cls: Any) -> None:
     @functools.wraps(init)
     def noted(self: Any, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        _WRITERS.add(self)
+        _WRITERS.append(self)
 
     cls.__init__ = noted
 
 
 def flush_writers() -> None:
     """Bring what was written so far into the files."""
-    for writer in list(_WRITERS):
+    for writer in _WRITERS:
         try:
             writer.flush()
         except Exception:  # closed, or its session is
