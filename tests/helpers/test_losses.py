@@ -554,7 +554,7 @@ SHARES = [
         lambda w: share(w) + 2.0 * tf.constant(3.0) + tf.stop_gradient(w), 2.5, id="with constants"
     ),
 ]
-TRACED_ONLY = {"with TF's own", "with constants"}
+TRACED_ONLY = {"with constants"}
 
 
 @pytest.mark.parametrize("source", ["tape", "persistent tape", "optimizer"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -319,3 +320,93 @@ def test_an_optimizer_takes_its_gradients_by_name(two_towers: Any, keras_3: bool
             ))  # fmt: skip
         with pytest.raises(TypeError, match="grads_and_vars"):
             step.opt.apply_gradients()
+
+
+@pytest.mark.parametrize("eager", [False, True])
+@pytest.mark.parametrize("parts", [1, 4])
+def test_a_batch_for_another_strategy_says_so(two_towers: Any, parts: int, eager: bool) -> None:
+    (batch,) = tm.shard_batch(ROWS, strategy=tm.tower_strategy(parts))
+
+    def step(x: Any) -> Any:
+        return two_towers.run(tf.reduce_sum, args=(x,))
+
+    with pytest.raises(ValueError, match=f"a value of {parts} part.* for 2 towers.*strategy="):
+        (step if eager else tf.function(step, autograph=False))(batch)
+
+
+@pytest.mark.parametrize("made_in", ["another", "none"])
+@pytest.mark.parametrize("averages", [False, True])
+def test_a_variable_of_another_strategy_says_so(
+    two_towers: Any, made_in: str, averages: bool
+) -> None:
+    with tm.tower_strategy(4).scope() if made_in == "another" else contextlib.nullcontext():
+        w = tf.Variable(1.0, name="w")
+    opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def body() -> None:
+        if averages:
+            tm.average_gradients([(tf.constant(1.0), w)])
+        else:
+            tm.tower_gradients(opt, w * 2.0, [w])
+
+    says = (
+        "of another strategy, of 4 towers; this one has 2" if made_in == "another" else "outside of"
+    )
+    with pytest.raises(ValueError, match=f"w:0 was made .*{says}"):
+        tf.function(lambda: two_towers.run(body), autograph=False)()
+
+
+def test_a_share_made_in_a_py_function_says_so(two_towers: Any) -> None:
+    def body(x: Any) -> Any:
+        return tf.py_function(tm.global_batch_loss, [x], tf.float32)
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="make the share of them outside"):
+        _Step(two_towers).run(body)
+    assert sum(float(each) for each in _Step(two_towers).run(body, eager=True)) == 3.0
+
+
+@pytest.mark.parametrize("eager", [False, True])
+def test_shares_that_tensorflow_makes_are_known(two_towers: Any, eager: bool) -> None:
+    step = _Step(two_towers)
+
+    def average(x: Any) -> None:
+        _tape(step, lambda: tf.nn.compute_average_loss(step.w * x, global_batch_size=4))
+
+    step.run(average, eager=eager)
+    assert step.w.numpy() == -3.0
+    step.w.assign(2.0)
+    step.run(lambda x: _tape(step, lambda: tf.nn.scale_regularization_loss(step.w**2)), eager=eager)
+    assert step.w.numpy() == -2.0
+    with pytest.raises(
+        ValueError, match=r"compute_average_loss.*1/2|compute_average_loss.*divided by 2"
+    ):
+        step.run(
+            lambda x: _tape(
+                step, lambda: tf.nn.compute_average_loss(step.w * x, global_batch_size=4) / 2
+            ),
+            eager=eager,
+        )
+
+
+@pytest.mark.parametrize("uneven", ["spread", "pad"])
+@pytest.mark.parametrize("rows", range(1, 10))
+def test_rows_and_weights_that_were_split_differently_are_an_error(rows: int, uneven: str) -> None:
+    strategy = tm.tower_strategy(4)
+    values = np.arange(rows, dtype=np.float32) + 1
+    data = tf.data.Dataset.from_tensor_slices(values).batch(rows)
+    batch = next(iter(strategy.experimental_distribute_dataset(data)))
+    (weights,) = tm.shard_batch(values, uneven=uneven)
+    sizes = [
+        [part.shape[0] for part in strategy.experimental_local_results(each)]
+        for each in (batch, weights)
+    ]
+
+    @tf.function(autograph=False)
+    def share(x: Any, w: Any) -> Any:
+        return strategy.run(tm.global_batch_loss, args=(x, w))
+
+    if sizes[0] == sizes[1]:
+        assert float(tm.sum_over_towers(share(batch, weights))) == pytest.approx(np.mean(values**2))
+    else:
+        with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
+            share(batch, weights)

@@ -8,8 +8,9 @@ from towermigrate.helpers import keras_setup
 
 keras_setup.use_legacy_keras()
 
+from towermigrate.helpers import _shares, _strategies, mnist_input  # noqa: E402
 from towermigrate.helpers import contrib as contrib  # noqa: E402
-from towermigrate.helpers import mnist_input  # noqa: E402
+from towermigrate.helpers.accumulation import GradientAccumulator  # noqa: E402
 from towermigrate.helpers.averages import apply_averaged, average_gradients  # noqa: E402
 from towermigrate.helpers.batches import (  # noqa: E402
     TowerBatches,
@@ -60,7 +61,11 @@ from towermigrate.helpers.tf1_checkpoints import TF1RestoreReport  # noqa: E402
 from towermigrate.helpers.towers import device, mirror_variables, towers  # noqa: E402
 from towermigrate.helpers.variables import TowerVariables  # noqa: E402
 
+_strategies.watch()
+_shares.watch_tensorflow()
+
 __all__ = [
+    "GradientAccumulator",
     "LegacyInput",
     "LossMetric",
     "Stage",

@@ -6,8 +6,10 @@ backward pass, which tells whoever watches that a share took part.
 """
 
 import contextlib
+import functools
 import math
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
@@ -30,6 +32,8 @@ _TOWERS = "_towermigrate_towers"
 # TensorFlow's own functions that return shares; their frame stands in the traceback of what they
 # made.
 _TENSORFLOW_SHARES = ("compute_average_loss", "scale_regularization_loss")
+# Where TensorFlow calls what a py_function was given.
+_PY_FUNCTION = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 _TENSORFLOW = os.path.join("tensorflow", "python", "ops")
 
 _FIRST_INPUT = frozenset(
@@ -53,6 +57,8 @@ _hidden: weakref.WeakSet[Any] = weakref.WeakSet()
 def mark(value: Any, name: str) -> Any:
     """`value`, bit for bit, known from now on as a share that the function `name` returned."""
 
+    _refuse_in_py_function(name)
+
     @tf.custom_gradient  # type: ignore[untyped-decorator]
     def share(x: Any) -> Any:
         y = tf.identity(x)
@@ -74,6 +80,42 @@ def mark(value: Any, name: str) -> Any:
     elif getattr(threading.current_thread(), "in_eager", False):
         _hidden.add(tf.distribute.get_strategy())
     return marked
+
+
+def _refuse_in_py_function(name: str) -> None:
+    """A `tf.py_function` runs outside of its replica: nothing adds up over the replicas there."""
+    if not tf.executing_eagerly() or tf.distribute.has_strategy():
+        return
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_PY_FUNCTION):
+            raise ValueError(
+                f"{name} was called in a tf.py_function, which runs outside of its replica: nothing is known of the "
+                "others there. Return the losses of the single examples from it, and make the share of them outside."
+            )
+        frame = frame.f_back  # type: ignore[assignment]
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def watch_tensorflow() -> None:
+    """In eager mode, where a loss does not show what made it, know the shares of TensorFlow's own functions too."""
+    for name in _TENSORFLOW_SHARES:
+        original = getattr(tf.nn, name)
+        if not hasattr(original, _MARK):
+            setattr(tf.nn, name, _marking(original, name))
+
+
+def _marking(original: Any, name: str) -> Any:
+    @functools.wraps(original)
+    def made(*args: Any, **kwargs: Any) -> Any:
+        value = original(*args, **kwargs)
+        in_replica = tf.distribute.has_strategy() and tf.distribute.get_replica_context()
+        if not (in_replica and tf.executing_eagerly() and tf.is_tensor(value)):
+            return value
+        return mark(value, f"tf.nn.{name}")
+
+    setattr(made, _MARK, True)
+    return made
 
 
 @dataclass(frozen=True)
@@ -219,7 +261,7 @@ def _rows_of_a_sum(loss: Any, replicas: int) -> int | None:
     while tensor.op.type in ("Identity", "Cast", "Reshape", "Squeeze", "EnsureShape"):
         tensor = tensor.op.inputs[0]
     kind = tensor.op.type
-    if kind not in _PRODUCTS and kind not in _QUOTIENTS:
+    if _name_of_share(tensor.op) or (kind not in _PRODUCTS and kind not in _QUOTIENTS):
         return None
     left, right = tensor.op.inputs
     if kind in _PRODUCTS and left.op.type == "Const":
@@ -238,7 +280,9 @@ def _rows_of_a_sum(loss: Any, replicas: int) -> int | None:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_gradients_of_shares(grads: Iterable[Any], what: str) -> None:
+def refuse_gradients_of_shares(
+    grads: Iterable[Any], what: str, instead: str = "Write reduce='sum'."
+) -> None:
     """Raise where gradients of a share are to be averaged: the mean would divide by the towers a second time.
 
     In eager mode a gradient does not show what it is of; where this thread took one of a share, it is said.
@@ -247,14 +291,14 @@ def refuse_gradients_of_shares(grads: Iterable[Any], what: str) -> None:
     if names:
         raise ValueError(
             f"{what} got gradients of a share of the global loss ({', '.join(names)} made it), which is divided "
-            "by a global count already: their mean would be 1/N of the gradient. Write reduce='sum'."
+            f"by a global count already: their mean would be 1/N of the gradient. {instead}"
         )
     passed, _watcher.passed = _watcher.passed, {}
     if passed and tf.distribute.get_strategy().num_replicas_in_sync > 1:
         raise ValueError(
             f"{what} may have got gradients of a share of the global loss: {', '.join(passed)} made one, and a "
-            "gradient was taken of it before. In eager mode a gradient does not show what it is of. Write "
-            "reduce='sum' if they are of a share, share=False if they are of a tower's own mean."
+            "gradient was taken of it before. In eager mode a gradient does not show what it is of. If they "
+            f"are of a share: {instead} Write share=False if they are of a tower's own mean."
         )
 
 

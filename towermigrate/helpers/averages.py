@@ -16,6 +16,7 @@ from towermigrate.helpers import (
     _reached,
     _shares,
     _slices,
+    _strategies,
     clipping,
 )
 from towermigrate.helpers._all_reduce import all_reduced
@@ -70,6 +71,7 @@ def average_gradients(
         list(pairs) if isinstance(pairs, (list, tuple, zip)) else pairs for pairs in tower_grads
     ]
     if _is_flat(towers):
+        _strategies.check_variables([pair[1] for pair in towers])
         return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce, share)
     if not towers:
         raise ValueError("average_gradients got no tower's gradients.")
@@ -394,7 +396,24 @@ def _apply_keras(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if replicas > 1:
         pairs = _clipped(optimizer, pairs)
-    return optimizer.apply_gradients([(_slices.divided(grad, replicas), v) for grad, v in pairs])
+    return optimizer.apply_gradients([(_part(grad, v, replicas), v) for grad, v in pairs])
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _part(grad: Any, variable: Any, replicas: int) -> Any:
+    """This replica's part of an average that all have, for a sum over them that leaves rows' entries apart.
+
+    Keras 3 squares each entry of a row for itself, so a row must not come from two replicas: the first has them all.
+    """
+    if not isinstance(grad, tf.IndexedSlices):
+        return _slices.divided(grad, replicas)
+    grad = _slices.sum_duplicates(grad)
+    if replicas == 1:
+        return grad
+    index = static_tower_index()
+    if index is None:  # one trace for all replicas
+        return _slices.divided(tf.convert_to_tensor(grad), replicas)
+    return grad if index == 0 else _slices.no_rows(variable, grad.indices.dtype)
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

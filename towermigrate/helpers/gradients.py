@@ -47,6 +47,7 @@ from towermigrate.helpers import (
     _reached,
     _shares,
     _slices,
+    _strategies,
 )
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import static_tower_index
@@ -70,7 +71,8 @@ def tower_gradients(
     Args:
       source: a `tf.compat.v1.train.Optimizer` (its `compute_gradients` is called), or a
         `tf.GradientTape` that recorded `loss`.
-      loss: this tower's loss, a scalar float tensor, not scaled; or this replica's share of the
+      loss: this tower's loss, a scalar float tensor, not scaled (to an optimizer, as in TF1, one of
+        several elements is their sum); or this replica's share of the
         global loss, whose gradient is not divided again: what `global_batch_loss`,
         `token_normalized_loss` and `regularization_loss` return, and sums and multiples of it (the
         multipliers the same on every replica).
@@ -82,11 +84,10 @@ def tower_gradients(
         (`tf.expand_dims`) did.
       reduce: `"sum"` for programs that added up the towers' gradients (`tf.add_n`) and did not
         divide: then the gradient is not divided.
-      share: None recognises a share of this library, and in a graph one that
-        `tf.nn.compute_average_loss` or `tf.nn.scale_regularization_loss` made. True says that
-        `loss` is a share, and nothing is checked: for what is not recognised (a loss divided by
-        the global batch size by hand; in eager mode TensorFlow's own functions). False says that
-        it is a tower's own mean.
+      share: None recognises a share of this library, and one that `tf.nn.compute_average_loss` or
+        `tf.nn.scale_regularization_loss` made. True says that `loss` is a share, and nothing is
+        checked: for what is not recognised (a loss divided by the global batch size by hand).
+        False says that it is a tower's own mean.
 
     Returns:
       `[(gradient, variable)]` in the order of `var_list`, ready for `apply_gradients`.
@@ -121,6 +122,7 @@ def tower_gradients(
     _optimizers.watch()
     var_list = list(tf.nest.flatten(var_list))
     _reached.check_once(var_list)
+    _strategies.check_variables(var_list)
     if isinstance(loss, (list, tuple)):
         if len(loss) != 1:
             raise ValueError(
