@@ -282,7 +282,9 @@ def test_checks_while_a_step_runs(two_towers: Any, monkeypatch: pytest.MonkeyPat
     def too_small(x: Any) -> Any:
         return tm.global_batch_loss(x, global_batch_size=tf.constant(3))
 
-    with pytest.raises(tf.errors.InvalidArgumentError, match="not the number of examples"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="number of examples on all replicas, and is not"
+    ):
         step.run(too_small)
 
     def own(x: Any) -> None:

@@ -1,12 +1,11 @@
 """Numbers added up over the replicas: the denominators of shares, the sums of metrics."""
 
-import threading
 from typing import Any
 
 import tensorflow as tf
 
 from towermigrate.helpers import _keras3
-from towermigrate.helpers._reached import can_merge
+from towermigrate.helpers._reached import may_meet
 
 
 def all_reduced(value: Any, what: str, instead: str) -> Any:
@@ -31,7 +30,7 @@ def all_reduced(value: Any, what: str, instead: str) -> Any:
     strategy = context.strategy
     if strategy.num_replicas_in_sync == 1:
         return value
-    if hasattr(threading.current_thread(), "replica_id_in_sync_group") and not can_merge():
+    if not may_meet():
         raise ValueError(
             f"{what} adds up over the replicas, and they cannot meet inside of a tf.function of "
             f"their own (jit_compile, tf.cond, a loop) in the one that strategy.run gets: {instead}"

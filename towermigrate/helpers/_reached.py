@@ -111,6 +111,11 @@ def can_merge() -> bool:
     return tf.executing_eagerly() or graph is tf.compat.v1.get_default_graph()
 
 
+def may_meet() -> bool:
+    """Whether an all-reduce can stand here: not in a function of its own inside of one of several replicas' threads."""
+    return can_merge() or not hasattr(threading.current_thread(), "replica_id_in_sync_group")
+
+
 def with_none(grad: Any, variable: Any, per_tower: tuple[str, ...], none: NonePolicy) -> Any:
     """`grad`, or what stands for a None: None (left out), or zeros of the other towers' kind."""
     if grad is not None:

@@ -149,6 +149,12 @@ def watch() -> Iterator[list[_Seen]]:
         _watcher.seen = outer
 
 
+def forget_gradients() -> tuple[str, ...]:
+    """What made the shares that gradients were taken of, unwatched and eagerly, since this was called last."""
+    passed, _watcher.passed = _watcher.passed, {}
+    return tuple(passed)
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -> bool:
     """Whether `loss` is a share of the global loss, so that its gradient is not to be divided.
@@ -172,6 +178,13 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
                 f"The loss is made of a gradient of what {' and '.join(sorted(made_of))} returned: one "
                 "replica's part of the gradient, which is not that of its own loss. Take that gradient of the "
                 "tower's own mean, or of all towers with average_gradients; share=False says that it is meant."
+            )
+        passed = forget_gradients() if stated is None and _is_eager(loss) else ()
+        if passed and replicas > 1:
+            raise ValueError(
+                f"The loss may be made of a gradient of a share of the global loss, which {' and '.join(passed)} made: a "
+                "gradient was taken of it before, and in eager mode a loss does not show what it is made of. Take that "
+                "gradient of the tower's own mean; write share=False if the loss is a tower's own mean."
             )
         if stated is None and _is_eager(loss) and tf.distribute.get_strategy() in _hidden:
             raise ValueError(
@@ -293,7 +306,7 @@ def refuse_gradients_of_shares(
             f"{what} got gradients of a share of the global loss ({', '.join(names)} made it), which is divided "
             f"by a global count already: their mean would be 1/N of the gradient. {instead}"
         )
-    passed, _watcher.passed = _watcher.passed, {}
+    passed = forget_gradients()
     if passed and tf.distribute.get_strategy().num_replicas_in_sync > 1:
         raise ValueError(
             f"{what} may have got gradients of a share of the global loss: {', '.join(passed)} made one, and a "

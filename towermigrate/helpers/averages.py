@@ -176,16 +176,24 @@ def apply_averaged(
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
-    """The pairs; where the environment asks for checks, an error comes while the step runs if replicas' are not alike."""
+    """The pairs; where the environment asks for checks, an error comes while the step runs if replicas' are not alike.
+
+    Eagerly it always does: there nothing else shows what a gradient is.
+    """
     context = tf.distribute.get_replica_context()
-    if context is None or not tf.distribute.has_strategy() or not _checks.wanted():
+    if context is None or not tf.distribute.has_strategy() or not _reached.may_meet():
+        return pairs
+    if not (_checks.wanted() or tf.executing_eagerly()):
         return pairs
     replicas = context.strategy.num_replicas_in_sync
     checked = []
     for grad, variable in pairs:
         dense = tf.convert_to_tensor(grad)
         every = all_reduced(dense, "apply_averaged", "unset the variable.")
-        said = f"apply_averaged: the replicas have other gradients of {variable.name}"
+        said = (
+            f"apply_averaged: the replicas have other gradients of {variable.name}. Give it what average_gradients "
+            "returns, or give optimizer.apply_gradients what tower_gradients returns"
+        )
         with tf.control_dependencies(_checks.equal(every / replicas, dense, said)):
             same = _slices.times(grad, 1)
         checked.append((same, variable))
@@ -241,6 +249,8 @@ def _all_reduced(
         )
     if reduce == "mean":
         _refuse_shares(pairs, share)
+    else:
+        _shares.forget_gradients()  # these are what they were taken for
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
     reached = _reached.kinds_of_towers(pairs)

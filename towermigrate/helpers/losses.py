@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _behind, _checks, _shares
 from towermigrate.helpers._all_reduce import all_reduced
-from towermigrate.helpers._reached import rows_of_towers
+from towermigrate.helpers._reached import may_meet, rows_of_towers
 
 _COLUMN = "write labels[:, tf.newaxis] (and predictions[:, tf.newaxis] where they are [b] too)"
 
@@ -88,13 +88,15 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
                 f"global_batch_size is {size}, but the replicas have {' + '.join(map(str, known))} examples. It is the "
                 "number of examples on all replicas together."
             )
-    if _checks.wanted():
+    if _checks.wanted() and may_meet():
         found = all_reduced(
             tf.cast(tf.shape(per_example)[0], total.dtype),
             "global_batch_loss",
             "unset the variable.",
         )
-        said = "global_batch_size is not the number of examples on all replicas"
+        said = (
+            "global_batch_size is expected to be the number of examples on all replicas, and is not"
+        )
         with tf.control_dependencies(_checks.equal(found, examples, said)):
             total = tf.identity(total)
     return total
@@ -183,8 +185,8 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
       A scalar.
 
     Raises:
-      ValueError: a loss is no scalar; a loss of the inputs without `examples`, where a graph shows
-        it, since replicas may have batches of other sizes; called outside of a replica.
+      ValueError: a loss is no scalar; a loss of the inputs without `examples`, since replicas may have batches of other sizes
+        (`tf.errors.InvalidArgumentError` in eager mode, where they differ); called outside of a replica.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -212,13 +214,21 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
         mine = tf.cast(examples, total.dtype)
         every = all_reduced(mine, "regularization_loss", "leave examples= out.")
         share = tf.math.divide_no_nan(tf.stop_gradient(mine), every)
+        # The mean over no examples is NaN.
+        total = tf.where(tf.equal(mine, 0), tf.zeros_like(total), total)
         return _shares.mark(total * share, "regularization_loss")
+    said = (
+        "regularization_loss got a loss of the inputs (an activity regulariser's), which is a mean over this "
+        "replica's batch. Replicas may have batches of other sizes: say how many examples this one has, "
+        "examples=tf.shape(x)[0]."
+    )
     if replicas > 1 and _behind.reads_inputs(scalars):
-        raise ValueError(
-            "regularization_loss got a loss of the inputs (an activity regulariser's), which is a mean over this "
-            "replica's batch. Replicas may have batches of other sizes: say how many examples this one has, "
-            "examples=tf.shape(x)[0]."
-        )
+        raise ValueError(said)
+    if replicas > 1 and may_meet() and (tf.executing_eagerly() or _checks.wanted()):
+        # Eagerly nothing shows what a loss was made of: penalties of weights are alike on all replicas.
+        every = all_reduced(total, "regularization_loss", "unset the variable.")
+        with tf.control_dependencies(_checks.equal(every / replicas, total, said)):
+            total = tf.identity(total)
     return _shares.mark(total / tf.cast(replicas, total.dtype), "regularization_loss")
 
 
