@@ -70,6 +70,19 @@ def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_marked_in_one_replica(tensors: Iterable[Any], mark: str, until: str) -> bool:
+    """Whether the first replica's tensors hold what was marked there, and nothing marked in another one was added.
+
+    Args:
+      tensors: what the first replica has.
+      mark: the name of an attribute.
+      until: the mark of what was reduced; nothing is looked for behind it.
+    """
+    found = [each for each in _walk(tensors, until) if _attribute(each, mark) is not None]
+    return bool(found) and not any(_OTHER_REPLICAS.search(each.name) for each in found)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def reads_inputs(tensors: Iterable[Any]) -> bool:
     """Whether numbers that a function is given, or that an iterator or chance draws, stand behind tensors of a graph."""
     for operation in _walk(tensors, None):

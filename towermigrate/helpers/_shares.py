@@ -323,7 +323,12 @@ def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
     context = tf.distribute.get_replica_context()
     index = None if context is None else context.replica_id_in_sync_group
     number = tf.get_static_value(index) if tf.is_tensor(index) else index
-    if number == 0 and _behind.is_one_replicas_own(grads, _AVERAGED):
+    if number != 0:
+        return
+    grads = list(grads)
+    if _behind.is_one_replicas_own(grads, _AVERAGED) or _behind.is_marked_in_one_replica(
+        grads, _BACKWARD, _AVERAGED
+    ):
         raise ValueError(f"{what}. {instead}")
 
 

@@ -39,7 +39,9 @@ def shard_batch(
         `"pad"`: zeros (empty strings) after the last row make the parts equal; with `batch_size`
         every tower gets that many, so that each step has one shape, as XLA wants it. Split
         `np.ones(rows)` beside the others: padded, it is the weights that
-        `token_normalized_loss(per_example, weights)` needs in order to leave the padding out.
+        `token_normalized_loss(per_example, weights)` needs in order to leave the padding out. Padded
+        ids look up row 0 of a table: its gradient is zero then, which optimizers that touch only the
+        rows that were looked up (Momentum, RMSProp) tell from none.
 
     Returns:
       For each array one per-tower value, to be passed to a step as `step(*shard_batch(x, y))`.

@@ -139,6 +139,9 @@ def drawn(seed: int) -> Program:
         program.input = "shard"
     if program.input == "pad":  # the weights say what is padding
         program.loss, program.weighted, program.classes = "tokens", False, False
+        program.sparse = (
+            "dense"  # rows that padding looks up are looked up, to an optimizer that tells
+        )
         program.regularized = program.regularized.replace("activity", "")
     if not program.is_share:
         program.regularized = "weights" if program.regularized else ""
@@ -168,6 +171,7 @@ def _fit(program: Program, chance: random.Random) -> None:
         program.loss, program.path = "by hand", "tower_gradients"
     if program.mistake == "size too small":
         program.loss, program.path = "share of a size", "tower_gradients"
+        program.checks = True  # only a step that runs can tell
     if program.mistake in ("variable twice", "vector loss", "list of losses"):
         program.path = "tower_gradients"
     if program.mistake == "Keras 3 clips a share":
@@ -211,7 +215,8 @@ def _sizes(program: Program, chance: random.Random) -> list[int]:
     if program.mode == "xla" or program.input == "shard" or program.mistake:
         return [max(size, 2)] * towers
     if program.input in ("parts", "per tower"):
-        return [chance.randint(least, 4) for _ in range(towers)]
+        # TensorFlow's own share of no examples at all is NaN.
+        return [chance.randint(least, 4) for _ in range(towers - 1)] + [chance.randint(1, 4)]
     rows = chance.randint(towers if least else 1, 4 * towers)
     if program.input == "pad":
         each = -(-rows // towers)
