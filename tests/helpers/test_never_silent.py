@@ -412,3 +412,37 @@ def test_rows_and_weights_that_were_split_differently_are_an_error(rows: int, un
     else:
         with pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
             share(batch, weights)
+
+
+def _out_of(kind: str, step: _Step, x: Any, **size: int) -> Any:
+    def share() -> Any:
+        return tm.global_batch_loss(step.w * x, **size)
+
+    if kind == "cond":
+        return tf.cond(tf.reduce_sum(x) > 0, share, lambda: 0.0)
+    if kind == "while":
+        return tf.while_loop(lambda i, _: i < 1, lambda i, a: (i + 1, a + share()), [0, 0.0])[1]
+    return tf.reduce_sum(tf.map_fn(lambda one: tm.global_batch_loss(step.w * one[None], **size), x))
+
+
+@pytest.mark.parametrize("kind", ["cond", "while", "map_fn"])
+def test_a_share_out_of_a_branch_or_a_loop(two_towers: Any, kind: str) -> None:
+    step = _Step(two_towers)
+
+    def shares(x: Any) -> None:
+        loss = _out_of(kind, step, x, global_batch_size=4)
+        step.opt.apply_gradients(tm.tower_gradients(step.opt, loss, [step.w]))
+
+    def averaged(x: Any) -> None:
+        loss = _out_of(kind, step, x, global_batch_size=4)
+        tm.average_gradients(step.opt.compute_gradients(loss, [step.w]))
+
+    says = (
+        "something else" if kind == "map_fn" else "Make the share outside of tf.cond and of loops"
+    )
+    with pytest.raises(ValueError, match=says):
+        step.run(shares)
+    with pytest.raises(ValueError, match="of a share of the global loss.*reduce='sum'"):
+        step.run(averaged)
+    with pytest.raises(ValueError, match="^global_batch_loss: Give it the size"):
+        step.run(lambda x: _out_of(kind, step, x))

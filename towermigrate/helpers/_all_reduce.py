@@ -32,8 +32,8 @@ def all_reduced(value: Any, what: str, instead: str) -> Any:
         return value
     if not may_meet():
         raise ValueError(
-            f"{what} adds up over the replicas, and they cannot meet inside of a tf.function of "
-            f"their own (jit_compile, tf.cond, a loop) in the one that strategy.run gets: {instead}"
+            f"{what}: {instead} It adds up over the replicas, and they cannot meet inside of a tf.function of "
+            "their own (jit_compile, tf.cond, a loop) in the one that strategy.run gets."
         )
     if tf.executing_eagerly() or tf.compat.v1.get_default_graph().building_function:
         return tf.stop_gradient(context.all_reduce(tf.distribute.ReduceOp.SUM, value))

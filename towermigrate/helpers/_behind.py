@@ -12,6 +12,12 @@ import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+# The functions of control flow, whose results are those of the operation.
+_BODIES = {
+    **dict.fromkeys(("If", "StatelessIf"), ("then_branch", "else_branch")),
+    **dict.fromkeys(("While", "StatelessWhile"), ("body",)),
+    **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
+}
 # These reduce over replicas: what is before them is no longer one replica's.
 _REDUCTIONS = re.compile(r"Collective|Nccl|CrossReplicaSum|AllReduce")
 _OTHER_REPLICAS = re.compile(r"(?:^|/)replica_[1-9]\d*(?:_\d+)?/")
@@ -113,7 +119,8 @@ def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
         tensor = waiting.pop()
         operation = tensor.op
         # An output of a call has an operation of its own inside of the function.
-        key = (id(operation.graph), tensor.name if operation.type in _CALLS else operation.name)
+        has_results = operation.type in _CALLS or operation.type in _BODIES
+        key = (id(operation.graph), tensor.name if has_results else operation.name)
         if key in visited:
             continue
         visited.add(key)
@@ -126,6 +133,8 @@ def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
         if operation.type in _CALLS:
             inside = _inside(tensor)
             waiting += [] if inside is None else [inside]
+        elif operation.type in _BODIES:
+            waiting += _results(tensor)
         elif operation.type == "Placeholder":
             waiting += [
                 outer
@@ -136,11 +145,28 @@ def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
 
 def _inside(tensor: Any) -> Any:
     """A result of a function's call, as the tensor inside of the function."""
-    operation = tensor.op
-    function = operation.graph._get_function(operation.get_attr("f").name)
-    graph = getattr(function, "graph", None)
-    outputs = getattr(graph, "outputs", ())
+    outputs = _outputs(tensor.op, tensor.op.get_attr("f"))
     return outputs[tensor.value_index] if tensor.value_index < len(outputs) else None
+
+
+def _results(tensor: Any) -> list[Any]:
+    """What a result of a branch or a loop is made of inside: of each branch; of a loop all that it computes."""
+    operation = tensor.op
+    found: list[Any] = []
+    for name in _BODIES[operation.type]:
+        functions = operation.get_attr(name)
+        for function in functions if isinstance(functions, (list, tuple)) else [functions]:
+            outputs = _outputs(operation, function)
+            if "While" in operation.type:
+                found += outputs
+            else:
+                found += outputs[tensor.value_index : tensor.value_index + 1]
+    return found
+
+
+def _outputs(operation: Any, function: Any) -> list[Any]:
+    known = operation.graph._get_function(function.name)
+    return list(getattr(getattr(known, "graph", None), "outputs", ()))
 
 
 def _dense(tensor: Any) -> Any:

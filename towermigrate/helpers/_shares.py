@@ -46,6 +46,7 @@ _PRODUCTS = frozenset(["Mul", "MulNoNan"])
 _QUOTIENTS = frozenset(["Div", "DivNoNan", "RealDiv"])
 _WITHOUT_GRADIENT = frozenset("Const Fill OnesLike Shape Size StopGradient ZerosLike".split())
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
+_CONTROL = frozenset("Case If StatelessCase StatelessIf StatelessWhile While".split())
 
 
 # Strategies in whose eager replicas a tf.function made a share. What it returns is a tensor without
@@ -214,6 +215,12 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
         )
     if parts.others or not parts.shares:
         others = f" ({', '.join(parts.others)})" if parts.others else ""
+        if parts.control:
+            raise ValueError(
+                f"Make the share outside of tf.cond and of loops: return the losses of the single examples from "
+                f"{parts.control[0]}, and give those to {names[0]}. {what}, and it cannot be seen whether all that "
+                "comes out of there is one. If it is, write share=True."
+            )
         raise ValueError(
             f"{what}, and something else{others}, which is not known to be one. A share is not "
             "divided by the number of replicas and a tower's own mean is, so one loss cannot be "
@@ -365,11 +372,13 @@ class Parts:
       shares: names of the functions that returned a share, each once.
       others: operations that are no share, or make something else than a sum of shares.
       divided: operations that divide a share by the number of replicas.
+      control: those of the others that are branches or loops.
     """
 
     shares: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     divided: tuple[str, ...] = ()
+    control: tuple[str, ...] = ()
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -428,12 +437,14 @@ class _Walk:
     def __init__(self, replicas: int) -> None:
         self._replicas = replicas
         self._divided: dict[str, None] = {}
+        self._control: dict[str, None] = {}
         self._products: dict[Any, _Terms] = {}
         self._calls: dict[Any, _Call] = {}
 
     def parts(self, loss: Any) -> Parts:
         shares, others = self._terms(loss, None)
-        return Parts(tuple(shares), tuple(others), tuple(self._divided) if shares else ())
+        divided = tuple(self._divided) if shares else ()
+        return Parts(tuple(shares), tuple(others), divided, tuple(self._control))
 
     def _terms(self, tensor: Any, call: _Call | None) -> _Terms:
         """The names of shares and of other operations that `tensor` is a weighted sum of."""
@@ -477,6 +488,8 @@ class _Walk:
                 waiting.append(outside)
             elif kind not in _WITHOUT_GRADIENT:
                 others[operation.name] = None
+                if kind in _CONTROL:
+                    self._control[operation.name] = None
         return shares, others
 
     def _product(self, operation: Any, call: _Call | None) -> _Terms:

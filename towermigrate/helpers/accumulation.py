@@ -237,5 +237,5 @@ def _reduced(own: Any) -> Any:
     return all_reduced(
         tf.identity(own),
         "GradientAccumulator.average",
-        "call it in a step of its own, outside of that function.",
+        "Call it in a step of its own, outside of that function.",
     )

@@ -189,7 +189,7 @@ def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
     checked = []
     for grad, variable in pairs:
         dense = tf.convert_to_tensor(grad)
-        every = all_reduced(dense, "apply_averaged", "unset the variable.")
+        every = all_reduced(dense, "apply_averaged", "Unset TOWERMIGRATE_CHECKS.")
         said = (
             f"apply_averaged: the replicas have other gradients of {variable.name}. Give it what average_gradients "
             "returns, or give optimizer.apply_gradients what tower_gradients returns"

@@ -66,7 +66,7 @@ def global_batch_loss(
         examples = all_reduced(
             tf.cast(tf.shape(per_example)[0], total.dtype),
             "global_batch_loss",
-            "give it the size, global_batch_size=.",
+            "Give it the size, global_batch_size=.",
         )
     else:
         examples = tf.stop_gradient(tf.cast(global_batch_size, total.dtype))
@@ -92,7 +92,7 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
         found = all_reduced(
             tf.cast(tf.shape(per_example)[0], total.dtype),
             "global_batch_loss",
-            "unset the variable.",
+            "Unset TOWERMIGRATE_CHECKS.",
         )
         said = (
             "global_batch_size is expected to be the number of examples on all replicas, and is not"
@@ -161,7 +161,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
         tokens = all_reduced(
             tf.reduce_sum(weights),
             "token_normalized_loss",
-            "give it the sum of the weights on all replicas, global_tokens=.",
+            "Give it the sum of the weights on all replicas, global_tokens=.",
         )
     else:
         tokens = tf.stop_gradient(tf.cast(global_tokens, losses.dtype))
@@ -212,7 +212,7 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if examples is not None:
         mine = tf.cast(examples, total.dtype)
-        every = all_reduced(mine, "regularization_loss", "leave examples= out.")
+        every = all_reduced(mine, "regularization_loss", "Leave examples= out.")
         share = tf.math.divide_no_nan(tf.stop_gradient(mine), every)
         # The mean over no examples is NaN.
         total = tf.where(tf.equal(mine, 0), tf.zeros_like(total), total)
@@ -226,7 +226,7 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
         raise ValueError(said)
     if replicas > 1 and may_meet() and (tf.executing_eagerly() or _checks.wanted()):
         # Eagerly nothing shows what a loss was made of: penalties of weights are alike on all replicas.
-        every = all_reduced(total, "regularization_loss", "unset the variable.")
+        every = all_reduced(total, "regularization_loss", "Unset TOWERMIGRATE_CHECKS.")
         with tf.control_dependencies(_checks.equal(every / replicas, total, said)):
             total = tf.identity(total)
     return _shares.mark(total / tf.cast(replicas, total.dtype), "regularization_loss")

@@ -58,7 +58,7 @@ class _WeightedMean(tf.Module):  # type: ignore[misc]
             sums = all_reduced(
                 tf.stack([total, count]),
                 f"{self.name}.result",
-                "ask for it outside of the replica.",
+                "Ask for it outside of the replica.",
             )
             total, count = sums[0], sums[1]
         return tf.math.divide_no_nan(total, count)
