@@ -358,6 +358,16 @@ def test_a_variable_of_another_strategy_says_so(
         tf.function(lambda: two_towers.run(body), autograph=False)()
 
 
+def test_a_variable_of_fewer_towers_in_a_step(two_towers: Any) -> None:
+    with tm.tower_strategy(1).scope():
+        w = tf.Variable(1.0)
+    four = tm.tower_strategy(4)
+    with pytest.raises(IndexError, match="in the scope of another strategy"):
+        tf.function(lambda: four.run(lambda: w * 2.0), autograph=False)()
+    with pytest.raises(IndexError, match="^list index"):
+        two_towers.run(lambda: [][0])
+
+
 def test_a_share_made_in_a_py_function_says_so(two_towers: Any) -> None:
     def body(x: Any) -> Any:
         return tf.py_function(tm.global_batch_loss, [x], tf.float32)

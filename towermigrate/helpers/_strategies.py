@@ -34,7 +34,16 @@ def _watched(run: Any) -> Any:
     @functools.wraps(run)
     def checked(strategy: Any, *args: Any, **kwargs: Any) -> Any:
         _check(strategy, (args[1:], kwargs))
-        return run(strategy, *args, **kwargs)
+        try:
+            return run(strategy, *args, **kwargs)
+        except IndexError as error:
+            if str(error) != "tuple index out of range":
+                raise
+            raise IndexError(
+                f"{error}, in a replica of a strategy of {strategy.num_replicas_in_sync} towers. Unless it is of the "
+                "program's own tuples: TensorFlow says so of a variable that was made in the scope of another strategy, "
+                "with fewer towers. Make it in this one's scope."
+            ) from error
 
     return checked
 

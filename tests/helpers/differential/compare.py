@@ -52,7 +52,7 @@ def _compared(program: Program) -> tuple[str, str]:
     expected, losses = trained_alone(program)
     try:
         found, reported = OnTowers(program).train()
-    except _REFUSALS as error:
+    except (*_REFUSALS, IndexError) as error:
         text = str(error)
         known = _WAY_FORWARD.search(text)
         return ("refused" if known else "crash"), f"{type(error).__name__}: {text[:300]}"
