@@ -55,6 +55,7 @@ def _run(
         cwd=scratch,
         env={
             **os.environ,
+            "TOWERMIGRATE_CHECKS": "1",
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             "TF_CPP_MIN_LOG_LEVEL": "3",

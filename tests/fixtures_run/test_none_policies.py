@@ -54,6 +54,7 @@ def variables(folder: Path, iterations: int, policy: str) -> dict[str, np.ndarra
     command = [sys.executable, "-c", RUN, str(PROGRAM), str(iterations), policy, str(out)]
     environment = {
         **os.environ,
+        "TOWERMIGRATE_CHECKS": "1",
         "TOWERMIGRATE_DEVICES": "cpu:2",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
     }

@@ -35,6 +35,7 @@ def test_two_workers_train_one_program(tmp_path: Path, prints: str) -> None:
         folder.mkdir()
         environment = {
             **os.environ,
+            "TOWERMIGRATE_CHECKS": "1",
             "TF_CONFIG": json.dumps(
                 {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
             ),

@@ -3,6 +3,7 @@
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TOWERMIGRATE_CHECKS", "1")
 
 import pytest
 import tensorflow as tf
@@ -31,6 +32,12 @@ def eight_cpus() -> None:
 def no_devices_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(strategy_module.DEVICES_VARIABLE, raising=False)
     monkeypatch.delenv("TF_CONFIG", raising=False)
+
+
+@pytest.fixture
+def without_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reductions as programs have them, and elements dropped in silence: what `TOWERMIGRATE_CHECKS` adds to or refuses."""
+    monkeypatch.setenv("TOWERMIGRATE_CHECKS", "0")
 
 
 @pytest.fixture

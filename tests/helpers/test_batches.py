@@ -31,6 +31,7 @@ def test_batches_of_a_dataset_and_of_a_generator(two_towers: Any) -> None:
     assert parts(next(plain)[0]) == [[[1.0, 1.0]], [[2.0, 2.0], [2.0, 2.0]]]
 
 
+@pytest.mark.usefixtures("without_checks")
 @pytest.mark.parametrize(
     ("rest", "expected"),
     [
@@ -171,6 +172,7 @@ def test_a_global_batch_of_sequences_is_cut_after_it_was_padded(two_towers: Any)
     assert [part.shape.as_list() for part in next(iter(cut)).values] == [[2, 4], [2, 4]]
 
 
+@pytest.mark.usefixtures("without_checks")
 def test_elements_that_are_dropped_are_an_error_where_checks_are_wanted(
     two_towers: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

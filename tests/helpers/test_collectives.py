@@ -20,6 +20,7 @@ import towermigrate.helpers as tm
 from towermigrate.helpers import averages
 
 v1 = tf.compat.v1
+pytestmark = pytest.mark.usefixtures("without_checks")
 REPLICAS = 2
 
 

@@ -63,6 +63,7 @@ def failing_at(number: int) -> Callable[[], Any]:
     return called(read)
 
 
+@pytest.mark.usefixtures("without_checks")
 def test_per_tower_batches_of_a_queue(two_towers: Any) -> None:
     before = set(threading.enumerate())
     batches = tm.per_tower_batches(tm.legacy_input(queue_pipeline))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -88,7 +89,7 @@ class OnTowers:
             given = next(iter(strategy.experimental_distribute_dataset(data)))
         elif kind == "per tower":
             data = tf.data.Dataset.from_generator(
-                lambda: zip(*parts, strict=True),
+                lambda: itertools.cycle(zip(*parts, strict=True)),
                 output_signature=tuple(
                     tf.TensorSpec([None, *each[0].shape[1:]], each[0].dtype) for each in parts
                 ),

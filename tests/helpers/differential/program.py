@@ -169,6 +169,8 @@ def _fit(program: Program, chance: random.Random) -> None:
         program.loss, program.path = "own mean", "accumulator"
     if program.mistake == "by hand, not said":
         program.loss, program.path = "by hand", "tower_gradients"
+    if program.mistake == "vector loss":
+        program.loss = "own mean"  # what is said to be a share is taken
     if program.mistake == "size too small":
         program.loss, program.path = "share of a size", "tower_gradients"
         program.checks = True  # only a step that runs can tell
