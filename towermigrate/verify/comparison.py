@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+
 from towermigrate.verify.figures import Figures
 from towermigrate.verify.trace import Array, Arrays, Run
 
@@ -163,6 +165,27 @@ def key_said(pairs: Pairs, key: str) -> str:
     what = quantity_of(key) if replica is not None else f"{quantity_of(key)} {name}"
     tower = "" if replica is None else f" of tower {replica}"
     return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")
+
+
+def joined_losses(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:
+    """The rewritten program's arrays, with one loss for each stage for which the original has one of all towers.
+
+    That is their mean; of shares of a global loss, the sum.
+    """
+    joined = dict(actual)
+    for key, wanted in expected.items():
+        kind, _, rest = key.partition("/")
+        stage, _, number = rest.partition("/")
+        if kind != "loss" or number != "0" or f"loss/{stage}/1" in expected:
+            continue
+        parts = [k for k in actual if k.startswith(f"loss/{stage}/")]
+        if len(parts) < 2:
+            continue
+        values = [joined.pop(part) for part in parts]
+        total = np.sum(values, axis=0, dtype=values[0].dtype)
+        both = [(total / len(values)).astype(total.dtype), total]
+        joined[key] = min(both, key=lambda each: float(np.max(np.abs(each - wanted), initial=0.0)))
+    return joined
 
 
 def shared_slots(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:

@@ -71,6 +71,7 @@ class Programs:
         self.root = options.root
         self.entry = entry_asked(options, self.root)
         self.launcher = Launcher(options, scratch)
+        self.more: dict[str, object] = {}
 
     @property
     def script(self) -> str:
@@ -226,6 +227,7 @@ class Programs:
             "replay": str(recorded.first.folder),
             "lockstep": lockstep,
             "tower_gradients": lockstep,
+            **self.more,
         }
         command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
         return self.launcher.run(command, tree, folder, config, spec, _name(spec, lockstep))
@@ -248,6 +250,7 @@ class Programs:
             "replay": str(recorded.first.folder),
             "lockstep": lockstep,
             "tower_gradients": lockstep,
+            **self.more,
         }
         command = [self.options.python, *COMMAND]
         return self.launcher.run(command, trees[0], folder, config, spec, _name(spec, lockstep))

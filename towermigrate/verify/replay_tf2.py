@@ -65,6 +65,7 @@ class _Trace:
     computed: dict[int, list[dict[str, Any]]] = field(default_factory=dict)
     updates: dict[int, list[_Update]] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
+    draws: dict[int, int] = field(default_factory=dict)
     of_replica: list[Any] = field(default_factory=list)
     returns_of_replica: bool = False
 
@@ -300,11 +301,18 @@ class Replay:
     def next_seed(self) -> Any:
         tower: int | None = getattr(self.local, "tower", None)
         trace = self.here()
+        if tower is None and trace is not None and self.config.get("hand_written"):
+            tower = self.replica()
+            if tower is not None:
+                number = trace.draws[tower] = trace.draws.get(tower, -1) + 1
+                return self.tf.stack([self._key(tower, number), trace.counter])
         if tower is None or trace is None:
             return None
-        key = np.int64((tower + 1) * TOWER_STRIDE + self.local.draws)
         self.local.draws += 1
-        return self.tf.stack([self.tf.constant(key), trace.counter])
+        return self.tf.stack([self._key(tower, self.local.draws - 1), trace.counter])
+
+    def _key(self, tower: int, number: int) -> Any:
+        return self.tf.constant(np.int64((tower + 1) * TOWER_STRIDE + number))
 
     # ---- a call of a step function ---------------------------------------------------------------
 
@@ -354,6 +362,9 @@ class Replay:
         recorded = read_arrays(self.folder, f"run_{index:05d}")
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
         self.collected = {}
+        if self.config.get("hand_written"):
+            flat = self.tf.nest.flatten((args, kwargs))
+            self.collected.update(own_inputs(self.given, flat, self.config.get("worker", (0, 1))))
         self.counter.assign(index)
         try:
             result = function(*args, **kwargs)
@@ -490,7 +501,7 @@ class Replay:
         executions = 0
         for key, value in self.collected.items():
             kind, _, rest = key.partition("/")
-            if kind == "own":
+            if kind in ("own", "own_part"):
                 arrays[key] = value
             elif kind in ("loss", "tower_gradient"):
                 number, _, more = rest.partition("/")
@@ -546,6 +557,43 @@ class Replay:
         )
 
 
+def own_inputs(
+    recorded: dict[str, Any], given: list[Any], workers: tuple[int, int] = (0, 1)
+) -> dict[str, Any]:
+    """What a step is given for each input that the original recorded, by what it is like: its value, else its shape.
+
+    Args:
+        recorded: arrays by key.
+        given: the step's arguments, values for each replica among them.
+        workers: the number of this worker, and how many there are; of several each is given its rows.
+    """
+    candidates: list[Any] = []
+    for value in given:
+        parts = [
+            np.asarray(each) for each in getattr(value, "values", (value,)) if each is not None
+        ]
+        if not parts or any(part.dtype.kind == "O" for part in parts):
+            continue
+        if all(part.ndim for part in parts):
+            candidates.append(np.concatenate(parts))
+        candidates += parts
+    found: dict[str, Any] = {}
+    worker, count = workers
+    for key, array in recorded.items():
+        whole, part = f"own/{key}", array
+        if count > 1 and array.ndim and len(array) % count == 0:
+            rows = len(array) // count
+            part = array[worker * rows : (worker + 1) * rows]
+        for name, wanted in ((whole, array), (f"own_part/{worker}/{key}", part)):
+            like = [each for each in candidates if each.shape == wanted.shape]
+            if like:
+                # A placeholder makes its own type of what it is fed.
+                fed = any(same(each, wanted.astype(each.dtype)) for each in like)
+                found[name] = wanted if fed else like[0]
+                break
+    return found
+
+
 def stage_at(stages: list[int], number: str) -> int:
     """The original's stage for the n-th update of a run; beyond the original's, numbers that it has not."""
     return stages[int(number)] if int(number) < len(stages) else 1000 + int(number)
@@ -599,7 +647,7 @@ def main(config_path: str, worker: int | None = None) -> None:
     with open(config_path, encoding="utf-8") as file:
         config = json.load(file)
     if worker is not None:
-        config.update(config["workers"][worker])
+        config.update(config["workers"][worker], worker=(worker, len(config["workers"])))
     from towermigrate import helpers  # noqa: F401  (sets up legacy Keras before Keras is loaded)
     from towermigrate.helpers import _hooks
 

@@ -30,6 +30,7 @@ from towermigrate.verify.excuses import (
     single_steps,
 )
 from towermigrate.verify.fence import protection
+from towermigrate.verify.hand_written import HandWrittenPrograms, hand_written
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.loop_compare import loop_differences
@@ -125,6 +126,11 @@ class _Verification:
             )
             if session is not None:
                 self.programs = SessionPrograms(self.options, self.scratch, session)
+            elif self.options.rewritten is not None:
+                entry = entry_asked(self.options, self.options.root)
+                by_hand = hand_written(originals, rewritten, entry)
+                if by_hand is not None:
+                    self.programs = HandWrittenPrograms(self.options, self.scratch, by_hand)
             workers = max([1, *(spec.replicas for spec in specs if spec.kind == "workers")])
             for root in filter(None, (self.options.root, self.options.rewritten)):
                 limits = self.options.link_over, self.options.max_copy
@@ -133,7 +139,11 @@ class _Verification:
             tpu: TpuCompiles | None = None
             for spec in specs:
                 if spec.kind == "tpu-compile":
-                    assert isinstance(self.programs, Programs)
+                    if not isinstance(self.programs, Programs):
+                        raise NothingToVerify(
+                            "tpu-compile: compiles programs whose original is known from its source; of this one only "
+                            "the graph and the session are watched."
+                        )
                     tpu = tpu or TpuCompiles(self.programs, self.options, self.scratch)
                     made, missing = tpu.compiled(originals, rewritten, spec)
                     compiled.append(made)
@@ -218,7 +228,7 @@ class _Verification:
             recorded.first,
             recorded.second,
             free_running,
-            within=_numbers_within(shown.excused, recorded.reference),
+            within=_numbers_within(shown.excused, recorded.reference, spec),
         )
         first = shown.first()
         equal = first is None and not doings
@@ -322,6 +332,14 @@ class _Verification:
             growing=growing,
         )
         result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
+        if isinstance(self.programs, HandWrittenPrograms):
+            result.differences += loop_differences(
+                recorded, made, self.tolerance, lockstep=lockstep, growing=growing
+            )
+            result.differences += worker_differences(made)
+            without = without_losses(recorded)
+            result.not_compared = [each for each in result.not_compared if each not in without]
+            return result
         if isinstance(self.programs, Programs):
             if not self.options.synthetic:
                 result.differences += drawn_differences(recorded, made)
@@ -378,8 +396,8 @@ class _Verification:
         tried: list[Trace] = []
         judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
         jumps = not judgement.refused
-        # Only another TensorFlow rounds otherwise at every step; else an array that is off at most steps is wrong.
-        other_kernels = (recorded.reference.mode or "").startswith("TensorFlow 1")
+        # Only other kernels round otherwise at every step; else an array that is off at most steps is wrong.
+        other_kernels = _has_other_kernels(recorded.reference, spec)
         if not jumps and not (other_kernels and may_be_moved(first, made, result, tolerance)):
             result.excuse([], judgement.refused)
             return
@@ -436,15 +454,20 @@ def _for_session(session: SessionProgram) -> str:
     )
 
 
-def _numbers_within(excused: list[Excuse], reference: Reference) -> float | None:
+def _has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
+    """Whether the two programs ran on kernels that round otherwise at every step: of TensorFlow 1, or made by XLA."""
+    return (reference.mode or "").startswith("TensorFlow 1") or spec.kind == "xla"
+
+
+def _numbers_within(excused: list[Excuse], reference: Reference, spec: DeviceSpec) -> float | None:
     """How far printed and summarised numbers may be off; None where they are not compared.
 
-    Against TensorFlow 1, whose kernels round otherwise at every step, what is made of an excused variable is off with it.
+    Where kernels round otherwise at every step, what is made of an excused variable is off with it.
     """
     carried = [each for each in excused if each.free_running]
     if any(each.error > PRINTED for each in carried):
         return None
-    if not (reference.mode or "").startswith("TensorFlow 1"):
+    if not _has_other_kernels(reference, spec):
         return PRINTED
     off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
     return min(max(PRINTED, off), _MOST_PRINTED)

@@ -39,8 +39,17 @@ def session_program(
         NothingToVerify: several, or no script to run it with.
     """
     holding = [path for path, text in sorted(rewritten.items()) if _tower_calls(text)]
-    if not holding:
-        return None
+    return chosen(originals, holding, entry) if holding else None
+
+
+def chosen(
+    originals: dict[str, str], holding: list[str], entry: str | None
+) -> SessionProgram | None:
+    """The program that `entry`, or the one script there is, makes of the files that hold towers.
+
+    Raises:
+        NothingToVerify: several, or no script to run it with.
+    """
     if entry is not None:
         if entry not in originals:
             raise NothingToVerify(f"--entry {entry}: there is no such file in the tree.")

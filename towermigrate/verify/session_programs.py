@@ -7,7 +7,9 @@ run once more first where it leaves an order open that every run of it has (stag
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from towermigrate.symbols import rewrite_symbols
 from towermigrate.vendor import check_copy, copy_beside
@@ -27,6 +29,9 @@ from towermigrate.verify.tree import copy_tree
 
 class SessionPrograms:
     """The two programs of one `verify` in session style; what `programs.Programs` is for loop style."""
+
+    of_original: Mapping[str, object] = MappingProxyType({})
+    """What the original's probe is told besides."""
 
     def __init__(self, options: VerifyOptions, scratch: Path, program: SessionProgram) -> None:
         self.options = options
@@ -108,6 +113,7 @@ class SessionPrograms:
             **self.launcher.config(tree, folder, spec, self.program.entry),
             "compat": compat,
             "synthetic": self.options.synthetic,
+            **self.of_original,
             **more,
         }
         python = self.options.tf1_python or self.options.python

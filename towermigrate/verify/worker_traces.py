@@ -103,10 +103,12 @@ class _Merger:
         index: int = runs[0]["index"]
         name = f"run_{index:05d}"
         arrays = [part.arrays(part.runs[place]) for part in self.parts]
-        merged = {key: value for key, value in arrays[0].items() if not key.startswith("incoming/")}
+        left_out = ("incoming/", "own_part/")
+        merged = {k: value for k, value in arrays[0].items() if not k.startswith(left_out)}
         for own in arrays[1:]:
             merged.update({key: value for key, value in own.items() if _of_tower(key)})
         merged.update(_summed(arrays))
+        merged.update(_put_together(arrays))
         differ: dict[str, list[Any]] = {}
         for number, own in enumerate(arrays[1:], 1):
             for key in sorted(arrays[0].keys() | own.keys()):
@@ -208,6 +210,19 @@ class _Merger:
 
 def _of_tower(key: str) -> bool:
     return key.partition("/")[0] in _OF_TOWER
+
+
+def _put_together(arrays: list[Arrays]) -> Arrays:
+    """Rows of which each worker was given some, in the workers' order."""
+    found: Arrays = {}
+    for key in arrays[0]:
+        kind, _, rest = key.partition("/")
+        if kind == "own_part":
+            name = rest.partition("/")[2]
+            parts = [own.get(f"own_part/{worker}/{name}") for worker, own in enumerate(arrays)]
+            if all(part is not None for part in parts):
+                found[f"own/{name}"] = np.concatenate([part for part in parts if part is not None])
+    return found
 
 
 def _summed(arrays: list[Arrays]) -> Arrays:

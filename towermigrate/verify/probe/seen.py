@@ -69,6 +69,7 @@ class SeenGraph:
     def __init__(self) -> None:
         self.counter: Any = None
         self.draws = 0
+        self.tower_draws: Dict[int, int] = {}
         self.initial_draws: Dict[str, int] = {}
         self.computed: List[Computed] = []
         self.updates: Any = collections.OrderedDict()

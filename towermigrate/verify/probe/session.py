@@ -13,6 +13,7 @@ import collections
 import functools
 import json
 import os
+import re
 import sys
 import threading
 import zlib
@@ -25,7 +26,7 @@ from .ordering import Writes
 from .outputs import numbers
 from .plans import Plan, make_plan
 from .program import leave, run_program
-from .randomness import make_random_ops_stateless
+from .randomness import TOWER_STRIDE, make_random_ops_stateless
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .seen import PROBE_SCOPE, SeenGraph
 from .starts import Starts
@@ -36,6 +37,7 @@ from .watching import Watcher
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
 _TOWER_GRADIENT_STEPS = 2
+_DEVICE = re.compile(r"(?:GPU|gpu|CPU|cpu):(\d+)$")
 
 
 class SessionProbe:
@@ -92,9 +94,20 @@ class SessionProbe:
         here = self._counted()
         if here is None:
             return None
-        here.draws += 1
         with self.tf.name_scope(PROBE_SCOPE):
-            return self.tf.stack([self.tf.constant(np.int64(here.draws)), here.counter])
+            tower = self._tower() if self.config.get("by_tower") else None
+            if tower is None:
+                here.draws += 1
+                key = here.draws
+            else:
+                here.tower_draws[tower] = here.tower_draws.get(tower, -1) + 1
+                key = (tower + 1) * TOWER_STRIDE + here.tower_draws[tower]
+            return self.tf.stack([self.tf.constant(np.int64(key)), here.counter])
+
+    def _tower(self) -> Optional[int]:
+        """The tower whose operations are being made, by their device; what has none is no tower's."""
+        found = _DEVICE.search(self.tf.constant(0).device)
+        return int(found.group(1)) if found else None
 
     def initial_seed(self) -> Any:
         """By the variable's name: so the same initializer starts from the same values in both programs."""
