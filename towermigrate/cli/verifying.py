@@ -222,7 +222,7 @@ def verify(
     free-running ones are within --tolerance times the updates made so far. Where a rounding decides (a ReLU, a
     max-pooling), one array at one step may be excused: if the original jumps at that step in the same elements when
     its weights move by --tolerance, if the difference is no factor and no drift, and if most steps and most arrays are
-    within the tolerance. Against TensorFlow 1 (--tf1-python), whose kernels round otherwise at every step, what the
+    within the tolerance. Against TensorFlow 1 (--tf1-python) and on xla:N, whose kernels round otherwise, what the
     original determines no better (the gradient of a bias before batch norm) is excused at any step, as far as the
     original moves itself there when its weights move by --tolerance. Each excuse stands in the JSON report with its
     numbers; --strict excuses nothing.
