@@ -60,6 +60,7 @@ def _watched(method: Any, name: str) -> Any:
         if sums and _sums_over_replicas():
             grads = [pair[0] for pair in given] if of_pairs else given
             _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
+            _shares.forget_gradients()  # this is what they were taken for
         return method(optimizer, *args, **kwargs)
 
     return apply
