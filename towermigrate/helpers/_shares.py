@@ -103,7 +103,9 @@ def watch_tensorflow() -> None:
     for name in _TENSORFLOW_SHARES:
         original = getattr(tf.nn, name)
         if not hasattr(original, _MARK):
-            setattr(tf.nn, name, _marking(original, name))
+            made = _marking(original, name)
+            for module in (tf.nn, tf.compat.v1.nn, tf.compat.v2.nn):  # they are one function
+                setattr(module, name, made)
 
 
 def _marking(original: Any, name: str) -> Any:
