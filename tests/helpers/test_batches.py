@@ -184,7 +184,7 @@ def test_elements_that_are_dropped_are_an_error_where_checks_are_wanted(
     assert len(list(tm.per_tower_batches(dataset.take(2)))) == 1
 
 
-_WORKER = """
+_ONE_SOURCE = """
 import json, sys
 import tensorflow as tf
 import towermigrate.helpers as tm
@@ -212,6 +212,7 @@ json.dump(out, open(sys.argv[1], "w"))
 
 
 @pytest.mark.full
+@pytest.mark.usefixtures("without_checks")
 def test_a_chief_and_a_worker_read_one_source(tmp_path: Path) -> None:
     """With one replica each; what the head of `batches.py` says of several workers."""
     chief, worker, evaluator = (f"127.0.0.1:{port}" for port in free_ports(3))
@@ -226,7 +227,7 @@ def test_a_chief_and_a_worker_read_one_source(tmp_path: Path) -> None:
         }
         running.append(
             subprocess.Popen(
-                [sys.executable, "-c", _WORKER, str(tmp_path / role)],
+                [sys.executable, "-c", _ONE_SOURCE, str(tmp_path / role)],
                 env=environment,
                 stderr=subprocess.PIPE,
                 text=True,
