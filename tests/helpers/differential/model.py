@@ -115,6 +115,8 @@ def trained_alone(program: Program) -> tuple[list[np.ndarray], list[float]]:
     trained = variables()
     alone = optimizer(program)
     losses = []
+    # In a graph an average begins with what its variable began with, eagerly with what it finds.
+    averages = [] if program.mode == "eager" else [each.numpy() for each in trained[:2]]
     for step in program.batches:
         with tf.GradientTape() as tape:
             loss = loss_alone(program, trained, step)
@@ -130,7 +132,15 @@ def trained_alone(program: Program) -> tuple[list[np.ndarray], list[float]]:
         if program.clip in ("norm", "global norm", "value"):
             pairs = _clipped(program.clip, pairs)
         alone.apply_gradients(pairs)
-    return [each.numpy() for each in trained], losses
+        now = [each.numpy() for each in trained[:2]]
+        averages = [(a + b) / 2 for a, b in zip(averages or now, now, strict=True)]
+    found = [each.numpy() for each in trained]
+    return found + (averages if has_average(program) else []), losses
+
+
+def has_average(program: Program) -> bool:
+    """Whether the program keeps an `ExponentialMovingAverage`, of 0.5; Keras optimizers have one of their own."""
+    return program.average and not program.keras
 
 
 def _each_row_once(grad: Any) -> Any:

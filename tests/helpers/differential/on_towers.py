@@ -40,6 +40,8 @@ class OnTowers:
                 self.optimizer.build(self.trained)
             if program.path == "accumulator":
                 self.accumulator = tm.GradientAccumulator(self.trained)
+            if model.has_average(program):
+                self.average = tf.train.ExponentialMovingAverage(0.5)
         if program.mistake == "another strategy's variable":
             with tm.tower_strategy(3).scope():
                 self.listed[0] = tf.Variable(self.variables[0], name="elsewhere")
@@ -58,7 +60,10 @@ class OnTowers:
                 losses.append(self._mean_of(step, parts))
             else:
                 losses.append(float(update(*self.feed(step[0]))))
-        return self.variables, losses
+        found = list(self.variables)
+        if model.has_average(program):
+            found += [self.average.average(each) for each in self.variables[:2]]
+        return found, losses
 
     def _traced(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if self.program.mode == "eager":
@@ -216,6 +221,7 @@ class OnTowers:
                 compute = tf.function(compute, jit_compile=True, autograph=False)
             loss, grads = compute(*batch)
             self.bring_together(list(zip(grads, self.listed, strict=True)))
+            self._note_average()
             return loss
 
         losses = self.strategy.run(tower, args=batch)
@@ -227,6 +233,10 @@ class OnTowers:
                 whole = tm.sum_over_towers(whole, self.strategy)
             return whole
         return tm.mean_over_towers(losses, self.strategy)
+
+    def _note_average(self) -> None:
+        if model.has_average(self.program):
+            self.average.apply(self.variables[:2])
 
     def bring_together(self, pairs: Pairs) -> None:
         program, optimizer = self.program, self.optimizer
@@ -291,5 +301,6 @@ class OnTowers:
         def tower() -> None:
             averaged = self.accumulator.average(self.program.none, self.program.sparse)
             tm.apply_averaged(self.optimizer, self._clipped(averaged))
+            self._note_average()
 
         self.strategy.run(tower)

@@ -126,7 +126,7 @@ def drawn(seed: int) -> Program:
         regularized=pick(["", "", "weights", "activity"]),
         scaled=scaled,
         # Keras 3 itself cannot do this under a strategy.
-        average=optimizer.startswith("Keras 2") and chance.random() < 0.2,
+        average=not optimizer.startswith("Keras 3") and mode != "xla" and chance.random() < 0.2,
         mistake=mistake,
         input=pick(INPUTS),
         checks=chance.random() < 0.3,
