@@ -211,6 +211,9 @@ def test_what_cannot_be_right_says_so(two_towers: Any) -> None:
     def of_another(x: Any) -> None:
         accumulator.add([(tf.reduce_mean(x), other)], 2)
 
+    def of_another_without_a_gradient(x: Any) -> None:
+        accumulator.add([(None, other), (tf.reduce_mean(x), w)], 2)
+
     def weights(x: Any) -> None:
         accumulator.add([(tf.reduce_mean(x), w)], x)
 
@@ -223,6 +226,7 @@ def test_what_cannot_be_right_says_so(two_towers: Any) -> None:
         (divided, "comes from tower_gradients"),
         (averaged, "average_gradients has averaged these"),
         (of_another, "other:0 is not one of those"),
+        (of_another_without_a_gradient, "other:0 is not one of those"),
         (weights, "expected one number"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -127,9 +127,12 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
         """
         _keras3.watch()
         _optimizers.watch()
-        pairs = [(grad, v) for grad, v in grads_and_vars if grad is not None]
+        given = list(grads_and_vars)
         self._book.check_in_a_replica("add")
-        _strategies.check_variables([variable for _, variable in pairs])
+        # Also those without a gradient: the one that is meant would get zeros.
+        _strategies.check_variables([variable for _, variable in given])
+        places = [self._book.place(variable) for _, variable in given]
+        pairs = [(grad, v) for grad, v in given if grad is not None]
         _check_own(pairs, share)
         examples = tf.cast(examples, tf.float32)
         if examples.shape.rank:
@@ -137,8 +140,9 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
                 f"examples has the shape {examples.shape}; expected one number, how many examples this tower's "
                 "micro-batch has."
             )
-        for grad, variable in pairs:
-            self._add(grad, self._book.place(variable), examples)
+        for (grad, _), place in zip(given, places, strict=True):
+            if grad is not None:
+                self._add(grad, place, examples)
         self._examples.assign_add(examples)
 
     def average(
