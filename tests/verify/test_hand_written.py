@@ -132,6 +132,23 @@ def test_faults_are_found(change: tuple[str, str], level: str, tmp_path: Path) -
     assert run.first_difference is not None and run.first_difference.level == level
 
 
+@pytest.mark.full
+def test_an_input_that_is_no_argument_is_named(tmp_path: Path) -> None:
+    inside = 'train(*tm.shard_batch(random.randn(8, 3).astype("f")))'
+    made = ("    loss = " + inside, "    loss = train(*tm.shard_batch("
+            'random.randn(8, 3).astype("f").reshape(4, 6)))')  # fmt: skip
+    text = BY_HAND.replace("noisy = x +", "noisy = tf.reshape(x, [8 // TOWERS, 3]) +")
+    assert made[0] in text
+    for name, program in (("original", ORIGINAL), ("by_hand", text.replace(*made))):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "train.py").write_text(program)
+    report = run_verify(
+        VerifyOptions(tmp_path / "original", rewritten=tmp_path / "by_hand", devices=("cpu:2",))
+    )
+    assert not report.equal
+    assert any("no argument of the steps has its shape" in each for each in report.not_compared)
+
+
 def test_one_loss_of_all_towers_is_held_against_their_mean_or_the_sum_of_their_shares() -> None:
     of_towers = {f"loss/0/{tower}": np.float32(value) for tower, value in enumerate((1.0, 2.0))}
     for whole in (1.5, 3.0):

@@ -74,6 +74,9 @@ def compare(
     state = expected.initial()
     own = state
     before_run = -1
+    # Only a graph that is watched from outside has one loss of all towers beside the replicas' own.
+    styles = [each.meta.get("style") == "session" for each in (expected, actual)]
+    joins = styles == [True, False]
     compare_variables(expected, actual, result)
     for run in expected.runs:
         growth = 1 + sum(updates.values()) if growing else 1
@@ -103,12 +106,12 @@ def compare(
             state = {**state, **expected.before(run)}
             own = {**own, **actual.before(run)}
         theirs = alternative.arrays(other[run.index]) if alternative and run.index in other else {}
-        wanted = expected.arrays(run)
+        wanted, found = expected.arrays(run), actual.arrays(made[run.index])
         pairs = Pairs(
             run,
             steps,
             wanted,
-            shared_slots(wanted, joined_losses(wanted, actual.arrays(made[run.index]))),
+            shared_slots(wanted, joined_losses(wanted, found) if joins else found),
             theirs,
             state,
             state if lockstep else {**state, **own},

@@ -57,3 +57,19 @@ def hand_written(
         holding = [path for path in holding if rewritten.get(path) != originals[path]]
         return chosen(originals, holding, entry) if holding else None
     return None
+
+
+def inputs_without_argument(recorded: Recorded, made: Trace) -> list[str]:
+    """What the original's runs took that no argument of the steps beside them is like: it was not compared."""
+    by_index = {run.index: run for run in made.runs}
+    missing: dict[str, None] = {}
+    for run in recorded.first.runs:
+        if run.index in by_index:
+            found = made.arrays(by_index[run.index])
+            for key in recorded.first.arrays(run):
+                if key.startswith("input/") and f"own/{key}" not in found:
+                    missing[key] = None
+    return [
+        f"input {key.split('/', 2)[2]}: no argument of the steps has its shape, so that it cannot be held against one"
+        for key in missing
+    ]

@@ -30,7 +30,11 @@ from towermigrate.verify.excuses import (
     single_steps,
 )
 from towermigrate.verify.fence import protection
-from towermigrate.verify.hand_written import HandWrittenPrograms, hand_written
+from towermigrate.verify.hand_written import (
+    HandWrittenPrograms,
+    hand_written,
+    inputs_without_argument,
+)
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.loop_compare import loop_differences
@@ -339,6 +343,8 @@ class _Verification:
             result.differences += worker_differences(made)
             without = without_losses(recorded)
             result.not_compared = [each for each in result.not_compared if each not in without]
+            if not self.options.synthetic:
+                result.not_compared += inputs_without_argument(recorded, made)
             return result
         if isinstance(self.programs, Programs):
             if not self.options.synthetic:
