@@ -225,6 +225,84 @@ def test_what_would_be_wrong_says_what_to_write(
         step.run(lambda x: body(step, x))
 
 
+_BY_HAND: dict[str, Callable[[Any, int], Any]] = {
+    "a sum times a number": lambda per, count: tf.reduce_sum(per) * (1 / count),
+    "a sum over a number": lambda per, count: tf.reduce_sum(per) / float(count),
+    "a sum over a count": lambda per, count: tf.reduce_sum(per) / tf.cast(_run(count), tf.float32),
+    "losses over a number": lambda per, count: tf.reduce_sum(per / float(count)),
+    "losses times a number": lambda per, count: tf.reduce_sum((1 / count) * per),
+    "rows of several": lambda per, count: tf.reduce_sum(per[:, tf.newaxis] * [2.0, 3.0]) / count,
+}
+
+
+def _run(count: int) -> Any:
+    """A number that is known only while the step runs."""
+    return count * tf.cast(tf.random.uniform([], 1.0, 1.5), tf.int32)
+
+
+@pytest.mark.parametrize(
+    "rows", [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0], [1.0, 2.0]], ids=["4", "3", "2"]
+)
+@pytest.mark.parametrize("mode", ["eager", "function", "unknown rows", "nested"])
+@pytest.mark.parametrize("form", list(_BY_HAND))
+def test_a_share_made_by_hand_is_seen(two_towers: Any, form: str, mode: str, rows: Any) -> None:
+    step = _Step(two_towers)
+
+    def grads(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = _BY_HAND[form](step.w * x, len(rows))
+        return [grad for grad, _ in tm.tower_gradients(tape, loss, [step.w])]
+
+    def body(x: Any) -> None:
+        if mode == "unknown rows":
+            x = v1.placeholder_with_default(x, [None])
+        made = (
+            tf.function(grads, jit_compile=True, autograph=False)(x)
+            if mode == "nested"
+            else grads(x)
+        )
+        step.opt.apply_gradients(zip(made, [step.w], strict=True))
+
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match="write share=True"):
+        step.run(body, eager=mode == "eager", rows=rows)
+
+
+_OWN: dict[str, Callable[[Any, Any], Any]] = {
+    "a mean": lambda w, x: tf.reduce_mean(w * x),
+    "a sum over its rows": lambda w, x: tf.reduce_sum(w * x) / tf.cast(tf.size(x), tf.float32),
+    "with a decay": lambda w, x: tf.reduce_mean(w * x) + 0.01 * tf.reduce_sum(w * w * [1.0, 0.0]),
+    "two halves": lambda w, x: (tf.reduce_mean(w * x) + tf.reduce_mean(2 * w * x)) / 2,
+    "half a sum": lambda w, x: 0.5 * tf.reduce_sum(w * x),
+}
+
+
+@pytest.mark.parametrize("mode", ["eager", "function", "unknown rows"])
+@pytest.mark.parametrize("form", list(_OWN))
+def test_a_towers_own_loss_is_averaged(two_towers: Any, form: str, mode: str) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        if mode == "unknown rows":
+            x = v1.placeholder_with_default(x, [None])
+        _tape(step, lambda: _OWN[form](step.w, x))
+
+    expected = tf.Variable(0.0)
+    with tf.GradientTape() as tape:
+        losses = [_OWN[form](expected, part) for part in (ROWS[:2], ROWS[2:])]
+        whole = tf.add_n(losses) / 2
+    gradient = tape.gradient(whole, expected)
+    assert step.run(body, eager=mode == "eager") == pytest.approx(-float(gradient))
+
+
+def test_a_mean_over_the_number_of_replicas_has_to_be_stated(two_towers: Any) -> None:
+    for mode in ("eager", "function"):
+        step = _Step(two_towers)
+        with pytest.raises(ValueError, match="a mean times 1/2.*write share=True"):
+            step.run(
+                lambda x: _tape(step, lambda: tf.reduce_mean(step.w * x) / 2), eager=mode == "eager"
+            )  # noqa: B023
+
+
 def test_what_is_stated_is_taken(two_towers: Any) -> None:
     for share, expected in ((True, -3.0), (False, -1.5)):
         step = _Step(two_towers)

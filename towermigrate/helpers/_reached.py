@@ -13,9 +13,10 @@ from towermigrate.helpers._policies import GradsAndVars, NonePolicy
 class _Kinds:
     """What one replica's loss reaches; a plain object passes `merge_call` untouched."""
 
-    def __init__(self, kinds: list[str], variables: list[Any]) -> None:
+    def __init__(self, kinds: list[str], variables: list[Any], note: Any = None) -> None:
         self.kinds = kinds
         self.variables = variables
+        self.note = note
 
 
 class _Gathered:
@@ -24,6 +25,11 @@ class _Gathered:
 
 
 def kinds_of_towers(pairs: GradsAndVars) -> list[tuple[str, ...]]:
+    """As `kinds_and_notes`, without a note."""
+    return kinds_and_notes(pairs, None)[0]
+
+
+def kinds_and_notes(pairs: GradsAndVars, note: Any) -> tuple[list[tuple[str, ...]], list[Any]]:
     """For each variable what every tower has of `[(gradient, variable)]`.
 
     "" for no gradient, "dense", or of a sparse one the dtype of its indices.
@@ -35,7 +41,7 @@ def kinds_of_towers(pairs: GradsAndVars) -> list[tuple[str, ...]]:
       ValueError: the towers bring lists of different lengths, of other variables or in another
         order.
     """
-    mine = _Kinds([_kind(grad) for grad, _ in pairs], [container(v) for _, v in pairs])
+    mine = _Kinds([_kind(grad) for grad, _ in pairs], [container(v) for _, v in pairs], note)
     context = tf.distribute.get_replica_context()
     towers = [mine]
     if context is not None and tf.distribute.has_strategy() and can_merge():
@@ -51,7 +57,8 @@ def kinds_of_towers(pairs: GradsAndVars) -> list[tuple[str, ...]]:
             "variables in the same order, with None where its loss does not reach one."
         )
     check_order([tower.variables for tower in towers])
-    return list(zip(*(tower.kinds for tower in towers), strict=True))
+    kinds = list(zip(*(tower.kinds for tower in towers), strict=True))
+    return kinds, [tower.note for tower in towers]
 
 
 def rows_of_towers(rows: int | None) -> list[int | None]:

@@ -259,8 +259,8 @@ def is_averaged(grad: Any) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_what_is_no_loss(loss: Any, replicas: int) -> None:
-    """Raise for a loss of several numbers, and for a sum over the tower's rows times 1/(all replicas' rows)."""
+def refuse_what_is_no_loss(loss: Any) -> None:
+    """Raise for a loss of several numbers."""
     size = getattr(loss, "shape", tf.TensorShape([])).num_elements()
     if size is not None and size != 1:
         raise ValueError(
@@ -268,37 +268,6 @@ def refuse_what_is_no_loss(loss: Any, replicas: int) -> None:
             "of its elements: give it tf.reduce_mean of them, the tower's own mean, or what global_batch_loss makes of "
             "them; share=False takes that sum."
         )
-    rows = _rows_of_a_sum(loss, replicas) if replicas > 1 and not _is_eager(loss) else None
-    if rows is not None:
-        raise ValueError(
-            f"The loss is a sum over {rows} elements times 1/{rows * replicas}, and there are {replicas} replicas. If "
-            "that is the number of all of them, it is a share of the global loss: let global_batch_loss make it, or "
-            "write share=True. share=False says that it is a tower's own loss, whose gradients are averaged."
-        )
-
-
-def _rows_of_a_sum(loss: Any, replicas: int) -> int | None:
-    """How many elements are added up in a loss that is divided by as many for each replica."""
-    tensor = loss
-    while tensor.op.type in ("Identity", "Cast", "Reshape", "Squeeze", "EnsureShape"):
-        tensor = tensor.op.inputs[0]
-    kind = tensor.op.type
-    if _name_of_share(tensor.op) or (kind not in _PRODUCTS and kind not in _QUOTIENTS):
-        return None
-    left, right = tensor.op.inputs
-    if kind in _PRODUCTS and left.op.type == "Const":
-        left, right = right, left
-    factor = tf.get_static_value(right)
-    while left.op.type in ("Identity", "Cast"):
-        left = left.op.inputs[0]
-    if factor is None or factor.size != 1 or not factor.any() or left.op.type != "Sum":
-        return None
-    rows: int | None = left.op.inputs[0].shape.num_elements()
-    if rows is None or rows < 2 or left.shape.rank != 0:
-        return None
-    divisor = float(factor.reshape([]))
-    divisor = 1 / divisor if kind in _PRODUCTS else divisor
-    return rows if _close(divisor, rows * replicas) else None
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

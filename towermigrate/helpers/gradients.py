@@ -40,6 +40,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from towermigrate.helpers import (
+    _by_hand,
     _hooks,
     _keras3,
     _optimizers,
@@ -86,17 +87,19 @@ def tower_gradients(
         divide: then the gradient is not divided.
       share: None recognises a share of this library, and one that `tf.nn.compute_average_loss` or
         `tf.nn.scale_regularization_loss` made. True says that `loss` is a share, and nothing is
-        checked: for what is not recognised (a loss divided by the global batch size by hand).
-        False says that it is a tower's own mean.
+        checked: for a loss divided by the global batch size by hand. False says that it is a
+        tower's own mean. A tape's loss must say so where a sum over its rows is divided by the
+        number of all towers' rows, or may be: in a nested function by a number that only a run
+        knows, or a mean that is divided by the number of replicas.
 
     Returns:
       `[(gradient, variable)]` in the order of `var_list`, ready for `apply_gradients`.
 
     Raises:
       TypeError: `source` is something else, a Keras optimizer for instance.
-      ValueError: a tape's loss that is no scalar, or one divided by the global batch size by hand, where that can be
-        seen and `share` does not say what it is; called outside of a replica, in a strategy's scope; no tower's loss reaches any of
-        the variables; the towers' lists have another order; an unknown policy; a share that is
+      ValueError: a tape's loss that is no scalar, or one divided by the global batch size by hand where `share` does
+        not say so (`tf.errors.InvalidArgumentError` where only a run knows the numbers); called outside of a replica, in
+        a strategy's scope; no tower's loss reaches any of the variables; the towers' lists have another order; an unknown policy; a share that is
         divided by the number of replicas once more (in eager mode that looks like any product with
         its reciprocal), added to a tower's own mean, or used so that the loss cannot be proved to
         be one.
@@ -148,22 +151,27 @@ def tower_gradients(
             "tower_gradients was called outside of a replica; call it in the function that "
             "strategy.run gets."
         )
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    is_unsaid = isinstance(source, tf.GradientTape) and share is None
     with _shares.watch() as seen:
         if isinstance(source, tf.GradientTape):
-            grads = source.gradient(loss, var_list)
+            with _by_hand.watch() as weighted:
+                grads = source.gradient(loss, var_list)
         else:
             # In eager mode the optimizer takes a function, which it calls under its own tape.
             target = called_loss if callable(loss) else loss
             grads = [g for g, _ in source.compute_gradients(target, var_list)]
-    if isinstance(source, tf.GradientTape) and share is None:
-        _shares.refuse_what_is_no_loss(loss, tf.distribute.get_strategy().num_replicas_in_sync)
     pairs = list(zip(grads, var_list, strict=True))
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), loss, pairs)
-    reached = _reached.kinds_of_towers(pairs)
+    if is_unsaid:
+        _shares.refuse_what_is_no_loss(loss)
+    unsaid = _by_hand.candidates(weighted) if is_unsaid and reduce == "mean" else []
+    reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _check_reached(loss, var_list, reached)
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
+    if not is_sum:
+        _by_hand.refuse_global_counts(of_towers, unsaid, replicas)
     shares = []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)

@@ -132,7 +132,7 @@ class OnTowers:
             "tokens": lambda: tm.token_normalized_loss(model.per_token(losses), tokens),
             "Keras loss": lambda: tm.global_batch_loss(self._keras_losses(outputs, labels)),
             "TensorFlow's share": lambda: tf.nn.compute_average_loss(losses, weight, size),
-            "by hand": lambda: tf.reduce_sum(losses) / self._size_by_hand(size),
+            "by hand": lambda: self._by_hand(losses, size),
             "own mean": lambda: tf.reduce_mean(losses),
         }
         loss = made[program.loss]()
@@ -143,10 +143,20 @@ class OnTowers:
             loss += tm.regularization_loss([model.activity(hidden)], examples=tf.shape(ids)[0])
         return self._mistaken(loss, losses, hidden)
 
-    def _size_by_hand(self, size: Any) -> Any:
-        if not self.program.mistake:
-            return tf.cast(size, tf.float32)
-        return float(sum(len(part) for part in self.program.batches[0][0].ids))
+    def _by_hand(self, losses: Any, size: Any) -> Any:
+        """The sum of the losses over the number of all towers' examples."""
+        sizes = [sum(len(part) for part in step.ids) for (step,) in self.program.batches]
+        count = float(sizes[0])
+        kind = self.program.by_hand
+        if kind == "sum / size" or len(set(sizes)) > 1:
+            return tf.reduce_sum(losses) / tf.cast(size, tf.float32)
+        if kind == "sum * number":
+            return tf.reduce_sum(losses) * (1 / count)
+        if kind == "sum of losses / number":
+            return tf.reduce_sum(losses / count)
+        if kind == "sum of a matrix / number":
+            return tf.reduce_sum(losses[:, tf.newaxis] * [0.25, 0.75]) / count
+        return tf.reduce_sum(losses) / count
 
     def _keras_losses(self, outputs: Any, labels: Any) -> Any:
         if self.program.classes:

@@ -17,6 +17,15 @@ OPTIMIZERS = (
 CLIPS = ("global norm", "norm", "value")
 INPUTS = ("shard", "spread", "pad", "distributed", "parts", "per tower")
 
+# How a loss is divided by the number of all towers' examples without a helper.
+BY_HAND = (
+    "sum / size",
+    "sum / number",
+    "sum * number",
+    "sum of losses / number",
+    "sum of a matrix / number",
+)
+
 MISTAKES = (
     "divided again",
     "with an own mean",
@@ -76,6 +85,7 @@ class Program:
     mistake: str
     input: str
     checks: bool
+    by_hand: str
     batches: list[list[Step]] = field(default_factory=list, repr=False)
 
     @property
@@ -130,6 +140,7 @@ def drawn(seed: int) -> Program:
         mistake=mistake,
         input=pick(INPUTS),
         checks=chance.random() < 0.3,
+        by_hand=BY_HAND[seed % len(BY_HAND)],
     )
     if program.mistake:
         _fit(program, chance)
@@ -157,10 +168,8 @@ def _fit(program: Program, chance: random.Random) -> None:
     program.clip = ""
     program.regularized = ""
     program.average = False
-    if program.mistake in ("share in a py_function", "share in a cond", "by hand, not said"):
-        program.mode = (
-            "function"  # eagerly the first two are none, and a number does not show what made it
-        )
+    if program.mistake in ("share in a py_function", "share in a cond"):
+        program.mode = "function"  # eagerly they are none
     if program.mistake in _OF_SHARES:
         program.loss, program.path = "share", "tower_gradients"
     if program.mistake in ("average of a share", "own gradients applied without"):
@@ -169,6 +178,9 @@ def _fit(program: Program, chance: random.Random) -> None:
         program.loss, program.path = "own mean", "accumulator"
     if program.mistake == "by hand, not said":
         program.loss, program.path = "by hand", "tower_gradients"
+        program.mode = chance.choice(["eager", "function", "xla"])
+        if program.mode == "xla":
+            program.input = "shard"
     if program.mistake == "vector loss":
         program.loss = "own mean"  # what is said to be a share is taken
     if program.mistake == "size too small":
@@ -214,7 +226,11 @@ def _sizes(program: Program, chance: random.Random) -> list[int]:
     towers, size = program.towers, chance.randint(1, 4)
     # The mean of an empty tower is NaN: shares and accumulated means are right for it.
     least = 1 if program.loss == "own mean" and program.path != "accumulator" else 0
-    if program.mode == "xla" or program.input == "shard" or program.mistake:
+    if (
+        program.mode == "xla"
+        or program.input == "shard"
+        or program.mistake not in ("", "by hand, not said")
+    ):
         return [max(size, 2)] * towers
     if program.input in ("parts", "per tower"):
         # TensorFlow's own share of no examples at all is NaN.
