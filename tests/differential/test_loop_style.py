@@ -259,7 +259,88 @@ NO_FETCHES = [
           ("_, value = sess.run([train_op, loss]", "_, (value, _) = sess.run([train_op, both]")),
 ]  # fmt: skip
 
-TAKEN = [*DEVICES, *FLAGS, *NAMES, *UNFETCHED, *NO_UPDATES, *TAGS, *MERGES, *FETCHES]
+# Updates and losses that runs pick of tables.
+TABLES = "    train_ops = {'first': train_op, 'second': train_op}\n    losses = {'first': loss, 'second': spread}\n"
+SPREAD = "                    spread = tf.reduce_max(out) - tf.reduce_min(out)\n"
+KEY = "            key = 'first' if step % 2 == 0 else 'second'\n"
+PICKED = (
+    "            _, value = sess.run([train_ops[key], losses[key]], feed_dict={X: bx, Y: by})\n"
+)
+OF_TABLE = ((LOSS, LOSS + SPREAD), (SAVER, TABLES + SAVER), (RUN, KEY + PICKED))
+
+
+def tables(*changes: Change) -> tuple[Change, ...]:
+    return (*OF_TABLE, *changes)
+
+
+PICKS = [
+    case("two dicts", *tables()),
+    case("the updates alone", (SAVER, "    train_ops = {'first': train_op, 'second': train_op}\n" + SAVER),
+         (RUN, KEY + "            sess.run(train_ops[key], feed_dict={X: bx, Y: by})\n"), ("'loss', '%.6f' % value", "key")),
+    case("one dict and a name", *tables((TABLES, TABLES.split("\n")[0] + "\n"), ("losses[key]", "loss"))),
+    case("lists", *tables((TABLES, "    train_ops = [train_op, train_op]\n    losses = [loss, spread]\n"), (KEY, "            key = step % 2\n"))),
+    case("a constant key", *tables(("train_ops[key], losses[key]", "train_ops['second'], losses['second']"))),
+    case("keys that are gone through", *tables((KEY + PICKED, "            for key in sorted(train_ops):\n    " + PICKED))),
+    case("numbers as keys", *tables(("'first': ", "0: "), ("'second': ", "1: "), (KEY, "            key = step % 2\n"))),
+]  # fmt: skip
+NO_PICKS = [
+    other("a table that grows", "TM210", *tables((SAVER, "    train_ops['third'] = train_op\n" + SAVER))),
+    other("a table that is gone through", "TM210", *tables((SAVER, "    print(sorted(train_ops.items())[0][0])\n" + SAVER))),
+    other("a table by another name", "TM210", *tables((SAVER, "    steps = train_ops\n" + SAVER), ("train_ops[key]", "steps[key]"))),
+    other("a loss of a name that is bound again", "TM210", *tables((SAVER, "    loss = loss * 2.0\n" + SAVER))),
+    other("other keys", "TM209", *tables((", 'second': spread}", "}"), ("{'first': loss", "{'first': loss, 'third': spread"))),
+    other("two keys in one run", "TM209", *tables(("losses[key]", "losses['first']"))),
+    other("a key that is computed", "TM209", *tables(("train_ops[key]", "train_ops[key.lower()]"))),
+    other("losses that are asked for keys", "TM209", *tables((SAVER, "    print(len(losses))\n" + SAVER))),
+    other("updates beside losses", "TM209", *tables(("'second': spread}", "'second': train_op}"))),
+    other("two runs that fetch different things", "TM209",
+          *tables((PICKED, PICKED + "            sess.run(train_ops[key], feed_dict={X: bx, Y: by})\n"))),
+    other("the whole table", "TM209", *tables((PICKED, PICKED + "            sess.run(train_ops, feed_dict={X: bx, Y: by})\n"))),
+    other("a run of something else", "TM210",
+          *tables((HEAD, HEAD + "\n\nclass Shown(object):\n    def run(self, given):\n        print(type(given) is None)\n"),
+                  (PICKED, PICKED + "            Shown().run(train_ops[key])\n"))),
+    other("losses alone", "TM209", *tables((PICKED, PICKED + "            sess.run(losses[key], feed_dict={X: bx, Y: by})\n"))),
+]  # fmt: skip
+
+# The trained variables, run one by one.
+SHOWN = "        for {0} in tf.trainable_variables():\n            print({0}.{1}, '%.6f' % sess.run({0}).sum())\n"
+ENDED = "        print('draws', drawn[0])\n"
+
+
+def listed(text: str) -> Change:
+    return (ENDED, text + ENDED)
+
+
+VARIABLES = [
+    case("with their names", listed(SHOWN.format("v", "name"))),
+    case("with their operations' names", listed(SHOWN.format("var", "op.name"))),
+    case("in a list", listed("        values = []\n        for v in tf.trainable_variables():\n            values.append(sess.run(v))\n        print([x.shape for x in values])\n")),
+    case("by a collection", listed(SHOWN.format("v", "name").replace("tf.trainable_variables()", "tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)"))),
+    case("twice", listed(SHOWN.format("v", "name") * 2)),
+    case("before they are trained", (RUN, RUN.replace("            ", "            for v in tf.trainable_variables():\n                print(v.name, '%.6f' % sess.run(v).sum())\n            ", 1))),
+]  # fmt: skip
+NO_VARIABLES = [
+    other("all variables", "TM210", listed(SHOWN.format("v", "name").replace("trainable", "global"))),
+    other("their shapes", "TM209", listed(SHOWN.format("v", "get_shape()"))),
+    other("a tensor of them", "TM209", listed(SHOWN.format("v", "name").replace("sess.run(v)", "sess.run(v * 2.0)"))),
+    other("the last of them", "TM209", listed(SHOWN.format("v", "name") + "        print(v.name)\n")),
+    other("in a run of something else", "TM209", (HEAD, HEAD + "\n\nclass Shown(object):\n    def run(self, given):\n        return given.shape\n"),
+          listed(SHOWN.format("v", "name").replace("sess.run(v)", "sess.run(v) + len(Shown().run(v))"))),
+    other("in a function", "TM209", listed(SHOWN.format("v", "name") + "        for v in tf.trainable_variables():\n            later = lambda: sess.run(v)\n")),
+]  # fmt: skip
+
+TAKEN = [
+    *DEVICES,
+    *FLAGS,
+    *NAMES,
+    *UNFETCHED,
+    *NO_UPDATES,
+    *TAGS,
+    *MERGES,
+    *FETCHES,
+    *PICKS,
+    *VARIABLES,
+]
 LEFT = [
     *NO_DEVICES,
     *NO_FLAGS,
@@ -269,6 +350,8 @@ LEFT = [
     *NO_TAGS,
     *NO_MERGES,
     *NO_FETCHES,
+    *NO_PICKS,
+    *NO_VARIABLES,
 ]
 
 

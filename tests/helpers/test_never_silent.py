@@ -294,13 +294,11 @@ def test_a_towers_own_loss_is_averaged(two_towers: Any, form: str, mode: str) ->
     assert step.run(body, eager=mode == "eager") == pytest.approx(-float(gradient))
 
 
-def test_a_mean_over_the_number_of_replicas_has_to_be_stated(two_towers: Any) -> None:
-    for mode in ("eager", "function"):
-        step = _Step(two_towers)
-        with pytest.raises(ValueError, match="a mean times 1/2.*write share=True"):
-            step.run(
-                lambda x: _tape(step, lambda: tf.reduce_mean(step.w * x) / 2), eager=mode == "eager"
-            )  # noqa: B023
+@pytest.mark.parametrize("eager", [True, False], ids=["eager", "function"])
+def test_a_mean_over_the_number_of_replicas_has_to_be_stated(two_towers: Any, eager: bool) -> None:
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match="a mean times 1/2.*write share=True"):
+        step.run(lambda x: _tape(step, lambda: tf.reduce_mean(step.w * x) / 2), eager=eager)
 
 
 def test_what_is_stated_is_taken(two_towers: Any) -> None:

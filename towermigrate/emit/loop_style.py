@@ -392,9 +392,11 @@ class LoopStyle:
         rewriter = RunRewriter(a, self.t, self.names, self.steps)
         made: list[cst.BaseStatement] = []
         carry: list[cst.EmptyLine] = []
-        created = False
+        created = not any(self._needs_variables(item) for item in a.after)
+        apart = False  # A blank line stood in front of a statement that is gone.
         for index, item in enumerate(a.after):
             carry.extend(comments(item.lead))
+            apart = apart or _is_apart(item)
             if item.kind in IN_GRAPH:
                 # Where a run could not be planned, what it needs is not known.
                 planned = not any(one.rule in STRUCTURE for one in self.reasons.findings)
@@ -415,8 +417,8 @@ class LoopStyle:
             if item.kind is Kind.COORDINATOR and not rewriter.keep_coordinator:
                 self.removed_items.append(item)
                 continue
-            if not created and self._needs_variables(item):
-                created = True
+            if not created and (self._needs_variables(item) or run_calls(item.node, a.kinds)):
+                created = apart = True
                 made.extend(self._create())
             node: cst.BaseStatement | None = None
             with self.reasons.collected():
@@ -427,6 +429,9 @@ class LoopStyle:
             if carry:
                 node = with_lead(node, [*spaced(carry), *strip_blank(lead_of(node))])
                 carry = []
+            elif apart and run_calls(item.node, a.kinds):
+                node = with_lead(node, spaced(lead_of(node)))
+            apart = False
             made.append(node)
             made.extend(self._extra)
             self._extra = []
@@ -520,6 +525,8 @@ class LoopStyle:
             return self.t.statement(
                 f"{found[0][0]} = tm.summary_writer({code(folder)})", lead_of(item.node)
             )
+        if item.kind is Kind.TABLE:
+            return self._table(item)
         self._no_graph(item)
         rewriter.moved = self._column(item.node) - self._base
         changed = item.node.visit(rewriter)
@@ -533,6 +540,21 @@ class LoopStyle:
         if isinstance(changed, cst.SimpleStatementLine) and not changed.body:
             return None
         return shift(changed, rewriter.moved)
+
+    def _table(self, item: Item) -> cst.BaseStatement | None:
+        """A table of updates holds the steps that make them; one of what else they give is not needed any more."""
+        found = assigned(item.node)
+        table = self.a.scope.tables[found[0][0]] if found is not None else None
+        if table is None or not table.steps:
+            return None
+        elements = [
+            element.with_changes(value=cst.Name(step))
+            for element, step in zip(table.display.elements, table.steps.values(), strict=True)
+        ]
+        display = table.display.with_changes(elements=elements)
+        made = replace(item.node, lambda node: display if node is table.display else None)
+        assert isinstance(made, cst.BaseStatement)
+        return shift(made, self._column(item.node) - self._base)
 
     def _no_graph(self, item: Item) -> None:
         """What stays must not add to a graph: savers, summaries and assignments made on the fly."""
@@ -549,6 +571,11 @@ class LoopStyle:
                 call,
                 f"`{code(call.func)}` stands among the statements of the session loop",
             )
+
+
+def _is_apart(item: Item) -> bool:
+    """Whether a blank line stands in front of a statement, or of the block around it that is gone."""
+    return any(line.comment is None for line in [*item.lead[:1], *lead_of(item.node)[:1]])
 
 
 def _only_docstring(made: Sequence[cst.BaseStatement]) -> bool:

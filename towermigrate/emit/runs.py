@@ -35,6 +35,7 @@ class RunRewriter(cst.CSTTransformer):
         self.t = templates
         self.names = names
         self.steps = steps
+        # A call that picks of tables is the run of any of their keys: only the names of the steps differ.
         self.runs = {id(r.call): r for r in analysis.runs}
         self.moved = 0
         self.column = 10**6  # of the statement being rewritten; none yet
@@ -57,7 +58,8 @@ class RunRewriter(cst.CSTTransformer):
         """`train_step(*tm.shard_batch(x, y, specs=(X, Y)))` for one run site."""
         step = self.steps.of_run[id(run)]
         arguments = self._arguments(step, run)
-        line = f"{step.name}({', '.join(arguments)})"
+        called = step.name if run.table is None else f"{run.table.name}[{run.picked}]"
+        line = f"{called}({', '.join(arguments)})"
         where = self.a.file.span(run.call)
         # What stands before the call on its line once it has moved, and what closes it after.
         values = self._values(run)
@@ -65,14 +67,14 @@ class RunRewriter(cst.CSTTransformer):
         room = 100 - where.column + self.moved - len(closing)
         pad = " " * (4 + max(0, self._indent(run) + self.moved - self.column))
         if len(line) <= room or len(arguments) != 1 or "(" not in arguments[0]:
-            return call_text(step.name, ", ".join(arguments), room)
+            return call_text(called, ", ".join(arguments), room)
         function, _, inside = arguments[0].partition("(")
         if len(inside) > 94 - self._indent(run):
             # The values on one line, how they are dealt out on the next.
             fed, _, rest = inside.partition(", specs=")
             fed, size, rows = fed.partition(", batch_size=")
             inside = f"{fed},\n{pad}{size[2:]}{rows}{', ' if size else ''}specs={rest}"
-        return f"{step.name}({function}(\n{pad}{inside})"
+        return f"{called}({function}(\n{pad}{inside})"
 
     def _arguments(self, step: Step, run: Run) -> list[str]:
         if run.feed_name is not None:
@@ -94,6 +96,18 @@ class RunRewriter(cst.CSTTransformer):
         if len(groups) == 1:
             return groups[0].removeprefix("*")
         return f"({', '.join(groups)})"
+
+    def _in_lines(self, fed: str) -> str:
+        """A value of a named feed_dict, on several lines where one would be too long."""
+        function, _, inside = fed.partition("(")
+        values, _, specs = inside.partition(", specs=")
+        if not function or not specs or len(fed) + self.column - self.moved < 90:
+            return fed
+        pad = " " * 4
+        values, size, rows = values.partition(", batch_size=")
+        return (
+            f"{function}(\n{pad}{values},\n{pad}{size[2:]}{rows}{', ' if size else ''}specs={specs}"
+        )
 
     def _groups(self, step: Step, run: Run) -> list[str]:
         made: list[str] = []
@@ -186,6 +200,14 @@ class RunRewriter(cst.CSTTransformer):
             return changed
         return updated_node
 
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        name, _, asked = code(original_node).partition(".")
+        if asked == "op.name" and self.a.kinds.of_name(name) is Kind.LISTED:
+            return self.t.expression(f"tm.op_name({name})")
+        return updated_node
+
     def leave_BinaryOperation(
         self, original_node: cst.BinaryOperation, updated_node: cst.BinaryOperation
     ) -> cst.BaseExpression:
@@ -225,7 +247,7 @@ class RunRewriter(cst.CSTTransformer):
         value = original_node.value
         fed = self.fed_by_name.get(self.dicts.get(id(original_node), ""))
         if fed is not None:
-            return updated_node.with_changes(value=self.t.expression(fed))
+            return updated_node.with_changes(value=self.t.expression(self._in_lines(fed)))
         run = self.runs.get(id(value)) if isinstance(value, cst.Call) else None
         if run is None or id(run) not in self.steps.of_run:
             return updated_node

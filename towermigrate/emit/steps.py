@@ -24,6 +24,8 @@ from towermigrate.recognize.scope import Item, comments
 from towermigrate.recognize.syntax import assigned, binds, code, reads
 from towermigrate.recognize.tower import Compute, Input
 
+_VARIABLES = {Kind.VARIABLE, Kind.LISTED}
+
 
 @dataclass
 class Names:
@@ -75,7 +77,7 @@ class StepBuilder:
 
     def _plan_run(self, run: Run) -> None:
         a = self.a
-        if not run.feeds and all(a.kinds.of_name(f) is Kind.VARIABLE for f in run.fetches):
+        if not run.feeds and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES:
             # Variables alone are read where they are; no step, no draw of the inputs.
             return
         fed_names = set(run.feeds)
@@ -102,6 +104,11 @@ class StepBuilder:
             self._keys[key] = step
             self.steps.append(step)
         self.of_run[id(run)] = step
+        if run.table is not None and run.table.steps.setdefault(run.key, step.name) != step.name:
+            self.reasons.say(
+                "TM209", a.file, run.call,
+                f"`{run.table.name}` is picked of by runs that fetch or feed different things",
+            )  # fmt: skip
 
     def _slice(self, fetches: Sequence[str]) -> list[Item]:
         """Graph statements the fetches need: those after the loop, then what they need of the loop."""

@@ -26,6 +26,7 @@ from towermigrate.recognize.syntax import (
     elements,
     small,
 )
+from towermigrate.recognize.tables import Table
 from towermigrate.recognize.tower import Body, Compute
 
 
@@ -55,7 +56,11 @@ class StageParts:
 
 @dataclass
 class Run:
-    """One `sess.run`: its fetched names (None for a fetch that is no plain name) and its feeds."""
+    """One `sess.run`: its fetched names and its feeds.
+
+    One that picks what it fetches of tables is a run for each of their keys, all of the same call: `table` is the one
+    that holds the updates, `picked` the text of what picks, `key` the run's own.
+    """
 
     call: cst.Call
     item: Item
@@ -64,6 +69,9 @@ class Run:
     feeds: dict[str, cst.BaseExpression]
     feed_name: str | None = None
     trains: list[int] = field(default_factory=list)
+    table: Table | None = None
+    picked: str = ""
+    key: str = ""
 
 
 @dataclass
@@ -72,7 +80,7 @@ class Scope:
 
     `placeholders` and `splits` are found before the loop (a split maps to the name it splits), `means` map
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
-    by name, `merges` the calls of `merge_all` all of whose summaries are known.
+    by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
     """
 
     tree: Tree
@@ -83,6 +91,7 @@ class Scope:
     means: dict[str, str] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
     merges: list[cst.Call] = field(default_factory=list)
+    tables: dict[str, Table] = field(default_factory=dict)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property

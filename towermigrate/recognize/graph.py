@@ -25,6 +25,7 @@ from towermigrate.recognize.syntax import (
     reads,
     small,
 )
+from towermigrate.recognize.tables import listed_variables, table_of
 
 
 class GraphReader(ScopeReader):
@@ -145,8 +146,10 @@ class GraphReader(ScopeReader):
         node = item.node
         if run_calls(node, self.kinds):
             item.kind = Kind.PYTHON
+            scope = self.candidate.function or self.file.module
+            listed = listed_variables(scope, self.file, self.kinds)
             for name in item.binds:
-                self.kinds.env[name] = Kind.PYTHON
+                self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
             return
         found = assignments(node)
         if found is None:
@@ -160,6 +163,12 @@ class GraphReader(ScopeReader):
                         self.kinds.env[name] = Kind.TENSOR
             return
         for names, value in found:
+            scope = self.candidate.function or self.file.module
+            table = table_of(names, value, self.kinds, scope)
+            if table is not None and len(found) == 1:
+                self.scope.tables[table.name] = table
+                item.kind = self.kinds.env[table.name] = Kind.TABLE
+                continue
             kind = self.kinds.of(value)
             updates = [n for n in reads(value) if self.kinds.of_name(n) in OPS]
             if kind is Kind.TENSOR and updates:

@@ -41,6 +41,8 @@ class Kind(Enum):
     OP = "operation"
     VARLIST = "variable list"
     GRAPH = "graph"
+    TABLE = "table of what runs fetch"
+    LISTED = "variable of a list"
 
 
 IN_GRAPH = {

@@ -12,7 +12,7 @@ from towermigrate.recognize.analysis import (
     StageParts,
     backward_slice,
 )
-from towermigrate.recognize.kinds import IN_GRAPH, Kind
+from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -27,6 +27,7 @@ from towermigrate.recognize.syntax import (
     reads,
     walk,
 )
+from towermigrate.recognize.tables import Table, picked_key
 
 
 class RunReader(ScopeReader):
@@ -35,14 +36,15 @@ class RunReader(ScopeReader):
     def runs(self, after: Sequence[Item]) -> list[Run]:
         runs: list[Run] = []
         self._one_session()
+        self._as_in_tables(after)
         for item in after:
             for call in run_calls(item.node, self.kinds):
-                run = None
+                found: list[Run] = []
                 known = len(self.reasons.findings)
                 with self.reasons.collected():
-                    run = self._run(call, item)
-                if run is not None:
-                    runs.append(run)
+                    found = self._runs_of(call, item)
+                if found:
+                    runs += found
                 elif len(self.reasons.findings) > known:
                     continue
                 elif runs or self._restored(item, call) or _inside_loop(item.node, call):
@@ -79,7 +81,90 @@ class RunReader(ScopeReader):
                 "TM205", self.file, opened[1], "the program opens more than one session"
             )
 
-    def _run(self, call: cst.Call, item: Item) -> Run | None:
+    def _as_in_tables(self, after: Sequence[Item]) -> None:
+        """What a table holds must be what its names mean where a run picks of it."""
+        held: dict[str, str] = {}
+        runs = {id(call) for item in after for call in run_calls(item.node, self.kinds)}
+        for table in self.scope.tables.values():
+            for call in table.calls:
+                if id(call) not in runs:
+                    self.reasons.say(
+                        "TM210",
+                        self.file,
+                        call,
+                        f"`{code(call.func)}` picks of `{table.name}` and is no run",
+                    )
+        for item in after:
+            for name in sorted(item.binds & held.keys()):
+                self.reasons.say(
+                    "TM210",
+                    self.file,
+                    item.node,
+                    f"`{name}`, which `{held[name]}` holds, is bound anew",
+                )
+            if item.kind is Kind.TABLE:
+                for table in (self.scope.tables[n] for n in item.binds if n in self.scope.tables):
+                    held.update(dict.fromkeys(table.names.values(), table.name))
+
+    def _runs_of(self, call: cst.Call, item: Item) -> list[Run]:
+        """The runs of one call: several where it picks what it fetches of tables; none where it initialises."""
+        picks = self._picks(call)
+        if not picks:
+            run = self._run(call, item, {})
+            return [] if run is None else [run]
+        updates = self._updates_of(call, picks)
+        runs: list[Run] = []
+        for key in updates.names:
+            run = self._run(call, item, {id(n): table.names[key] for n, table, _ in picks})
+            if run is not None:
+                run.table, run.key, run.picked = updates, key, picks[0][2]
+                runs.append(run)
+        if len({tuple(self.kinds.of_name(n) in OPS for n in run.fetches) for run in runs}) > 1:
+            raise refuse(
+                "TM209", self.file, call,
+                f"what this run gives is a value for some keys of `{updates.name}` and None for others",
+            )  # fmt: skip
+        return runs
+
+    def _picks(self, call: cst.Call) -> list[tuple[cst.BaseExpression, Table, str]]:
+        """What a run fetches of tables, each with its table and the text of its key."""
+        fetches = argument(call, 0, "fetches")
+        nodes = elements(fetches) if fetches is not None else None
+        found: list[tuple[cst.BaseExpression, Table, str]] = []
+        for node in nodes if nodes is not None else [fetches] if fetches is not None else []:
+            key = picked_key(node)
+            if key is not None and isinstance(node, cst.Subscript):
+                table = self.scope.tables.get(code(node.value))
+                if table is not None:
+                    found.append((node, table, code(key)))
+        return found
+
+    def _updates_of(
+        self, call: cst.Call, picks: Sequence[tuple[cst.BaseExpression, Table, str]]
+    ) -> Table:
+        """The table that holds the updates of a run; all others have the same keys."""
+        tables = {table.name: table for _, table, _ in picks}
+        updates = [
+            t
+            for t in tables.values()
+            if all(self.kinds.of_name(n) in OPS for n in t.names.values())
+        ]
+        if len(updates) != 1 or len({key for *_, key in picks}) > 1:
+            raise refuse(
+                "TM209", self.file, call,
+                "this run picks of several tables of updates, of none, or by several keys",
+            )  # fmt: skip
+        for table in tables.values():
+            asked = table.is_asked and table is not updates[0]
+            if asked or table.names.keys() != updates[0].names.keys():
+                raise refuse(
+                    "TM209", self.file, call,
+                    f"`{table.name}` has other keys than `{updates[0].name}`, or is asked for them",
+                )  # fmt: skip
+        return updates[0]
+
+    def _run(self, call: cst.Call, item: Item, picked: dict[int, str]) -> Run | None:
+        """One run; `picked` are the names of what is fetched of tables."""
         fetches = argument(call, 0, "fetches")
         feed = argument(call, 1, "feed_dict")
         if fetches is None or any(
@@ -90,7 +175,10 @@ class RunReader(ScopeReader):
                 "TM209", self.file, call, "this sess.run has arguments that are not understood"
             )
         listed = elements(fetches)
-        nodes = listed if listed is not None else [fetches]
+        nodes = [
+            cst.Name(picked[id(n)]) if id(n) in picked else n
+            for n in (listed if listed is not None else [fetches])
+        ]
         if all(self.kinds.of(n) is Kind.INIT for n in nodes):
             return None
         names: list[str] = []
@@ -100,7 +188,7 @@ class RunReader(ScopeReader):
                     "TM209", self.file, call, f"`{code(node)}` is fetched without a name of its own"
                 )
             kind = self.kinds.of(node)
-            if kind not in IN_GRAPH and kind is not Kind.VARIABLE:
+            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED):
                 raise refuse(
                     "TM209",
                     self.file,

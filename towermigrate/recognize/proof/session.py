@@ -40,7 +40,9 @@ class SessionCheck:
         self.code = proof.code
         self.kinds = proof.facts.kinds
         self.required = self._required()
-        self.trains = {proof_place(proof, run): run for run in runs}
+        self.runs: dict[tuple[int, int], list[Run]] = {}
+        for run in runs:
+            self.runs.setdefault(proof_place(proof, run), []).append(run)
         self.ran: ast.AST | None = None
 
     def _required(self) -> frozenset[str]:
@@ -67,6 +69,8 @@ class SessionCheck:
 
     def stays(self, item: Item, nodes: list[ast.stmt]) -> None:
         """A statement that stays, before it is run."""
+        if item.kind is Kind.TABLE:  # its values are looked at where a run picks them
+            return
         for node in nodes:
             inside: set[int] = set()
             for call in ast.walk(node):
@@ -93,14 +97,26 @@ class SessionCheck:
         if fetches is None:
             return
         nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
-        kinds = [self._kind(n) for n in nodes]
-        if kinds and all(k is Kind.INIT for k in kinds):
+        if nodes and all(self._kind(n) is Kind.INIT for n in nodes):
             return
         self.ran = self.ran or call
         self._place(call, statement)
         self._form(call, fetches, nodes, statement)
+        runs = self.runs.get(self.code.place(call), [])
+        if not any(run.table for run in runs):
+            self._one_run(call, statement, nodes, runs[0] if runs else None)
+        for run in runs:
+            if run.table is not None:
+                self._one_run(call, statement, [ast.Name(n, ast.Load()) for n in run.fetches], run)
+
+    def _one_run(
+        self, call: ast.Call, statement: ast.stmt, nodes: Sequence[ast.expr], run: Run | None
+    ) -> None:
+        kinds = [self._kind(n) for n in nodes]
+        if kinds == [Kind.LISTED]:
+            return
         self._rebinds(nodes, statement)
-        self._fetched(call, nodes, kinds)
+        self._fetched(call, nodes, kinds, run)
         if all(k is Kind.VARIABLE for k in kinds) and _argument(call, 1, "feed_dict") is None:
             return
         needs = NOTHING
@@ -111,7 +127,6 @@ class SessionCheck:
         missing = self.required - needs
         if missing:
             self._say("TM225", call, self._missing(call, missing))
-        run = self.trains.get(self.code.place(call))
         if run is not None and len(run.trains) > 1:
             self._say(
                 "TM233", call,
@@ -172,11 +187,12 @@ class SessionCheck:
                 f"`{self.code.said(call)}` fetches a nested structure and gives one back",
             )
 
-    def _fetched(self, call: ast.Call, nodes: list[ast.expr], kinds: list[Kind]) -> None:
+    def _fetched(
+        self, call: ast.Call, nodes: Sequence[ast.expr], kinds: list[Kind], run: Run | None
+    ) -> None:
         names = [n.id for n in nodes if isinstance(n, ast.Name)]
         if len(set(names)) < len(names):
             self._say("TM231", call, f"`{self.code.said(call)}` fetches one value twice")
-        run = self.trains.get(self.code.place(call))
         for name, kind in zip(names, kinds, strict=False):
             value = self.proof.top.names.get(name)
             if kind not in OPS and isinstance(value, _NO_TENSORS):
@@ -244,7 +260,7 @@ class SessionCheck:
                     return True
         return False
 
-    def _rebinds(self, nodes: list[ast.expr], statement: ast.stmt) -> None:
+    def _rebinds(self, nodes: Sequence[ast.expr], statement: ast.stmt) -> None:
         fetched = {n.id for n in nodes if isinstance(n, ast.Name)}
         for node in ast.walk(statement):
             if (
@@ -391,7 +407,7 @@ class SessionCheck:
         elif name in _SESSIONS:
             allowed |= {id(n) for n in ast.walk(call)}
         elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
-            if not self._in_saver(call):
+            if not self._in_saver(call) and not self._in_loop_over(call):
                 self._say(
                     "TM210",
                     call,
@@ -427,6 +443,16 @@ class SessionCheck:
         with self.proof.mode(False):
             value = self.proof.value(node.func, self.proof.top)
         return isinstance(value, Library) and value.name in library.LISTS
+
+    def _in_loop_over(self, call: ast.Call) -> bool:
+        """Whether it lists the variables that a loop only reads."""
+        return any(
+            isinstance(node, ast.For)
+            and node.iter is call
+            and isinstance(node.target, ast.Name)
+            and self.kinds.of_name(node.target.id) is Kind.LISTED
+            for node in self.code.nodes
+        )
 
     def _in_saver(self, call: ast.Call) -> bool:
         for node in self.code.nodes:

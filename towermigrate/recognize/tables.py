@@ -1,0 +1,182 @@
+"""Where the fetch of a run is no name of the graph: picked of a table by a key, or a variable of a list.
+
+Tables are displays like `train_ops = {"critic": d_train, …}`, lists `for var in tf.trainable_variables()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds, collection_key
+from towermigrate.recognize.scope import is_run
+from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.syntax import argument, code, walk
+
+_LISTS = {Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST}
+
+
+@dataclass
+class Table:
+    """A dict or list display whose values are names of the graph, used for nothing but to pick what runs fetch.
+
+    `names` are the values by key: the key's text, or a place in the list. `is_asked` says that its keys are asked for too.
+    `calls` are the calls that pick of it. `steps` are the step functions that stand for the values once they are known.
+    """
+
+    name: str
+    display: cst.Dict | cst.List
+    names: dict[str, str]
+    is_asked: bool
+    calls: list[cst.Call]
+    steps: dict[str, str] = field(default_factory=dict)
+
+
+def table_of(
+    names: Sequence[str], value: cst.BaseExpression, kinds: Kinds, scope: cst.CSTNode
+) -> Table | None:
+    """The table that a statement makes; None where its value is none, or is used for anything else.
+
+    Args:
+        names: what the statement binds.
+        value: what to.
+        kinds: the kinds of the names so far.
+        scope: the function or module around it.
+    """
+    if len(names) != 1 or not isinstance(value, cst.Dict | cst.List):
+        return None
+    held = _names(value)
+    if held is None or len(held) < 2:
+        return None
+    if any(kinds.of_name(n) not in IN_GRAPH or kinds.of_name(n) in _LISTS for n in held.values()):
+        return None
+    (name,) = names
+    calls = [call for call in _calls_of_run(scope) if _picks(call, name)]
+    picked = {id(n) for call in calls for n in _picks(call, name)}
+    keys = {id(n) for n in _keys(scope, name)} if isinstance(value, cst.Dict) else set()
+    bound = [n for n in _places(scope, name) if id(n) not in picked | keys]
+    return Table(name, value, held, bool(keys), calls) if calls and len(bound) == 1 else None
+
+
+def _places(scope: cst.CSTNode, name: str) -> list[cst.Name]:
+    """Where a name is read or bound: not keywords of calls, and not attributes."""
+    nodes = list(walk(scope))
+    other = {id(n.keyword) for n in nodes if isinstance(n, cst.Arg)}
+    other |= {id(n.attr) for n in nodes if isinstance(n, cst.Attribute)}
+    return [n for n in nodes if isinstance(n, cst.Name) and n.value == name and id(n) not in other]
+
+
+def _names(value: cst.Dict | cst.List) -> dict[str, str] | None:
+    """The names that a display holds, each by its key; None where it holds anything else."""
+    held: dict[str, str] = {}
+    for place, element in enumerate(value.elements):
+        if not isinstance(element, cst.DictElement | cst.Element):
+            return None
+        key = str(place)
+        if isinstance(element, cst.DictElement):
+            if not isinstance(element.key, cst.SimpleString | cst.Integer):
+                return None
+            key = repr(element.key.evaluated_value)
+        if not isinstance(element.value, cst.Name) or key in held:
+            return None
+        held[key] = element.value.value
+    return held
+
+
+def _calls_of_run(scope: cst.CSTNode) -> list[cst.Call]:
+    """Every `x.run(…)`, whatever `x` is."""
+    return [
+        n
+        for n in walk(scope)
+        if isinstance(n, cst.Call)
+        and isinstance(n.func, cst.Attribute)
+        and n.func.attr.value == "run"
+    ]
+
+
+def _picks(call: cst.Call, name: str) -> list[cst.Name]:
+    """The places at which a run fetches something picked of a table."""
+    fetches = argument(call, 0, "fetches")
+    if fetches is None:
+        return []
+    nodes = (
+        [e.value for e in fetches.elements]
+        if isinstance(fetches, cst.List | cst.Tuple)
+        else [fetches]
+    )
+    return [
+        n.value
+        for n in nodes
+        if picked_key(n) is not None and isinstance(n, cst.Subscript) and isinstance(n.value, cst.Name)
+        and n.value.value == name
+    ]  # fmt: skip
+
+
+def _keys(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
+    """The places at which only a table's keys are asked for: `for key in train_ops`, `sorted(train_ops)`."""
+    found: list[cst.CSTNode] = []
+    for node in walk(scope):
+        if isinstance(node, cst.For):
+            found.append(node.iter)
+        elif isinstance(node, cst.Call) and code(node.func) in ("sorted", "list", "len"):
+            found += [a.value for a in node.args[:1]]
+    return [n for n in found if isinstance(n, cst.Name) and n.value == name]
+
+
+def picked_key(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """The key of `table[key]`, where that is a name or a constant."""
+    if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        return None
+    inside = node.slice[0].slice
+    if not isinstance(inside, cst.Index):
+        return None
+    simple = isinstance(inside.value, cst.Name | cst.SimpleString | cst.Integer)
+    return inside.value if simple else None
+
+
+def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> frozenset[str]:
+    """Names that go over the trained variables and are used for nothing but to run them and to say their names.
+
+    Args:
+        scope: the function or module that runs them.
+        file: its file.
+        kinds: the kinds of the names so far.
+    """
+    loops: dict[str, list[cst.For]] = {}
+    for node in walk(scope):
+        if isinstance(node, cst.For) and isinstance(node.target, cst.Name):
+            if _lists_trained(node.iter, file):
+                loops.setdefault(node.target.value, []).append(node)
+    return frozenset(name for name, own in loops.items() if _only_read(scope, name, own, kinds))
+
+
+def _lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
+    if not isinstance(node, cst.Call):
+        return False
+    name = file.tf(node.func)
+    if name == "tf.trainable_variables":
+        return not node.args
+    return (
+        name == "tf.get_collection"
+        and len(node.args) == 1
+        and collection_key(file, node) in ("TRAINABLE_VARIABLES", "trainable_variables")
+    )
+
+
+def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[cst.For], kinds: Kinds) -> bool:
+    """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name` or `v.op.name`."""
+    allowed = {id(loop.target) for loop in loops}
+    for loop in loops:
+        for node in walk(loop.body):
+            if isinstance(node, cst.FunctionDef | cst.Lambda | cst.BaseComp | cst.ClassDef):
+                return False
+            if isinstance(node, cst.Attribute) and code(node) == f"{name}.name":
+                allowed.add(id(node.value))
+            elif isinstance(node, cst.Attribute) and code(node) == f"{name}.op.name":
+                assert isinstance(node.value, cst.Attribute)
+                allowed.add(id(node.value.value))
+            elif isinstance(node, cst.Call) and is_run(node, kinds) and len(node.args) == 1:
+                allowed.add(id(node.args[0].value))
+    return all(id(n) in allowed for n in _places(scope, name))
