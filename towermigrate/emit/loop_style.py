@@ -392,7 +392,10 @@ class LoopStyle:
         rewriter = RunRewriter(a, self.t, self.names, self.steps)
         made: list[cst.BaseStatement] = []
         carry: list[cst.EmptyLine] = []
-        created = not any(self._needs_variables(item) for item in a.after)
+        early = a.scope.reads_mutable
+        created = not early and not any(self._needs_variables(item) for item in a.after)
+        # TF1 read Python's values where the graph was built: a step is traced where the last of it stood.
+        built = max((k for k, item in enumerate(a.after) if item.kind in IN_GRAPH), default=-1)
         apart = False  # A blank line stood in front of a statement that is gone.
         for index, item in enumerate(a.after):
             carry.extend(comments(item.lead))
@@ -417,7 +420,8 @@ class LoopStyle:
             if item.kind is Kind.COORDINATOR and not rewriter.keep_coordinator:
                 self.removed_items.append(item)
                 continue
-            if not created and (self._needs_variables(item) or run_calls(item.node, a.kinds)):
+            runs = run_calls(item.node, a.kinds)
+            if not created and (early and index > built or self._needs_variables(item) or runs):
                 created = apart = True
                 made.extend(self._create())
             node: cst.BaseStatement | None = None
@@ -479,10 +483,10 @@ class LoopStyle:
         return any(self.a.file.tf(c.func) in _LISTS for c in calls(item.node))
 
     def _create(self) -> list[cst.BaseStatement]:
-        """`tm.create_variables(step, *specs)` for every step that trains."""
+        """`tm.create_variables(step, *specs)` for every step that trains, and for others that may read another value later."""
         made: list[cst.BaseStatement] = []
-        for step in self.steps.steps:
-            if not step.trains:
+        for step in sorted(self.steps.steps, key=lambda step: not step.trains):
+            if not step.trains and not self.a.scope.reads_mutable:
                 continue
             specs: list[str] = []
             piped = False

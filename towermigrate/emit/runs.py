@@ -21,6 +21,7 @@ from towermigrate.recognize.syntax import (
     elements,
     reads,
     statements,
+    walk,
 )
 from towermigrate.recognize.tower import Input
 
@@ -121,13 +122,19 @@ class RunRewriter(cst.CSTTransformer):
         order = [i.source for i in step.fed if i.source in run.feeds]
         if order != [n for n in run.feeds if n in order]:
             # The values are evaluated in another order than the dict's: that must not matter.
-            drawn = [n for n, v in run.feeds.items() if calls(v)]
-            if len(drawn) > 1:
+            drawn = [n for n, v in run.feeds.items() if _may_act(v)]
+            picked = [n for n, v in run.feeds.items() if _has(v, cst.Subscript) and n not in drawn]
+            if (
+                len(drawn) > 1
+                or (drawn and picked)
+                or any(_has(v, cst.NamedExpr) for v in run.feeds.values())
+            ):
                 raise refuse(
                     "TM209",
                     self.a.file,
                     run.call,
-                    f"`{', '.join(drawn)}` are fed with calls, in another order than the towers take them",
+                    f"`{', '.join([*drawn, *picked])}` are fed with calls or parts of objects, in another order than the "
+                    "towers take them",
                 )
         for item in step.fed:
             if group and self._group_key(group[-1]) != self._group_key(item):
@@ -275,7 +282,7 @@ class RunRewriter(cst.CSTTransformer):
         for target, fetch in pairs:
             if self.a.kinds.of_name(fetch) not in OPS:
                 kept.append(target)
-            elif not self._ignored(target) and self._read(target):
+            elif self._read(target):
                 raise refuse(
                     "TM209", self.a.file, run.call,
                     f"`{code(target)}` holds the None that an update gives, and is read",
@@ -373,6 +380,17 @@ class RunRewriter(cst.CSTTransformer):
         if not updated_node.body:
             return updated_node.with_changes(body=[self.t.statement("pass")])
         return updated_node
+
+
+def _has(node: cst.CSTNode, kind: type[cst.CSTNode]) -> bool:
+    return any(isinstance(each, kind) for each in walk(node))
+
+
+def _may_act(node: cst.CSTNode) -> bool:
+    """Whether to evaluate an expression may do more than to give a value: a call, a property."""
+    return any(
+        isinstance(each, cst.Call | cst.Attribute | cst.Await | cst.Yield) for each in walk(node)
+    )
 
 
 def coordinator_matters(analysis: Analysis) -> bool:

@@ -237,8 +237,29 @@ class RunReader(ScopeReader):
         for statement in self.candidate.block:
             if inside & set(changes(statement)):
                 raise refuse("TM209", self.file, call, f"what `{name}` feeds is changed in place")
+        self._fed_as_bound(name, bound[0], scope)
         self.scope.feed_dicts[name] = bound[0]
         return bound[0].value
+
+    def _fed_as_bound(self, name: str, bound: cst.Assign, scope: cst.CSTNode) -> None:
+        """What a dict of feeds holds is dealt out where it is bound: no call behind that may change it."""
+        assert isinstance(bound.value, cst.Dict)
+        held: set[str] = set()
+        for element in bound.value.elements:
+            value: cst.CSTNode = element.value
+            while isinstance(value, cst.Subscript | cst.Attribute):
+                value = value.value
+            held |= {value.value} if isinstance(value, cst.Name) else set()
+        where = self.file.span(bound)
+        for call in calls(scope):
+            given = sorted({code(a.value) for a in call.args} & held)
+            place = self.file.span(call)
+            behind = (place.line, place.column) >= (where.end_line, where.end_column)
+            if given and behind and code(call.func) not in ("len", "print", "float", "int"):
+                raise refuse(
+                    "TM209", self.file, call,
+                    f"`{code(call.func)}` is given `{given[0]}` between the binding of `{name}` and its run, and may change it",
+                )  # fmt: skip
 
     def _feeds(
         self, call: cst.Call, feed: cst.BaseExpression | None

@@ -33,6 +33,11 @@ from towermigrate.recognize.proof.values import (
 )
 
 _COPY_ENDS = ["replica_"[k:] for k in range(len("replica_"))]
+_OPERATORS = frozenset(
+    f"__{side}{name}__"
+    for name in "add sub mul truediv floordiv div mod pow matmul".split()
+    for side in ("", "r")
+)
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
@@ -126,6 +131,8 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Instance):
                 return self.own_object(side, node, frame)
+            if isinstance(side, Setting) and not side.plain and self.running & _OPERATORS:
+                return self._runs_code(node, frame)
         if holds_tensor(left) or holds_tensor(right):
             if isinstance(left, Items) and isinstance(right, Items):
                 return Items(
@@ -149,6 +156,9 @@ class Expressions(Machine):
         if isinstance(left, Items) and isinstance(right, Items):
             exact = left.exact and right.exact
             return Items([*left.values, *right.values], exact, not self.strict)
+        for one, other in ((left, right), (right, left)):
+            if isinstance(one, Items) and isinstance(op, ast.Mult) and is_python(other):
+                return Items(one.values, False, not self.strict, one.mutable)
         if isinstance(left, Python) and isinstance(right, Python) and left.known and right.known:
             return Python(_computed(op, left.constant, right.constant))
         if type(left) is Value or type(right) is Value:
@@ -167,6 +177,9 @@ class Expressions(Machine):
         raise NotImplementedError
 
     def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def _runs_code(self, node: ast.AST, frame: Frame) -> Value:
         raise NotImplementedError
 
     def own_object(self, value: Instance, node: ast.AST, frame: Frame) -> Value:
@@ -253,6 +266,8 @@ class Expressions(Machine):
             self._part_of(value, node, frame)
         elif isinstance(value, Instance):
             self.own_object(value, node, frame)
+        elif isinstance(value, Setting) and self.running & {"__bool__", "__nonzero__", "__len__"}:
+            self._runs_code(node, frame)
         elif isinstance(value, Either) and any(holds_tensor(v) for v in value.values):
             self.report(
                 "TM226",
@@ -319,6 +334,8 @@ class Expressions(Machine):
                 return self._part_of(side, node, frame)
             if isinstance(side, Instance):
                 return self.own_object(side, node, frame)
+        if isinstance(op, ast.In | ast.NotIn) and isinstance(right, Setting):
+            self.element(right, node, frame)
         if isinstance(op, ast.Is | ast.IsNot):
             return self._identity(node, op, left, right, frame)
         tensors = holds_tensor(left) or holds_tensor(right)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.proof import library
@@ -30,6 +31,8 @@ from towermigrate.recognize.proof.values import (
 STEPS = 60_000
 """Expressions that one proof may look at; a program that takes more is not proved."""
 DEPTH = 30
+MAY_DESCRIBE = (ast.Call, ast.Name, ast.Attribute, ast.Lambda)
+"""What may give a descriptor, that of a property for instance, to an attribute of a class."""
 
 
 class OutOfSteps(Exception):
@@ -67,6 +70,7 @@ class Machine:
         self.placing = False
         self.no_updates = False
         self.merges: frozenset[tuple[str, int, int]] = frozenset()
+        self.home: Code | None = None
         self._modules: dict[str, Frame] = {}
         self._evaluating: set[tuple[str, str]] = set()
 
@@ -128,6 +132,12 @@ class Machine:
         if self.strict:
             line = self.line if current is self.scope else 0
             self.reads.append(Read(current, name, chain, node, code, line))
+            given = current.own.get(name, [None])[0] is current.node
+            if isinstance(value, Tensor) and (current is not self.scope or given):
+                return self.report(
+                    "TM217", code, node,
+                    f"`{name}` is a tensor made once before the tower loop and shared by the towers",
+                )  # fmt: skip
             if isinstance(value, Foreign):
                 return self.report(
                     "TM222", code, node,
@@ -140,7 +150,13 @@ class Machine:
         if name in frame.names:
             return frame.names[name]
         if not frame.is_module:
-            return Setting() if frame is not self.scope else Foreign(name)
+            if frame is self.scope:
+                return Foreign(name)
+            bound = [n.value for n in frame.own.get(name, ()) if isinstance(n, ast.Assign)]
+            made = [self.bound_in(n, self.module(frame.code)) for n in bound]
+            return next((v for v in made if isinstance(v, Foreign | Tensor)), Setting())
+        if self._comes_by_star(name, frame.code):
+            return Foreign(name)
         key = (frame.code.path, name)
         if key in self._evaluating:
             return Value()
@@ -160,6 +176,48 @@ class Machine:
             value = Foreign(name)
         frame.names[name] = value
         return value
+
+    def bound_in(self, node: ast.expr, module: Frame) -> Value:
+        """What an expression of a function gives, as far as its file's names tell: what is of the graph is Foreign."""
+        with self.mode(False):
+            value = self.value(node, module)
+        if type(value) is Value and self.of_graph(node, module.code):
+            return Foreign()
+        return value
+
+    def of_graph(self, node: ast.AST, code: Code) -> bool:
+        """Whether an expression mentions TensorFlow."""
+        roots = {
+            name
+            for name, nodes in code.bindings.items()
+            for n in nodes
+            if isinstance(n, ast.Import | ast.ImportFrom) and "tensorflow" in ast.unparse(n)
+        }
+        return any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(node))
+
+    def _comes_by_star(self, name: str, code: Code) -> bool:
+        """Whether a star import of the tree may bind a name that the file binds too."""
+        for star in code.star_imports:
+            target = self.codes.imported(code.path, "." * star.level + (star.module or ""))
+            if target is not None and target is not code and name in self.module(target).own:
+                return not name.startswith("_")
+        return False
+
+    @cached_property
+    def running(self) -> frozenset[str]:
+        """Names of attributes, `__getitem__` and its kin among them, that run code of the program's classes when they are read."""
+        found: set[str] = set()
+        for code in self.codes.closure(self.home.path) if self.home is not None else ():
+            for node in code.nodes:
+                if not isinstance(node, ast.ClassDef):
+                    continue
+                for own in node.body:
+                    if isinstance(own, ast.FunctionDef):
+                        if own.decorator_list or own.name.startswith("__"):
+                            found.add(own.name)
+                    elif isinstance(own, ast.Assign) and isinstance(own.value, MAY_DESCRIBE):
+                        found |= {t.id for t in own.targets if isinstance(t, ast.Name)}
+        return frozenset(found)
 
     def bound_by(self, name: str, node: ast.AST, frame: Frame) -> Value:
         """What one statement of a module binds a name to."""

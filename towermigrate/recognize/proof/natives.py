@@ -13,6 +13,7 @@ from towermigrate.recognize.proof.values import (
     Collected,
     Differs,
     Foreign,
+    Function,
     Index,
     Instance,
     Items,
@@ -98,6 +99,10 @@ class Natives(Parts):
                 return Text("name" if value.of in ("name", "tensor") else "index")
             if isinstance(value, Static):
                 return Static()
+        if name in ("functools.reduce", "copy.deepcopy"):
+            if any(isinstance(v, Function) for v in args.all()):
+                return self._unknown(node, frame)
+            return Setting()
         if known:
             return Setting(plain=True) if name in library.NUMPY else Python()
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):

@@ -7,6 +7,7 @@ import ast
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.expressions import Expressions
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import MAY_DESCRIBE
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
@@ -75,6 +76,8 @@ class Parts(Expressions):
             return Object("array." + name)
         if isinstance(value, Instance):
             return self._of_instance(value, name, node, frame)
+        if isinstance(value, Setting) and self.running & {name, "__getattr__", "__getattribute__"}:
+            return self._runs_code(node, frame)
         if isinstance(value, Setting | Foreign):
             return value
         if isinstance(value, Python | Text | Items | Static):
@@ -104,11 +107,24 @@ class Parts(Expressions):
             )
         return self._part_of(value, node, frame)
 
+    def _runs_code(self, node: ast.AST, frame: Frame) -> Value:
+        return self.report(
+            "TM222", frame.code, node,
+            f"`{frame.code.said(node)}` may run code of the program's own, once in TF1 and at every trace of {self.where}",
+        )  # fmt: skip
+
     def _of_instance(self, value: Instance, name: str, node: ast.expr, frame: Frame) -> Value:
         """A plain attribute of an object; properties and methods may do anything."""
         made = value.made_of.node
         plain = all(isinstance(b, ast.Name) and b.id == "object" for b in made.bases)
         own = {n.name for n in ast.walk(made) if isinstance(n, ast.FunctionDef)}
+        own |= {
+            t.id
+            for n in made.body
+            if isinstance(n, ast.Assign) and isinstance(n.value, MAY_DESCRIBE)
+            for t in n.targets
+            if isinstance(t, ast.Name)
+        }
         if not plain or made.keywords or own & {name, "__getattr__", "__getattribute__"}:
             return self.report(
                 "TM222", frame.code, node,
@@ -174,6 +190,8 @@ class Parts(Expressions):
             return value.element()
         if isinstance(value, Text):
             return Text("index" if value.of == "scope" else value.of)
+        if isinstance(value, Setting) and not value.plain and "__getitem__" in self.running:
+            return self._runs_code(node, frame)
         if isinstance(value, Python | Setting):
             self._differs(key, node, frame)
             return Python() if isinstance(value, Python) else value

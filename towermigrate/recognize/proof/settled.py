@@ -88,6 +88,10 @@ def check_reads(proof: TowerProof) -> None:
     checker = _Settled(proof)
     for one in watched.values():
         checker.check(one)
+    open_ = [one for one in watched.values() if not checker.is_fixed(one)]
+    if open_:
+        proof.facts.reads_mutable = True
+        checker.check_window(open_[0])
 
 
 class _Settled:
@@ -110,6 +114,50 @@ class _Settled:
             if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
                 return
         self._changed(one)
+
+    def is_fixed(self, one: _Watched) -> bool:
+        """Whether nothing can change a value but binding its name anew: a number, a text, a function, a module."""
+        value = one.frame.names.get(one.name)
+        if isinstance(value, Tensor | Object | Text | Module):
+            return True
+        if isinstance(value, Library | Function):
+            return not one.attributes or isinstance(value, Library) and "flags" not in value.name
+        if isinstance(value, Python) and value.known:
+            return not isinstance(value.constant, list | dict | set)
+        return not one.attributes and self._scalar_default(one)
+
+    def check_window(self, one: _Watched) -> None:
+        """Report what stands between the towers and the last of the graph and may change what the towers have read.
+
+        The steps are traced behind that: what comes later changes nothing that a step does.
+        """
+        for node in self.proof.window:
+            for inner in ast.walk(node):
+                if self._may_do_anything(inner):
+                    self._say(
+                        one, self.proof.code, node, "may be changed before the steps are traced"
+                    )
+                    return
+
+    def _may_do_anything(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute | ast.Subscript):
+            return isinstance(node.ctx, ast.Store | ast.Del)
+        if isinstance(node, ast.AugAssign | ast.Delete | ast.Yield | ast.YieldFrom | ast.Await):
+            return True
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Name) and node.func.id in _COPIES | {
+            "isinstance",
+            "type",
+            "list",
+            "tuple",
+        }:
+            return False
+        with self.proof.mode(False):
+            function = self.proof.value(node.func, self.proof.top)
+        return not (
+            isinstance(function, Library) and function.name.startswith(("tf.", "time.", "os.path."))
+        )
 
     def _say(self, one: _Watched, code: Code, node: ast.AST, how: str) -> None:
         read = one.first

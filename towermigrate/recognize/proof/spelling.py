@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from towermigrate.recognize.kinds import Kind
+from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import Library, Module
@@ -20,6 +21,7 @@ _SPECIAL = {
 def check_spelling(proof: TowerProof) -> None:
     """Report names that mean two things, and libraries that the program changes."""
     _patched(proof)
+    _patched_by_name(proof)
     _nested(proof)
     _tensorflow(proof)
 
@@ -51,6 +53,37 @@ def _patched(proof: TowerProof) -> None:
                         node,
                         f"`{code.said(node)}` of `{value.name}` is replaced by the program",
                     )
+
+
+def _patched_by_name(proof: TowerProof) -> None:
+    """Functions put in the place of TensorFlow's where it is not spelled on what: `module.reduce_mean = mine`."""
+    names = {n.rpartition(".")[2] for n in library.PURE}
+    for code in proof.codes.closure(proof.code.path):
+        mocks = any(
+            "mock" in ast.unparse(n)
+            for n in code.nodes
+            if isinstance(n, ast.Import | ast.ImportFrom)
+        )
+        for node in code.nodes:
+            replaced = False
+            if isinstance(node, ast.Assign):
+                made = isinstance(node.value, ast.Lambda | ast.Call | ast.Name | ast.Attribute)
+                replaced = made and any(
+                    isinstance(t, ast.Attribute)
+                    and t.attr in names
+                    and not (isinstance(t.value, ast.Name) and t.value.id in ("self", "cls"))
+                    for t in node.targets
+                )
+            elif isinstance(node, ast.Call):
+                last = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                called = node.func.id if isinstance(node.func, ast.Name) else last
+                texts = {a.value for a in node.args if isinstance(a, ast.Constant)}
+                replaced = called == "setattr" and bool(texts & names)
+                replaced = replaced or (mocks and called in ("patch", "object", "multiple", "dict"))
+            if replaced:
+                proof.always(
+                    "TM229", code, node, f"`{code.said(node)}` may replace a function of TensorFlow"
+                )
 
 
 def _from_library(code: Code, name: str, nodes: list[ast.AST]) -> bool:

@@ -21,6 +21,7 @@ from towermigrate.recognize.proof.values import (
     Library,
     Object,
     Python,
+    Setting,
     Tensor,
     Text,
     Value,
@@ -168,12 +169,23 @@ class TensorFlow(Calls):
                 node,
                 f"`{code.said(node)}` starts from a tensor, not from an initializer",
             )
+        self._own_initializer(initializer, node, frame)
         if initializer is None:
             self.random.append((code, node, "initializer"))
         self._seeded(initializer, node, frame)
         if isinstance(args.get(0, "name"), Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
         return Tensor(variable=True)
+
+    def _own_initializer(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
+        """A function of the program's own runs once in TF1, and here when the variable is made."""
+        if isinstance(initializer, Function | Instance) or (
+            isinstance(initializer, Setting) and not initializer.plain
+        ):
+            self.report(
+                "TM222", frame.code, node,
+                f"`{frame.code.said(node)}` starts from an initializer of the program's own",
+            )  # fmt: skip
 
     def _seeded(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
         """Two variables that start from one seed: in TF1 each draws from the start, in TF2 the second goes on."""
@@ -259,6 +271,7 @@ class TensorFlow(Calls):
             if not {"kernel_initializer", "depthwise_initializer"} & args.named.keys():
                 self.random.append((code, node, "initializer"))
             for start in starts:
+                self._own_initializer(start, node, frame)
                 self._seeded(start, node, frame)
             if "name" not in args.named and not any(self.scopes):
                 self.report(

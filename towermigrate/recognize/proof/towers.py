@@ -53,7 +53,7 @@ class TowerProof(Statements):
         self.facts = scope
         self.no_updates = scope.kinds.no_updates
         self.merges = frozenset((code.path, *place_of(scope.file, call)) for call in scope.merges)
-        self.code = code
+        self.code = self.home = code
         self.body = body
         self.averages = frozenset(averages)
         self.index = body.index if body is not None else None
@@ -64,6 +64,8 @@ class TowerProof(Statements):
         self.scope = self.top
         self.lists: dict[str, Items] = {}
         self.made_in_tower = 0
+        # Statements that stay, between the towers and the last of the graph.
+        self.window: list[ast.stmt] = []
         self.step_lines = [
             (where.line, where.end_line)
             for item in (body.step_items if body is not None else [])
@@ -110,11 +112,23 @@ class TowerProof(Statements):
                 given = [k.value for k in call.keywords if k.arg == name]
                 given += call.args[position : position + 1]
                 for node in given:
-                    with self.mode(False):
-                        value = self.value(node, self.module(code))
-                    if isinstance(value, Instance | Tensor | Function):
+                    value = self._given_by(node, call, code)
+                    if isinstance(value, Instance | Tensor | Function | Foreign):
                         return value
         return Setting()
+
+    def _given_by(self, node: ast.expr, call: ast.Call, code: Code) -> Value:
+        """An argument of a call, also one that the function around the call has bound by one plain statement."""
+        frame = self.module(code)
+        with self.mode(False):
+            if isinstance(node, ast.Name):
+                for around in code.definitions:
+                    inside = any(n is call for n in ast.walk(around))
+                    bound = bindings(around).get(node.id, []) if inside else []
+                    plain = [n for n in bound if isinstance(n, ast.Assign)]
+                    if plain and len(bound) == 1 and len(plain[0].targets) == 1:
+                        return self.bound_in(plain[0].value, frame)
+            return self.bound_in(node, frame)
 
     def _inputs(self) -> tuple[set[Place], dict[Place, str]]:
         """Places of the expressions that give a tower its input, and of those that draw it."""
@@ -309,22 +323,51 @@ class TowerProof(Statements):
         stays: Callable[[Item, list[ast.stmt]], None],
     ) -> None:
         """Run what stands behind the towers: statements of the graph move, all others stay."""
+        pending: list[ast.stmt] = []
         for item in items:
             nodes = self.nodes_of(item)
             if not nodes:
                 continue
             self.line = nodes[0].lineno
             if item.kind in IN_GRAPH:
+                self.window, pending = [*self.window, *pending], []
                 self.moved_nodes.extend(nodes)
                 moves(item, nodes)
+                before = self._held()
                 self.strict, self.where = True, "a step"
                 for node in nodes:
                     self.statement(node, self.top)
+                self._only_named(item, nodes[0], before)
                 self.strict = False
                 self._waits(item)
             else:
                 stays(item, nodes)
                 self.stays(item, nodes)
+                pending += nodes if item.kind is Kind.PYTHON else []
+
+    def _held(self) -> dict[str, tuple[Items, list[tuple[int, bool]], bool]]:
+        """What the lists of the scope hold now."""
+        return {
+            name: (value, [(id(v), sure) for v, sure in value.values], value.exact)
+            for name, value in self.top.names.items()
+            if isinstance(value, Items)
+        }
+
+    def _only_named(
+        self,
+        item: Item,
+        node: ast.stmt,
+        before: dict[str, tuple[Items, list[tuple[int, bool]], bool]],
+    ) -> None:
+        """Report a list that a statement changes without showing it: a step is given what its names show."""
+        for name, (value, held, exact) in before.items():
+            now = [(id(v), sure) for v, sure in value.values]
+            if name in item.changes or (now == held and value.exact == exact):
+                continue
+            self.report(
+                "TM206", self.code, node,
+                f"`{self.code.said(node)}` changes `{name}` in place, which it does not show",
+            )  # fmt: skip
 
     def _waits(self, item: Item) -> None:
         """What stands under control dependencies needs what they need."""
