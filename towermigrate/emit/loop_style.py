@@ -23,7 +23,17 @@ from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
-from towermigrate.recognize.syntax import argument, assigned, calls, code, reads, small, walk
+from towermigrate.recognize.syntax import (
+    argument,
+    assigned,
+    calls,
+    code,
+    elements,
+    reads,
+    small,
+    walk,
+)
+from towermigrate.recognize.tower import Input
 
 _OBJECTS = {Kind.VARIABLE, Kind.SCHEDULE, Kind.OPTIMIZER, Kind.EMA}
 """What is made once, in the strategy's scope."""
@@ -40,6 +50,11 @@ _LISTS = {
 
 _MAKE_VARIABLES = {"apply_gradients", "apply", "minimize"}
 _INPUTS = {Kind.PIPELINE, Kind.QUEUE}
+_CALL_RATES = {
+    f"{name}Optimizer"
+    for name in ("Adadelta", "Adagrad", "Adam", "GradientDescent", "Momentum", "RMSProp")
+}
+"""Optimizers that call a schedule, which gives a function outside of graphs, in each step."""
 
 
 class LoopStyle:
@@ -249,6 +264,15 @@ class LoopStyle:
 
     def _settings_only(self, item: Item) -> None:
         """An optimizer or schedule must be made of settings: a tensor would be frozen at its first value."""
+        found = assigned(item.node)
+        for call in calls(item.node):
+            made = (self.a.file.tf(call.func) or "").rpartition(".")[2]
+            inline = found is not None and call is not found[1]
+            if made in ("get_or_create_global_step", "create_global_step") and inline:
+                self.reasons.say(
+                    "TM211", self.a.file, call,
+                    f"`{code(call)}` makes a variable in the call that makes `{', '.join(item.binds)}`; give it a name first",
+                )  # fmt: skip
         for name in item.reads:
             kind = self.a.kinds.of_name(name)
             if kind in IN_GRAPH or kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
@@ -256,8 +280,19 @@ class LoopStyle:
                     "TM211", self.a.file, item.node,
                     f"`{name}` ({kind.value}) is used to make `{', '.join(item.binds)}`",
                 )  # fmt: skip
+        scheduled = {n for n in item.reads if self.a.kinds.of_name(n) is Kind.SCHEDULE}
+        scheduled |= {
+            code(c) for c in calls(item.node)
+            if self.a.kinds.of(c) is Kind.SCHEDULE and (found is None or c is not found[1])
+        }  # fmt: skip
+        maker = found[1] if found is not None and isinstance(found[1], cst.Call) else None
+        called = (self.a.file.tf(maker.func) or "") if maker is not None else ""
+        if scheduled and called.rpartition(".")[2] not in _CALL_RATES:
+            self.reasons.say(
+                "TM211", self.a.file, item.node,
+                f"`{sorted(scheduled)[0]}`, a schedule, is given to `{called or code(item.node)}`, which does not call it",
+            )  # fmt: skip
         if item.kind in (Kind.OPTIMIZER, Kind.SCHEDULE):
-            found = assigned(item.node)
             if found is not None and isinstance(found[1], cst.Call):
                 for arg in found[1].args:
                     if isinstance(arg.value, cst.Name | cst.Attribute):
@@ -486,19 +521,30 @@ class LoopStyle:
         """`tm.create_variables(step, *specs)` for every step that trains, and for others that may read another value later."""
         made: list[cst.BaseStatement] = []
         for step in sorted(self.steps.steps, key=lambda step: not step.trains):
-            if not step.trains and not self.a.scope.reads_mutable:
+            makes = step.trains or any(item.kind is Kind.EXTRA for item in step.picked)
+            if not makes and not self.a.scope.reads_mutable:
                 continue
             specs: list[str] = []
             piped = False
             for item in step.fed:
                 if item.source in self.a.placeholders:
-                    specs.append(item.source)
+                    specs.append(self._part_of(item))
                 elif not piped:
                     piped = True
                     specs.append(f"*{self.names.batches}.element_spec")
             inside = ", ".join([step.name, *specs])
             made.append(self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0)))
         return made
+
+    def _part_of(self, item: Input) -> str:
+        """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""
+        shape = self.a.placeholders[item.source].shape
+        sizes = elements(shape) if shape is not None else None
+        if item.kind == "same" or not sizes or code(sizes[0]) == "None":
+            return item.source
+        rest = ", ".join(["None", *(code(size) for size in sizes[1:])])
+        dtype = code(self.a.placeholders[item.source].dtype)
+        return f"{self.steps.tf}.TensorSpec([{rest}], {dtype})"
 
     def _after_node(
         self, index: int, item: Item, rewriter: RunRewriter

@@ -21,7 +21,7 @@ from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import Reasons, note, refuse
 from towermigrate.recognize.scope import Item, comments
-from towermigrate.recognize.syntax import assigned, binds, code, reads
+from towermigrate.recognize.syntax import assigned, binds, code, reads, walk
 from towermigrate.recognize.tower import Compute, Input
 
 _VARIABLES = {Kind.VARIABLE, Kind.LISTED}
@@ -168,6 +168,21 @@ class StepBuilder:
         updates = [i for i, item in enumerate(picked) if item.kind is Kind.APPLY]
         if not updates:
             return picked
+        # The rate of this step, as the update has it; behind that the global step is the next one.
+        behind = picked[updates[0] + 1 :]
+        rated = [item for item in behind if self._reads_schedule(item)]
+        for item in reversed(behind):
+            if item not in rated and any(item.binds & other.reads for other in rated):
+                rated.append(item)
+        if any(item.kind is not Kind.TENSOR or self._after_update(item) for item in rated):
+            self.reasons.say(
+                "TM210", self.a.file, rated[0].node,
+                "a schedule is read behind the update, in an order that a step does not keep",
+            )  # fmt: skip
+        moved = [item for item in behind if item in rated]
+        rest = [item for item in behind if item not in rated]
+        picked = [*picked[: updates[0]], *moved, picked[updates[0]], *rest]
+        updates = [i for i, item in enumerate(picked) if item.kind is Kind.APPLY]
         early = [
             item for i, item in enumerate(picked)
             if item.kind is Kind.EXTRA and i > updates[0] and not self._after_update(item)
@@ -183,13 +198,26 @@ class StepBuilder:
         first = next(i for i, item in enumerate(rest) if item.kind is Kind.APPLY)
         return [*rest[:first], *early, *rest[first:]]
 
+    def _reads_schedule(self, item: Item) -> bool:
+        if item.kind is not Kind.TENSOR or self._after_update(item):
+            return self._of_kind(item, Kind.SCHEDULE)
+        return self._of_kind(item, Kind.SCHEDULE) or self._of_kind(item, Kind.VARIABLE)
+
+    def _of_kind(self, item: Item, kind: Kind) -> bool:
+        return any(self.a.kinds.of_name(n) is kind for n in item.reads)
+
     def _after_update(self, item: Item) -> bool:
         return any(self.a.kinds.of_name(n) in OPS for n in item.ordered_after)
 
     def _wanted(self, picked: list[Item], fetches: list[str]) -> list[str]:
         """Values of the tower that a step reads, in the order the tower makes them."""
         a = self.a
-        used = {self._value(f) for f in fetches} | set(fetches)
+        means = [a.scope.means[f] for f in fetches if f in a.scope.means]
+        used = (
+            {a.body.lists[each] for each in means}
+            | {self._value(f) for f in fetches}
+            | set(fetches)
+        )
         for item in picked:
             used |= item.reads
             for compute in self._computes(item):
@@ -375,10 +403,29 @@ class StepBuilder:
 
     def _value(self, name: str) -> str:
         if name in self.a.scope.means:
-            return self.a.body.lists[self.a.scope.means[name]]
+            listed = self.a.scope.means[name]
+            value = self.a.body.lists[listed]
+            whole = listed in self.a.scope.whole_means and not self._is_scalar(value)
+            return f"{self.tf}.reduce_mean({value})" if whole else value
         if self.a.kinds.of_name(name) is Kind.VARIABLE:
             return f"{self.tf}.identity({name})"
         return name
+
+    def _is_scalar(self, name: str) -> bool:
+        """Whether it shows in the tower that a value has no dimensions; a mean of such a value is itself."""
+        for node in reversed(self.a.body.kept):
+            for inner in walk(node):
+                if isinstance(inner, cst.SimpleStatementLine):
+                    found = assigned(inner)
+                    if found is not None and name in found[0]:
+                        made = found[1]
+                        called = (
+                            self.a.file.tf(made.func) or "" if isinstance(made, cst.Call) else ""
+                        )
+                        given = len(made.args) if isinstance(made, cst.Call) else 0
+                        plain = called in ("tf.reduce_mean", "tf.reduce_sum", "tf.nn.l2_loss")
+                        return plain and given == 1
+        return False
 
     def _item(self, step: Step, item: Item) -> list[cst.BaseStatement]:
         if item.kind in (Kind.OP, Kind.TOWER_MEAN):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrore
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
 _NEAR = 8  # operations
+_LIBRARIES = frozenset(["tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "towermigrate"])
 _ON_READ = tf.VariableSynchronization.ON_READ
 
 
@@ -45,6 +47,16 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     @property
     def _first(self) -> Any:
         return self._values[0]
+
+    is_reference = False
+    """Whether it was a reference variable in TF1, as those are that do not ask for resources."""
+
+    @property
+    def dtype(self) -> Any:
+        """To the program `float32_ref`, which is not `tf.float32`, as TF1 had it; to libraries what they compute with."""
+        own = self._values[0].dtype
+        asks = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
+        return own._as_ref if self.is_reference and asks not in _LIBRARIES else own
 
     @property
     def handle(self) -> Any:
@@ -301,6 +313,9 @@ def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         copy._trainable = trainable
     private.run_before(copies[0].initializer, [copy.initializer for copy in copies[1:]])
     variable = TowerVariable(towers.strategy, copies, tf.VariableAggregation.ONLY_FIRST_REPLICA)
+    # What belongs to another variable is what that one is; optimizers ask for resources as they meet some.
+    asked = not kwargs.get("use_resource") or here.making_slot
+    variable.is_reference = getattr(colocate_with, "is_reference", asked)
     for index, copy in enumerate(copies):
         towers.variables[copy.handle.op.name] = (variable, index)
     if trainable and _v1.GraphKeys.TRAINABLE_VARIABLES not in collections:

@@ -212,9 +212,8 @@ def _initial_value(
             if "partition_info" in inspect.signature(initializer).parameters
             else {}
         )
-        return functools.partial(
-            initializer, shape.as_list(), dtype=dtype, **more
-        ), dtype.base_dtype
+        start = functools.partial(initializer, shape.as_list(), dtype=dtype, **more)
+        return functools.partial(_as_in_a_graph, start), dtype.base_dtype
     if not _variable_scope._needs_no_arguments(initializer):
         raise ValueError(
             f"Variable {name}: its shape, {shape}, must be fully defined, or its initializer be "
@@ -222,6 +221,16 @@ def _initial_value(
             "that takes no arguments."
         )
     return initializer, None
+
+
+def _as_in_a_graph(start: Callable[[], Any]) -> Any:
+    """What an initializer gives; a constant of fewer values than the shape has is filled up by graphs only."""
+    try:
+        return start()
+    except TypeError as error:
+        if not tf.executing_eagerly() or "unsupported shape" not in str(error):
+            raise
+        return wrap_function.wrap_function(start, [])()
 
 
 def _checked(variable: Any, name: str, shape: Any, dtype: Any) -> Any:

@@ -13,6 +13,13 @@ _UNEVEN = ("error", "drop", "spread", "pad")
 _COMPOSITE = (tf.RaggedTensor, tf.SparseTensor)
 
 
+class UnevenBatchError(ValueError, tf.errors.InvalidArgumentError):  # type: ignore[misc]
+    """A batch that has no equal parts: a ValueError, and what `tf.split` raised in a session."""
+
+    def __init__(self, message: str) -> None:
+        tf.errors.InvalidArgumentError.__init__(self, None, None, message)
+
+
 def shard_batch(
     *arrays: Any,
     batch_size: int | None = None,
@@ -28,8 +35,9 @@ def shard_batch(
         the rows `[i * batch_size : (i + 1) * batch_size]`, as that slice did: the last towers' may
         be short or empty, and rows beyond the last tower's are not used.
       strategy: None takes the one in scope, else the last that `tower_strategy` made.
-      specs: for each array the `tf.TensorSpec` of one tower's part. Where given, values take its
-        dtype, as `feed_dict` gave them the placeholder's, and its shape is checked.
+      specs: for each array the `tf.TensorSpec` of one tower's part, or of the whole batch, as a
+        placeholder has it. Where given, values take its dtype, as `feed_dict` gave them the
+        placeholder's, and its shape is checked.
       uneven: what to do where equal parts are not possible.
         `"error"`: a ValueError, as `tf.split`.
         `"drop"`: the last rows, fewer than there are towers, are not used.
@@ -88,10 +96,23 @@ def shard_batch(
             [array[end - size : end] for end, size in zip(ends, sizes, strict=True)], strategy
         )
 
-    return tuple(
-        tf.nest.map_structure(parts, arrays_of(array, spec))
-        for array, spec in zip(arrays, _specs(arrays, specs), strict=True)
-    )
+    made = []
+    for array, spec in zip(arrays, _specs(arrays, specs), strict=True):
+        given = arrays_of(array, spec)
+        _check_rows(given, spec, towers, batch_size)
+        made.append(tf.nest.map_structure(parts, given))
+    return tuple(made)
+
+
+def _check_rows(array: Any, spec: Any, towers: int, batch_size: int | None) -> None:
+    """Refuse another number of rows than a spec has: of the whole batch, of one tower's part, or of its slice."""
+    if not isinstance(spec, tf.TensorSpec) or not spec.shape.rank or spec.shape[0] is None:
+        return
+    rows, wanted = array.shape[0], spec.shape[0]
+    if rows is not None and rows not in (wanted, wanted * towers) and wanted != batch_size:
+        raise ValueError(
+            f"Cannot feed a value of shape {tuple(array.shape)} for an input of shape {spec.shape}."
+        )
 
 
 def same_batch(
@@ -112,10 +133,12 @@ def same_batch(
     def copies(array: Any) -> Any:
         return per_tower([array] * strategy.num_replicas_in_sync, strategy)
 
-    return tuple(
-        tf.nest.map_structure(copies, arrays_of(array, spec))
-        for array, spec in zip(arrays, _specs(arrays, specs), strict=True)
-    )
+    made = []
+    for array, spec in zip(arrays, _specs(arrays, specs), strict=True):
+        given = arrays_of(array, spec)
+        _check_rows(given, spec, 1, None)
+        made.append(tf.nest.map_structure(copies, given))
+    return tuple(made)
 
 
 def unfed(spec: Any) -> Any:
@@ -150,7 +173,7 @@ def _sizes(array: Any, towers: int, uneven: str) -> list[int]:
     rows = array.shape[0] if len(array.shape) else None
     if rows is None or (uneven == "error" and rows % towers):
         what = "a scalar has no rows" if rows is None else f"{rows} rows"
-        raise ValueError(
+        raise UnevenBatchError(
             f"A batch cannot be split into {towers} equal parts: {what} (shape "
             f"{tuple(array.shape)}). Feed a multiple of the tower count, or say batch_size= to give "
             "tower i the rows from i * batch_size on, or uneven= for a rest."
@@ -187,7 +210,7 @@ def arrays_of(value: Any, spec: Any) -> Any:
         return {
             key: arrays_of(one, None if spec is None else spec[key]) for key, one in value.items()
         }
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not isinstance(spec, tf.TensorSpec):
         specs = [None] * len(value) if spec is None else spec
         return tuple(arrays_of(one, sub) for one, sub in zip(value, specs, strict=True))
     if isinstance(value, tf.distribute.DistributedValues) and not isinstance(value, tf.Variable):

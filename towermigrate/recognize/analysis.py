@@ -81,6 +81,7 @@ class Scope:
     `placeholders` and `splits` are found before the loop (a split maps to the name it splits), `means` map
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
+    `whole_means` are lists over the towers all of whose elements a mean is of, whatever the shape of what they hold.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
@@ -94,6 +95,7 @@ class Scope:
     merges: list[cst.Call] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
     reads_mutable: bool = False
+    whole_means: set[str] = field(default_factory=set)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property

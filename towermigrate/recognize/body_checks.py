@@ -53,6 +53,8 @@ class BodyChecks:
         self._check_sizes()
         self._check_listed()
         self._check_loss_kept()
+        self._check_lists_once()
+        self._check_flags()
         self._check()
         self._check_firsts()
         self._check_carried(self.body.kept, set())
@@ -95,6 +97,11 @@ class BodyChecks:
                         "TM217", self.file, self.loop,
                         f"`{name}` is a tensor made once before the tower loop and shared by the towers",
                     )  # fmt: skip
+                if self.kinds.of_name(name) is Kind.SCHEDULE:
+                    self.reasons.say(
+                        "TM211", self.file, node,
+                        f"`{name}`, a schedule, is read in the tower: outside of graphs it is a function",
+                    )  # fmt: skip
                 if name in self.gradients:
                     self.reasons.say(
                         "TM211", self.file, self.loop, f"the tower uses its gradients `{name}`"
@@ -106,6 +113,68 @@ class BodyChecks:
             )  # fmt: skip
         self._check_outer_changes()
         self._check_lists()
+
+    def _check_lists_once(self) -> None:
+        """A step makes the variable lists of its gradients: each name must stand for one list, of one variable each."""
+        bound: set[str] = set()
+        read = {
+            name for c in self.body.computes if c.var_list is not None for name in reads(c.var_list)
+        }
+        for item in self.body.step_items:
+            read |= item.reads
+            for name in sorted(item.binds & bound):
+                self.reasons.say(
+                    "TM211", self.file, item.node,
+                    f"the variable list `{name}` is bound anew in the tower",
+                )  # fmt: skip
+            bound |= item.binds
+        nodes = [c.var_list for c in self.body.computes if c.var_list is not None]
+        for node in [*nodes, *(item.node for item in self.body.step_items)]:
+            for inner in walk(node):
+                if isinstance(inner, cst.BinaryOperation) and isinstance(inner.operator, cst.Add):
+                    if self._may_overlap(inner):
+                        self.reasons.say(
+                            "TM211", self.file, inner,
+                            f"`{code(inner)}` may list a variable twice, whose gradient TF1 applied twice",
+                        )  # fmt: skip
+                        return
+
+    def _may_overlap(self, node: cst.BinaryOperation) -> bool:
+        """Whether both sides list variables that may be the same."""
+        sides = [node.left, node.right]
+        if any(self.kinds.of(side) is not Kind.VARLIST for side in sides):
+            return False
+        if any("RESOURCE" in code(side) for side in sides):
+            return False  # they are those that the other side does not list
+        made = {name: item.node for item in self.body.step_items for name in item.binds}
+        scopes = []
+        for side in sides:
+            shown = made.get(side.value, side) if isinstance(side, cst.Name) else side
+            texts = [str(n.evaluated_value) for n in walk(shown) if isinstance(n, cst.SimpleString)]
+            scopes.append(texts[-1] if len(texts) in (1, 2) else "")
+        first, second = scopes
+        return not first or not second or first.startswith(second) or second.startswith(first)
+
+    def _check_flags(self) -> None:
+        """A flag that is True from some place of the tower on says no more than reuse where nothing reads it behind."""
+        for name in self.body.flags:
+            set_ = False
+            for node in walk(self.loop.body):
+                if isinstance(node, cst.Assign) and any(
+                    code(t.target) == name for t in node.targets
+                ):
+                    set_ = True
+                elif (
+                    set_
+                    and isinstance(node, cst.Name)
+                    and node.value == name
+                    and not _is_target(self.loop, node)
+                ):
+                    self.reasons.say(
+                        "TM214", self.file, node,
+                        f"`{name}` is set in the middle of the tower, and what stands behind reads it",
+                    )  # fmt: skip
+                    break
 
     def _check_flow(self) -> None:
         """`continue`, `break` and `return` of the tower loop itself have no loop to act on any more."""
@@ -357,3 +426,10 @@ def _first_binds(kept: Sequence[cst.BaseStatement], before: cst.CSTNode) -> set[
                     if isinstance(target.target, cst.Name):
                         names.add(target.target.value)
     return names
+
+
+def _is_target(loop: cst.For, name: cst.Name) -> bool:
+    """Whether a name is what an assignment of the loop binds."""
+    return any(
+        t.target is name for n in walk(loop.body) if isinstance(n, cst.Assign) for t in n.targets
+    )

@@ -203,12 +203,21 @@ class GraphReader(ScopeReader):
             return None
         if isinstance(value, cst.Call) and self.file.tf(value.func) == "tf.reduce_mean":
             axis = argument(value, 1, "axis")
-            if axis is not None and code(axis) not in ("0", "[0]"):
+            known = {"axis", "input_tensor", "name", None}
+            if (axis is not None and code(axis) not in ("0", "[0]")) or len(value.args) > 2 + any(
+                a.keyword is not None and a.keyword.value == "name" for a in value.args
+            ):
+                return None
+            if any((a.keyword.value if a.keyword else None) not in known for a in value.args):
                 return None
             inner = value.args[0].value if value.args else None
             if isinstance(inner, cst.Call) and self.file.tf(inner.func) in ("tf.stack", "tf.pack"):
-                return self._only_list(inner)
-            return self._only_list(value)
+                found = self._only_list(inner) if len(inner.args) == 1 else None
+            else:
+                found = self._only_list(value)
+            if found is not None and axis is None:
+                self.scope.whole_means.add(found)
+            return found
         return None
 
     def _only_list(self, call: cst.Call) -> str | None:

@@ -54,7 +54,7 @@ class StageReader(ScopeReader):
                     and call.func.attr.value == "apply_gradients"
                 ):
                     with self.reasons.collected():
-                        stages.append(self._stage(item, call, after, averaged))
+                        stages.append(self._stage(item, call, after, averaged, body))
             rebound |= item.binds | item.changes
         for position, stage in enumerate(stages):
             if any(stage.compute is other.compute for other in stages[:position]):
@@ -102,6 +102,7 @@ class StageReader(ScopeReader):
         call: cst.Call,
         after: Sequence[Item],
         averaged: list[tuple[Compute, cst.Call, Item, str]],
+        body: Body,
     ) -> StageParts:
         found = assigned(item.node)
         if found is None or found[1] is not call or len(found[0]) != 1:
@@ -115,7 +116,7 @@ class StageReader(ScopeReader):
             for step in reached:
                 self._not_random(step)
         if len(sources) == 1:
-            self._same_loss(after, sources[0][0], sources[0][2])
+            self._same_loss(after, sources[0][0], sources[0][2], body)
         if len(sources) != 1:
             raise refuse(
                 "TM204",
@@ -144,9 +145,13 @@ class StageReader(ScopeReader):
         name = target[0][0] if target and target[1] is average else None
         return StageParts(compute, average, average_item, name, call, item, found[0][0], policy)
 
-    def _same_loss(self, after: Sequence[Item], compute: Compute, average: Item) -> None:
-        """The loss a step differentiates is the tower's own: nothing may bind its name anew before."""
+    def _same_loss(
+        self, after: Sequence[Item], compute: Compute, average: Item, body: Body
+    ) -> None:
+        """The loss a step differentiates and its variables are the tower's own: nothing may bind their names anew before."""
         names = set(reads(compute.loss))
+        if compute.var_list is not None:
+            names |= set(reads(compute.var_list)) & set().union(*(i.binds for i in body.step_items))
         for other in after:
             if other.binds & names and other.kind in IN_GRAPH:
                 raise refuse(

@@ -240,6 +240,10 @@ class Calls(Natives):
             if name == "apply_gradients":
                 return Object("update", args.needs())
             loss = args.get(0, "loss")
+            listed = args.get(1, "var_list")
+            if listed is None or isinstance(listed, Python) and listed.constant is None:
+                # It lists the variables that are there: in the first tower not those that are made later.
+                self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)
             gradient = Tensor(needs_of(loss) if loss is not None else NOTHING, gradient=True)
             pair = Items(

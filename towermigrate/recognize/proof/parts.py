@@ -87,8 +87,8 @@ class Parts(Expressions):
         if isinstance(value, Object):
             if value.kind == "variable scope" and name == "name":
                 return Python()
-            if value.kind == "operation" and name == "name":
-                return Text("name")
+            if value.kind in ("operation", "tensor's operation") and name == "name":
+                return Text("name" if value.kind == "operation" else "tensor")
             if value.kind == "variable scope" and name == "reuse":
                 return self.report(
                     "TM214", code, node,
@@ -148,6 +148,11 @@ class Parts(Expressions):
     def _of_tensor(self, value: Tensor, name: str, node: ast.expr, frame: Frame) -> Value:
         if name == "shape":
             return Static(shape=True)
+        if name == "dtype" and value.variable:
+            return self.report(
+                "TM227", frame.code, node,
+                f"`{frame.code.said(node)}`: a variable of TF1 has a dtype of its own (`float32_ref`), a replica's has not",
+            )  # fmt: skip
         if name in ("dtype", "base_dtype", "as_numpy_dtype"):
             return Python()
         if name == "op":
@@ -156,7 +161,7 @@ class Parts(Expressions):
                     "TM227", frame.code, node,
                     f"`{frame.code.said(node)}` asks a variable for its operation, which replicas' variables do not have",
                 )  # fmt: skip
-            return Object("operation", NOTHING)
+            return Object("operation" if value.variable else "tensor's operation", NOTHING)
         if name == "name":
             if value.variable:
                 return self.report(

@@ -42,6 +42,9 @@ def check_tags(proof: TowerProof) -> None:
     files = files_beside(proof.codes, proof.code.path) or []
     taken = _names(proof, files, scoped)
     functions = _functions(files)
+    named = proof.body.name_scope if scoped and proof.body is not None else None
+    literal = re.search(r"['\"]([A-Za-z_]+)", named or "")
+    own_scope = literal[1].lower() if literal else ""
     for one in steps:
         code, node, tag = one.code, one.node, one.tag
         if not files:
@@ -50,6 +53,8 @@ def check_tags(proof: TowerProof) -> None:
             why = "stands in a name scope, which a step does not have"
         elif counted[_key(tag, node)] > 1:
             why = "has the tag of another summary, and TF1 numbers the second"
+        elif isinstance(tag, Text) and tag.of == "tensor":
+            why = "has the name of an operation as its tag, which is another one in a step"
         elif isinstance(tag, Text) or type(tag) is Value:
             continue  # of a plain value it was said where it was made why nothing is known of it
         elif not isinstance(tag, Python) or not isinstance(tag.constant, str):
@@ -57,7 +62,8 @@ def check_tags(proof: TowerProof) -> None:
         else:
             parts = {tag.constant.lower(), tag.constant.lower().rpartition("/")[2]}
             plain = _plain(tag.constant)
-            if not parts & taken and plain not in functions:
+            own = own_scope and tag.constant.lower().startswith(own_scope)
+            if not parts & taken and plain not in functions and not own:
                 continue
             why = "has a tag that something else of the graph may have as its name: TF1 then numbers it"
         proof.always("TM231", code, node, f"`{code.said(node)}` {why}")
