@@ -10,7 +10,19 @@ import pytest
 
 from tests.differential import running, trying
 from tests.differential.loop_programs import Change, program
-from tests.differential.test_loop_style import AVERAGED, FORWARD, MATMUL, RUN, SAVER, START
+from tests.differential.test_loop_style import (
+    APPENDED,
+    APPLIED,
+    AVERAGED,
+    FORWARD,
+    GRADS,
+    LOSS,
+    MATMUL,
+    REUSED,
+    RUN,
+    SAVER,
+    START,
+)
 from towermigrate.rewrite import rewrite_tree
 
 HEAD = "drawn = [0]\n"
@@ -123,12 +135,116 @@ VALUES = [
     case("a tensor that is handed in", ("    step_count = tf.train.get_or_create_global_step()\n", "    step_count = tf.train.get_global_step()\n"),
          *given("    count = tf.train.get_or_create_global_step()\n    cfg = 1.0 / (1.0 + tf.cast(count, tf.float32))\n    train(cfg)", reading("cfg"))),
 ]  # fmt: skip
+TWO = ("def net(x):\n", "def net(x, name='net'):\n  with tf.variable_scope(name):\n")
+BOTH = (
+    FORWARD + LOSS,
+    "                    a, c = net(x, 'a'), net(x, 'b')\n                    loss = tf.reduce_mean(tf.square(a + c - y))\n",
+)
+B_GRADS = (START, START + "    b_grads = []\n")
+B_RUN = (
+    RUN,
+    RUN
+    + "            _, other = sess.run([b_op, loss], feed_dict={X: bx, Y: by})\n            print('b', '%.6f' % other)\n",
+)
+B_OP = (
+    APPLIED,
+    APPLIED + "    b_pairs = average_gradients(b_grads)\n    b_op = opt.apply_gradients(b_pairs)\n",
+)
+LOSSES = (
+    (START, START + "    losses = []\n"),
+    (APPENDED, APPENDED + "                    losses.append(loss)\n"),
+)
+ROWS = (LOSS, "                    loss = tf.reduce_mean(tf.square(out - y), 1)\n")
+MEAN = (
+    (RUN, RUN.replace("loss]", "mean]")),
+    ("'%.6f' % value", "np.shape(value), '%.6f' % np.sum(value)"),
+)
+RATED = (
+    "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n",
+    "    rate = tf.train.exponential_decay(0.1, step_count, 1, 0.5)\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n",
+)
+NO_STEP = (
+    ("    step_count = tf.train.get_or_create_global_step()\n", ""),
+    (APPLIED, APPLIED.replace(", global_step=step_count", "")),
+)
+WRITER = (SAVER, SAVER + "    writer = tf.summary.FileWriter('logs')\n")
+WRITTEN = (
+    RUN,
+    "            _, value, note = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(note, step)\n",
+)
+CLOSED = ("        print('draws'", "        writer.close()\n        print('draws'")
+
+
+def rebound(first: str, second: str) -> tuple[Change, ...]:
+    """Two lists of variables by one name, each for gradients of its own."""
+    made = "                    params = {}\n                    {} = opt.compute_gradients(loss, var_list=params)\n                    {}.append({})\n"
+    grads = made.format(first, "grads", "tower_grads", "grads") + made.format(
+        second, "more", "b_grads", "more"
+    )
+    return TWO, BOTH, B_GRADS, (GRADS + APPENDED, grads), B_OP, B_RUN
+
+
+def summary(tag: str, *changes: Change) -> tuple[Change, ...]:
+    return (
+        *changes,
+        (SAVER, f"    shown = tf.summary.scalar({tag})\n{SAVER}"),
+        (WRITER[0], WRITER[1]),
+        WRITTEN,
+        CLOSED,
+    )
+
+
+def caught(made: str, error: str, *changes: Change) -> tuple[Change, ...]:
+    """A batch of another size, and what the program does about it."""
+    tried = f"            try:\n    {RUN}            except {error}:\n                print('left out')\n                continue\n"
+    return (*changes, ("bx, by = batch(4)", f"bx, by = batch({made})"), (RUN, tried))
+
+
+VALUES += [
+    case("a list of variables bound anew", *rebound("tf.trainable_variables('a')", "tf.trainable_variables('b')")),
+    case("a list of variables that grows", *rebound("tf.trainable_variables('a')", "params + tf.trainable_variables('b')")),
+    case("a list of variables that is filtered", *rebound("tf.trainable_variables()", "[v for v in params if 'a/' in v.op.name]")),
+    case("a list of variables bound anew behind", TWO, BOTH, (GRADS, "                    params = tf.trainable_variables('a')\n                    grads = opt.compute_gradients(loss, params)\n"),
+         (AVERAGED, "    params = tf.trainable_variables()\n" + AVERAGED), (APPLIED, APPLIED.replace("train_op", "moved") + "    ema = tf.train.ExponentialMovingAverage(0.9)\n"
+         "    with tf.control_dependencies([moved]):\n        train_op = ema.apply(params)\n")),
+    case("a variable that is listed twice", (GRADS, "                    grads = opt.compute_gradients(loss, tf.trainable_variables() + tf.trainable_variables('w'))\n")),
+    case("gradients before the last variables", TWO, B_GRADS, (FORWARD, FORWARD.replace("net(x)", "net(x, 'a')")),
+         (REUSED, ""), (APPENDED, APPENDED + "                    b_loss = tf.reduce_mean(tf.square(out + net(x, 'b') - y))\n" + REUSED
+          + "                    more = opt.compute_gradients(b_loss)\n                    b_grads.append(more)\n"), B_OP, (B_RUN[0], B_RUN[1].replace("[b_op, loss]", "[b_op, b_loss]"))),
+    case("the mean of losses of rows", *LOSSES, ROWS, (SAVER, "    mean = tf.reduce_mean(losses)\n" + SAVER), *MEAN),
+    case("the mean of stacked losses of rows", *LOSSES, ROWS, (SAVER, "    mean = tf.reduce_mean(tf.stack(losses, axis=1), 0)\n" + SAVER), *MEAN),
+    case("a mean that keeps its dimension", *LOSSES, (SAVER, "    mean = tf.reduce_mean(losses, 0, keepdims=True)\n" + SAVER), *MEAN),
+    case("a global step made in a schedule", *NO_STEP, ("MomentumOptimizer(0.1, 0.9)", "MomentumOptimizer(tf.train.exponential_decay(0.1, tf.train.get_or_create_global_step(), 2, 0.5), 0.9)")),
+    case("a flag set in the middle", ("def net(x):\n", "def net(x, reuse):\n  with tf.variable_scope('net', reuse=reuse):\n"), (START, START + "    reuse = False\n"), (REUSED, ""),
+         (FORWARD + LOSS, "                    out = net(x, reuse)\n                    reuse = True\n                    again = net(x * 0.5, reuse)\n                    loss = tf.reduce_mean(tf.square(out + again - y))\n")),
+    case("a variable's dtype", (APPENDED, "                    grads = [(g * 0.1 if v.dtype == tf.float32 else g, v) for g, v in grads]\n" + APPENDED)),
+    case("a rate that is read behind the update", *summary("'lr', rate", RATED)),
+    case("a schedule of an optimizer that calls none", (RATED[0], RATED[1].replace("MomentumOptimizer(rate, 0.9)", "FtrlOptimizer(rate)"))),
+    case("a schedule of a schedule", (RATED[0], RATED[1].replace("(0.1, step", "(tf.train.piecewise_constant(step_count, [2], [0.3, 0.1]), step"))),
+    case("a schedule in a tower", (RATED[0], RATED[1].replace("Optimizer(rate", "Optimizer(0.1")), (LOSS, LOSS.rstrip() + " + rate * tf.reduce_mean(tf.square(out))\n")),
+    case("a batch of fewer rows than its placeholder", *caught("4 if step < 3 else 2", "ValueError", ("[None, 3]", "[4, 3]"), ("[None, 1]", "[4, 1]"))),
+    case("a batch that has no equal parts", *caught("4 if step < 3 else 3", "tf.errors.InvalidArgumentError", (START, "    xs, ys = tf.split(X, 2), tf.split(Y, 2)\n" + START),
+         ("x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]", "x, y = xs[i], ys[i]"))),
+    case("a tuple that is fed", ("bx, by = batch(4)", "bx, by = zip(*zip(*batch(4)))")),
+    case("a constant of fewer values", (W, "initializer=tf.constant_initializer([0.5, -0.25]))")),
+    case("an average run by hand", (SAVER, "    ema = tf.train.ExponentialMovingAverage(0.6)\n    ema_op = ema.apply(tf.trainable_variables())\n" + SAVER),
+         (RUN, RUN + "            sess.run(ema_op, feed_dict={X: bx, Y: by})\n")),
+    case("the name of an operation as a tag", *summary("loss.op.name, loss")),
+    case("a tag like a tower's scope", *summary("'tower_1/loss', loss", (LOSS, LOSS.replace("out - y))", "out - y), name='loss')")))),
+]  # fmt: skip
 RIGHT = {
+    "the mean of losses of rows",
+    "a rate that is read behind the update",
+    "a batch of fewer rows than its placeholder",
+    "a batch that has no equal parts",
+    "a tuple that is fed",
+    "a constant of fewer values",
+    "an average run by hand",
     "a list that changes behind the graph",
     "a rate that changes behind the graph",
     "a list that changes while it trains",
 }
-"""These are in loop style: a step is traced where TF1 built its graph."""
+"""These are in loop style, and right."""
 
 
 def files(changes: tuple[Change, ...], other: str) -> dict[str, str]:

@@ -142,7 +142,7 @@ class BodyChecks:
     def _may_overlap(self, node: cst.BinaryOperation) -> bool:
         """Whether both sides list variables that may be the same."""
         sides = [node.left, node.right]
-        if any(self.kinds.of(side) is not Kind.VARLIST for side in sides):
+        if all(self.kinds.of(side) is not Kind.VARLIST for side in sides):
             return False
         if any("RESOURCE" in code(side) for side in sides):
             return False  # they are those that the other side does not list
