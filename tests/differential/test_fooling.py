@@ -126,6 +126,7 @@ VALUES = [
          (MATMUL, "    return tf.nn.relu(tf.matmul(x, w) - b)\n"), (START, "    use(leaky)\n" + START), (SAVER, "    use(relu)\n" + SAVER)),
     case("a star below a definition", ("\n\ndef average_gradients(", "\n\nfrom other import *\n\n\ndef average_gradients("),
          other="import tensorflow as tf\n\n\ndef net(x):\n    return tf.matmul(x, tf.get_variable('w', [3, 1], initializer=tf.ones_initializer()))\n"),
+    case("a star that brings the helpers' name", ("import tensorflow as tf\n", "import tensorflow as tf\nfrom other import *\n"), other="import time as tm\n\nscale = 1.0\n"),
     case("an underscore that is read", ("for step in range(4)", "for _ in range(4)"), ("print('step', step,", "print('step', _,")),
     case("an underscore in a list", (SAVER, "    kept = []\n" + SAVER), ("_, value = sess", "__, value = sess"), (RUN.replace("_, value", "__, value"), RUN.replace("_, value", "__, value") + "            kept.append(__)\n")),
     case("feeds in another order", top("now = {}\n\n\ndef labels():\n    now['x'], y = batch(4)\n    return y\n"), ("            bx, by = batch(4)\n", "            now.setdefault('x', np.zeros((4, 3)))\n"),

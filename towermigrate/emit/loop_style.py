@@ -96,7 +96,7 @@ class LoopStyle:
 
     def _taken(self) -> set[str]:
         """Names the author uses where new ones will stand."""
-        found: set[str] = set()
+        found = set(self.a.file.starred_words)
         for node in walk(self.a.file.module):
             if isinstance(node, cst.Name):
                 found.add(node.value)

@@ -267,7 +267,7 @@ def _alias(file: SourceFile) -> str:
     known = _imported(file)
     if known is not None:
         return known
-    used = _names(file)
+    used = _names(file) | file.starred_words
     return next(
         name for name in ("tm", "towermigrate_helpers", "_towermigrate") if name not in used
     )

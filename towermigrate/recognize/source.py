@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -113,6 +114,21 @@ class SourceFile:
                 )
         self._following_stars = False
         return found
+
+    @cached_property
+    def starred_words(self) -> frozenset[str]:
+        """Every word of the files of the tree that are imported by a star: any may be a name of this file too."""
+        found: set[str] = set()
+        paths = [self.path]
+        for path in paths:
+            file = self if path == self.path else self.tree.file(path) if self.tree else None
+            for star in file.star_imports if file is not None else ():
+                other = self.tree.module_path(path, star) if self.tree is not None else None
+                if other and other not in paths:
+                    paths.append(other)
+                    shown = self.tree.file(other) if self.tree is not None else None
+                    found |= set(re.findall(r"[A-Za-z_]\w*", shown.text)) if shown else set()
+        return frozenset(found)
 
     @cached_property
     def star_imports(self) -> list[str]:
