@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -190,7 +191,18 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
         """What the assignment gives: a tensor, the value that was assigned."""
         with tf.control_dependencies(written), private.colocate_with(None, ignore_existing=True):
             with tf.device(self._get().device):
-                return tf.identity(self._get().value(), name=name or "Assign")
+                value = tf.identity(self._get().value(), name=name or "Assign")
+        # TF1 gave a reference, which may be assigned to in its turn: after this assignment.
+        for method in ("assign", "assign_add", "assign_sub"):
+            setattr(value, method, functools.partial(self._assigned_behind, value, method))
+        return value
+
+    def _assigned_behind(
+        self, before: Any, method: str, value: Any, use_locking: Any = None, name: str | None = None
+    ) -> Any:
+        del use_locking
+        with tf.control_dependencies([before]):
+            return self._assigned(method, tf.identity(value), name, True)
 
     def count_up_to(self, limit: int) -> Any:
         counts = []

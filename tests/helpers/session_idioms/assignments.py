@@ -373,3 +373,25 @@ def assigned_with_casts_and_broadcasts(p: Program) -> Any:
             said.append(type(error).__name__)
     with p.session() as session:
         return [session.run(op) for op in ops], session.run([outs, n]), len(said)
+
+
+@idiom
+def assignments_to_what_an_assignment_gives(p: Program) -> Any:
+    v, outs = shared(p)
+    twice = tf.assign(v.assign(v + 1.0), tf.ones([3, 2]) * 3.0)
+    more = tf.assign_add(v.assign(tf.ones([3, 2])), tf.ones([3, 2]) * 0.5)
+    with p.session() as session:
+        return [(session.run(op), session.run(outs)) for op in (twice, more)]
+
+
+@idiom
+def dtypes_of_variables(p: Program) -> Any:
+    v, _ = shared(p)
+    moved = tf.train.MomentumOptimizer(0.1, 0.9)
+    moved.apply_gradients([(tf.ones([3, 2]), v)])
+    asked = [v, moved.get_slot(v, "momentum"), tf.get_variable("r", [], use_resource=True)]
+    said = [
+        (each.dtype == tf.float32, each.dtype.name, each.dtype.base_dtype.name) for each in asked
+    ]
+    said.append([tf.cast(1, v.dtype).dtype.name, (v + 1.0).dtype == tf.float32, "ref" in repr(v)])
+    return [str(each) for each in said]
