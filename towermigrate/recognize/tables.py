@@ -145,6 +145,8 @@ def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> froz
         kinds: the kinds of the names so far.
     """
     loops: dict[str, list[cst.For]] = {}
+    if "trainable_variables" not in file.text.lower():
+        return frozenset()
     for node in walk(scope):
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name):
             if _lists_trained(node.iter, file):
