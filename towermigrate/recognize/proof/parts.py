@@ -155,6 +155,11 @@ class Parts(Expressions):
             )  # fmt: skip
         if name in ("dtype", "base_dtype", "as_numpy_dtype"):
             return Python()
+        if name in ("op", "name") and value.given:
+            return self.report(
+                "TM227", frame.code, node,
+                f"`{frame.code.said(node)}` asks for the name of an input, which no operation of a step makes",
+            )  # fmt: skip
         if name == "op":
             if value.variable and not self.names_variables(node, frame):
                 return self.report(

@@ -256,7 +256,7 @@ class TowerProof(Statements):
 
     def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
         if self.code.place(node) in self.pieces and frame.code is self.code and not self.stack:
-            return Tensor(needs_of(value), placeholder=False)
+            return Tensor(needs_of(value), given=True)
         return super().subscript(value, key, node, frame)
 
     def call(self, function: Value, node: ast.Call, frame: Frame) -> Value:
@@ -264,7 +264,7 @@ class TowerProof(Statements):
             place = self.code.place(node)
             atom = self.draws.get(place)
             if atom is not None and self.strict:
-                return Tensor(frozenset({atom}))
+                return Tensor(frozenset({atom}), given=True)
             if self.strict and place in self.averages and isinstance(function, Function):
                 return self._averaged(node, frame)
         return super().call(function, node, frame)

@@ -64,13 +64,14 @@ class Foreign(Value):
 
 @dataclass(eq=False)
 class Tensor(Value):
-    """A tensor or a variable."""
+    """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there."""
 
     needs: frozenset[str] = NOTHING
     variable: bool = False
     gradient: bool = False
     placeholder: bool = False
     summary: bool = False
+    given: bool = False
 
 
 @dataclass(eq=False)
