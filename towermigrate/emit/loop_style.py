@@ -542,7 +542,14 @@ class LoopStyle:
         sizes = elements(shape) if shape is not None else None
         if item.kind == "same" or not sizes or code(sizes[0]) == "None":
             return item.source
-        rest = ", ".join(["None", *(code(size) for size in sizes[1:])])
+        assert self.a.program is not None
+        whole = (
+            code(sizes[0])
+            if isinstance(sizes[0], cst.Name | cst.Integer)
+            else f"({code(sizes[0])})"
+        )
+        rows = item.size or f"{whole} // {self.a.program.loop.count.expression}"
+        rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
         dtype = code(self.a.placeholders[item.source].dtype)
         return f"{self.steps.tf}.TensorSpec([{rest}], {dtype})"
 
