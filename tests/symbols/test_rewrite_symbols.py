@@ -141,3 +141,23 @@ def test_a_private_import_is_told_where_the_public_names_are() -> None:
     (finding,) = rewrite_symbols(source, "m.py").findings
     assert finding.rule == "TM114"
     assert finding.message.endswith("look for it in tf.compat.v1 or tf.compat.v1.nn.rnn_cell")
+
+
+@pytest.mark.parametrize(
+    ("asked", "becomes"),
+    [
+        ("getattr(tf.train, name)", "getattr(tf.compat.v1.train, name)"),
+        ("getattr(tf.train, 'AdamOptimizer')", "getattr(tf.compat.v1.train, 'AdamOptimizer')"),
+        ("getattr(tf.nn, 'relu')", "getattr(tf.nn, 'relu')"),
+        ("getattr(tf.nn, name, None)", "getattr(tf.compat.v1.nn, name, None)"),
+        ("getattr(tf, name)", "getattr(tf.compat.v1, name)"),
+        ("getattr(tf.compat.v1.train, name)", "getattr(tf.compat.v1.train, name)"),
+    ],
+)
+def test_modules_that_are_asked_for_a_name_are_those_of_tensorflow_1(
+    asked: str, becomes: str
+) -> None:
+    source = "import tensorflow as tf\nx = tf.placeholder(tf.float32)\n"
+    result = rewrite_symbols(f"{source}made = {asked}\n", "m.py").text
+    assert result.endswith(f"made = {becomes}\n")
+    assert rewrite_symbols(result, "m.py").text == result

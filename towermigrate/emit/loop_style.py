@@ -28,12 +28,10 @@ from towermigrate.recognize.syntax import (
     assigned,
     calls,
     code,
-    elements,
     reads,
     small,
     walk,
 )
-from towermigrate.recognize.tower import Input
 
 _OBJECTS = {Kind.VARIABLE, Kind.SCHEDULE, Kind.OPTIMIZER, Kind.EMA}
 """What is made once, in the strategy's scope."""
@@ -528,30 +526,13 @@ class LoopStyle:
             piped = False
             for item in step.fed:
                 if item.source in self.a.placeholders:
-                    specs.append(self._part_of(item))
+                    specs.append(self.steps.part_of(item))
                 elif not piped:
                     piped = True
                     specs.append(f"*{self.names.batches}.element_spec")
             inside = ", ".join([step.name, *specs])
             made.append(self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0)))
         return made
-
-    def _part_of(self, item: Input) -> str:
-        """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""
-        shape = self.a.placeholders[item.source].shape
-        sizes = elements(shape) if shape is not None else None
-        if item.kind == "same" or not sizes or code(sizes[0]) == "None":
-            return item.source
-        assert self.a.program is not None
-        whole = (
-            code(sizes[0])
-            if isinstance(sizes[0], cst.Name | cst.Integer)
-            else f"({code(sizes[0])})"
-        )
-        rows = item.size or f"{whole} // {self.a.program.loop.count.expression}"
-        rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
-        dtype = code(self.a.placeholders[item.source].dtype)
-        return f"{self.steps.tf}.TensorSpec([{rest}], {dtype})"
 
     def _after_node(
         self, index: int, item: Item, rewriter: RunRewriter

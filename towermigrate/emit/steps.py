@@ -21,7 +21,7 @@ from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import Reasons, note, refuse
 from towermigrate.recognize.scope import Item, comments
-from towermigrate.recognize.syntax import assigned, binds, code, reads, walk
+from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Compute, Input
 
 _VARIABLES = {Kind.VARIABLE, Kind.LISTED}
@@ -382,7 +382,7 @@ class StepBuilder:
         body: list[cst.BaseStatement] = []
         if step.wanted or step.trains or not step.picked:
             args = ", ".join(
-                name if item in step.fed else f"tm.unfed({item.source})"
+                name if item in step.fed else f"tm.unfed({self.part_of(item)})"
                 for item in self.a.body.inputs
                 for name in item.names
             )
@@ -400,6 +400,23 @@ class StepBuilder:
             gives = ", ".join(self._value(v) for v in values)
             body.append(self.t.statement(f"return {gives}"))
         return body
+
+    def part_of(self, item: Input) -> str:
+        """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""
+        shape = self.a.placeholders[item.source].shape
+        sizes = elements(shape) if shape is not None else None
+        if item.kind == "same" or not sizes or code(sizes[0]) == "None":
+            return item.source
+        assert self.a.program is not None
+        whole = (
+            code(sizes[0])
+            if isinstance(sizes[0], cst.Name | cst.Integer)
+            else f"({code(sizes[0])})"
+        )
+        rows = item.size or f"{whole} // {self.a.program.loop.count.expression}"
+        rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
+        dtype = code(self.a.placeholders[item.source].dtype)
+        return f"{self.tf}.TensorSpec([{rest}], {dtype})"
 
     def _value(self, name: str) -> str:
         if name in self.a.scope.means:

@@ -130,8 +130,16 @@ def element_by_name(get_tensor_by_name: Callable[..., Any]) -> Callable[..., Any
     """What stands in for `Graph.get_tensor_by_name`: `w:0` was the variable, not a handle."""
 
     def by_name(self: Any, name: Any) -> Any:
-        found = get_tensor_by_name(self, name)
         towers = mirrored(self)
+        try:
+            found = get_tensor_by_name(self, name)
+        except KeyError:
+            # What a reference variable was read by; resources are read where they are used.
+            own = str(name).removesuffix("/read:0") if towers is not None else name
+            read = [v for v, _ in towers.variables.values() if v.op.name == own] if towers else []
+            if own == name or not read:
+                raise
+            return read[0]
         variable = towers.variable_of(found) if towers is not None else None
         return found if variable is None else variable
 

@@ -139,7 +139,10 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
                 return getattr(copy, method)(value, read_value=False)
 
         written = self._write(act)
-        return self._read_after(written, name) if read_value else tf.group(*written, name=name)
+        if not read_value:
+            return tf.group(*written, name=name)
+        called = "".join(part.capitalize() for part in method.split("_"))
+        return self._read_after(written, name or called)
 
     def _is_read_near(self, value: Any) -> bool:
         """Whether a value is made from this variable, a few operations above."""
@@ -166,7 +169,7 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
                 if copy is not done:
                     with _on_the_device_of(copy):
                         written.append(_repeated(operation, copy.handle))
-        return self._read_after(written, None)
+        return self._read_after(written, operation.type.removeprefix("Resource"))
 
     def restored(self, value: Any) -> Any:
         """The operation that gives every copy a value from a checkpoint, in a run that writes nothing else."""

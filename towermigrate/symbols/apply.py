@@ -195,6 +195,7 @@ def file_symbols(
     for use in names.uses:
         if id(use.root) not in handled and not is_inert(use.dotted):
             _rewrite_use(work, use)
+    _rewrite_asked(work, handled)
     for root, meanings in names.ambiguous:
         if not all(meaning.startswith("tensorflow") for meaning in meanings):
             work.find("TM116", root, f"`{root.id}` is TensorFlow and something else in this scope")
@@ -214,6 +215,28 @@ def file_symbols(
     except ValueError as error:
         stuck = Finding("TM104", path, 1, 0, f"its names were not changed: {error}")
         return SymbolResult(source, (*findings, stuck), runs)
+
+
+def _rewrite_asked(work: Pass, handled: set[int]) -> None:
+    """`getattr(tf.train, name)`: a module that is asked for a name is TensorFlow 1's, unless the name is known."""
+    asked = {
+        id(call.args[0]): call.args[1]
+        for call in work.names.of(ast.Call)
+        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) >= 2
+    }
+    for use in work.names.uses if asked else ():
+        name = asked.get(id(use.chain))
+        found = normal(use.dotted)
+        if name is None or found is None or found[1] or id(use.root) in handled:
+            continue
+        if use.meaning != "tensorflow" or prefix_in(found[0], load_names().renamed):
+            continue  # the module itself changes
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            whole = f"{found[0]}.{name.value}".lstrip(".")
+            if not _fate(whole).renamed:
+                continue
+        end = work.text.span(use.root)[1]
+        work.edits.append(Edit(end, end, ".compat.v1"))
 
 
 def is_tf1(names: FileNames) -> bool:
