@@ -305,8 +305,9 @@ for step in range(5):
 def test_a_program_that_is_spread_over_cells() -> None:
     text = json.dumps(notebook(*map(code, MODULE_LEVEL)), indent=1)
     new = sources(rewritten(text))
-    assert [bool(source.strip()) for source in new] == [True, False, True, False, False, True]
+    assert [bool(source.strip()) for source in new] == [True, False, True, True, False, True]
     assert new[2].startswith("strategy = tm.tower_strategy(2)\n")
+    assert new[3].strip() == "tm.create_variables(train_step, x)"  # where the graph was done
     assert new[5].startswith("for step in range(5):\n    value = train_step(")
 
 
