@@ -203,3 +203,28 @@ def test_an_uneven_batch_has_the_loss_of_the_whole(towers: int) -> None:
     # float32: the division by five, and shares of it, round once each.
     np.testing.assert_allclose([of_spread, of_padded], 6.2, rtol=3e-7)
     assert not np.isclose(average_spread, 6.2) and not np.isclose(average_padded, 6.2)
+
+
+def test_a_batch_has_the_rows_of_its_placeholder_or_of_one_towers_part(two_towers: Any) -> None:
+    rows = np.zeros([4, 3], np.float32)
+    for known in (4, 2):
+        (part,) = tm.shard_batch(rows, specs=(tf.TensorSpec([known, 3]),))
+        assert [tuple(each.shape) for each in tm.each_tower(part)] == [(2, 3), (2, 3)]
+    for given in (rows[:2], np.zeros([6, 3], np.float32)):
+        with pytest.raises(ValueError, match=r"Cannot feed a value of shape \(\d, 3\)"):
+            tm.shard_batch(given, specs=(tf.TensorSpec([4, 3]),))
+        with pytest.raises(ValueError, match="Cannot feed a value of shape"):
+            tm.same_batch(given, specs=(tf.TensorSpec([4, 3]),))
+    tm.shard_batch(rows[:3], specs=(tf.TensorSpec([2, 3]),), uneven="pad")
+    tm.shard_batch(rows[:3], specs=(tf.TensorSpec([2, 3]),), batch_size=2)
+
+
+def test_a_batch_without_equal_parts_is_both_errors(two_towers: Any) -> None:
+    for kind in (ValueError, tf.errors.InvalidArgumentError):
+        with pytest.raises(kind, match="cannot be split into 2 equal parts"):
+            tm.shard_batch([1.0, 2.0, 3.0])
+
+
+def test_a_tuple_is_one_value_of_a_spec(two_towers: Any) -> None:
+    (part,) = tm.shard_batch((1.0, 2.0), specs=(tf.TensorSpec([None]),))
+    assert [each.numpy().tolist() for each in tm.each_tower(part)] == [[1.0], [2.0]]
