@@ -42,7 +42,8 @@ def average_gradients(
         of all towers summed; `"dense"` makes them tensors.
       reduce: `"sum"` adds the towers' gradients up and does not divide: for programs that did so
         (`tf.add_n`), and for gradients of a loss that is already this replica's share of the
-        global one: the mean would divide it a second time, and is refused where that can be known.
+        global one: the mean would divide it a second time, and is refused where that can be known:
+        not of a loss that was divided by a global count by hand.
       share: False says that the gradients are of a tower's own mean, and nothing is checked: for eager mode, where
         a gradient does not show what it is of.
 
