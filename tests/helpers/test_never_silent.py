@@ -267,6 +267,88 @@ def test_a_share_made_by_hand_is_seen(two_towers: Any, form: str, mode: str, row
         step.run(body, eager=mode == "eager", rows=rows)
 
 
+_PATHS = ("an average of a tape", "an average of an optimizer", "an optimizer", "an accumulator")
+
+
+def _along(path: str, step: _Step, loss: Callable[[], Any], accumulator: Any, rows: Any) -> None:
+    """One update by another path than a tape's `tower_gradients`."""
+    with tf.GradientTape() as tape:
+        value = loss()
+    if path == "an optimizer":
+        step.opt.apply_gradients(tm.tower_gradients(step.opt, value, [step.w]))
+        return
+    pairs = [(tape.gradient(value, step.w), step.w)]
+    if path == "an average of an optimizer":
+        pairs = step.opt.compute_gradients(value, [step.w])
+    if path == "an accumulator":
+        accumulator.add(pairs, rows)
+        tm.apply_averaged(step.opt, accumulator.average())
+        return
+    tm.apply_averaged(step.opt, tm.average_gradients(pairs))
+
+
+def _update(path: str, mode: str, step: _Step, loss: Callable[[Any], Any], rows: Any) -> Any:
+    with step.strategy.scope():
+        accumulator = tm.GradientAccumulator([step.w])
+
+    def body(x: Any) -> None:
+        if mode == "unknown rows":
+            x = v1.placeholder_with_default(x, [None])
+        _along(path, step, lambda: loss(x), accumulator, tf.shape(x)[0])
+
+    return step.run(body, eager=mode == "eager", rows=rows)
+
+
+_OTHERS = [
+    (path, mode)
+    for path in _PATHS
+    for mode in ("eager", "function", "unknown rows")
+    if mode != "eager" or "optimizer" not in path  # of a tensor, optimizers only do it in graphs
+]
+
+
+@pytest.mark.parametrize(("path", "mode"), _OTHERS)
+@pytest.mark.parametrize("form", list(_BY_HAND))
+def test_other_paths_see_a_share_made_by_hand(
+    two_towers: Any, form: str, path: str, mode: str
+) -> None:
+    step = _Step(two_towers)
+    rows = [1.0, 2.0, 3.0]
+    instead = {
+        "an optimizer": "write share=True",
+        "an accumulator": "give it the gradients of the mean over this tower.*micro-batch",
+    }.get(path, "write reduce=.*sum.* adds")  # an error of the run escapes the quotes
+    with pytest.raises((ValueError, tf.errors.InvalidArgumentError), match=instead):
+        _update(path, mode, step, lambda x: _BY_HAND[form](step.w * x, len(rows)), rows)
+
+
+def test_gradients_that_a_compiled_function_returns_show_how_they_came_by(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        @tf.function(jit_compile=True, autograph=False)  # type: ignore[untyped-decorator]
+        def grad(x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(step.w * x) / 4.0
+            return tape.gradient(loss, step.w)
+
+        halved = [(grad(x) / 2.0, step.w)]
+        tm.apply_averaged(step.opt, tm.average_gradients(halved))
+
+    with pytest.raises(ValueError, match="this tower's 2 times 1/4.*reduce='sum'"):
+        step.run(body)
+
+
+def test_an_average_of_shares_has_to_be_a_sum(two_towers: Any) -> None:
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match="got share=True.*reduce='sum' adds them up"):
+        step.run(lambda x: tm.average_gradients([(x[0], step.w)], share=True))
+    with two_towers.scope():
+        accumulator = tm.GradientAccumulator([step.w])
+    with pytest.raises(ValueError, match="share=True says that they are divided already"):
+        step.run(lambda x: accumulator.add([(x[0], step.w)], 1, share=True))
+
+
 _OWN: dict[str, Callable[[Any, Any], Any]] = {
     "a mean": lambda w, x: tf.reduce_mean(w * x),
     "a sum over its rows": lambda w, x: tf.reduce_sum(w * x) / tf.cast(tf.size(x), tf.float32),
@@ -294,11 +376,48 @@ def test_a_towers_own_loss_is_averaged(two_towers: Any, form: str, mode: str) ->
     assert step.run(body, eager=mode == "eager") == pytest.approx(-float(gradient))
 
 
+@pytest.mark.parametrize(("path", "mode"), _OTHERS)
+@pytest.mark.parametrize("form", list(_OWN))
+def test_other_paths_average_a_towers_own_loss(
+    two_towers: Any, form: str, path: str, mode: str
+) -> None:
+    step = _Step(two_towers)
+    expected = tf.Variable(0.0)
+    with tf.GradientTape() as tape:
+        losses = [_OWN[form](expected, part) for part in (ROWS[:2], ROWS[2:])]
+        whole = tf.add_n(losses) / 2
+    gradient = tape.gradient(whole, expected)
+    made = _update(path, mode, step, lambda x: _OWN[form](step.w, x), ROWS)
+    assert made == pytest.approx(-float(gradient))
+
+
 @pytest.mark.parametrize("eager", [True, False], ids=["eager", "function"])
 def test_a_mean_over_the_number_of_replicas_has_to_be_stated(two_towers: Any, eager: bool) -> None:
     step = _Step(two_towers)
     with pytest.raises(ValueError, match="a mean times 1/2.*write share=True"):
         step.run(lambda x: _tape(step, lambda: tf.reduce_mean(step.w * x) / 2), eager=eager)
+
+
+@pytest.mark.parametrize("source", ["tape", "optimizer"])
+def test_a_share_times_1_over_n_has_to_be_stated(two_towers: Any, source: str) -> None:
+    step = _Step(two_towers)
+
+    def update(loss: Callable[[], Any], **said: Any) -> None:
+        if source == "tape":
+            _tape(step, loss, **said)
+        else:
+            step.opt.apply_gradients(tm.tower_gradients(step.opt, loss(), [step.w], **said))
+
+    with pytest.raises(ValueError, match=r"times 1/2\. There are 2 replicas.*write share=True"):
+        step.run(lambda x: update(lambda: 0.5 * tm.global_batch_loss(step.w * x)))
+    step.run(lambda x: update(lambda: 0.5 * tm.global_batch_loss(step.w * x), share=True))
+    assert step.w.numpy() == -1.5
+
+    def weighted(x: Any) -> Any:
+        return tm.global_batch_loss(step.w * x) + 0.5 * tm.global_batch_loss(step.w * x)
+
+    step.run(lambda x: update(lambda: weighted(x)))
+    assert step.w.numpy() == -6.0
 
 
 def test_what_is_stated_is_taken(two_towers: Any) -> None:

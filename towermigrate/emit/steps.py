@@ -531,6 +531,8 @@ class StepBuilder:
         # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
         # Only helpers/tf1.py, the one averaging that gives zeros, leaves them sparse.
         none += ', sparse="dense"' if self.a.sparse and stage.none_policy != "zeros" else ""
+        # The helpers take a loss divided by a count of all towers' examples for a slip; TF1 averaged it like others.
+        none += ", share=False" if self.a.scaled else ""
         if share:
             return f"tm.tower_gradients({optimizer}, {loss}, {variables}{none})"
         return f"tm.average_gradients({optimizer}.compute_gradients({loss}, {variables}){none})"

@@ -2,13 +2,20 @@
 
 A sum over a tower's rows times 1/(the rows of all towers) is a share of the global loss, and looks like any other
 number. What tells is its derivative by each of the rows, which the tape passes on its way: 1/(the rows of all towers).
+
+Where a helper takes the gradient it watches. Gradients taken before show it later: in a graph what came by is marked
+on operations, and found by walking back from the gradient; in eager mode the thread remembers it.
 """
 
+import collections
 import contextlib
+import functools
+import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +30,8 @@ _PRODUCTS = ("Mul",)
 # Through these a number stays what it is for each element.
 _SAME = frozenset("BroadcastTo Cast ExpandDims Identity Reshape Squeeze Tile".split())
 _WATCHED = "_towermigrate_watched"
+# On gradients taken where nobody watched: the key of what came by.
+_CAME_BY = "_towermigrate_came_by"
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Weighted:
       counts: what may be meant by the number of rows: how many elements there are, and how many rows; a tensor where
         that is known only while the step runs. Empty for a mean.
       weight: the derivative of the loss by each element, or by the mean; a tensor likewise.
-      elements: the elements, or the mean.
+      elements: the elements, or the mean; None of what an eager thread remembers.
     """
 
     counts: tuple[Any, ...]
@@ -42,10 +51,19 @@ class Weighted:
 
 
 class _Watcher(threading.local):
+    """Of this thread: what a helper sees now, and what came by unwatched, in eager mode, the newest of it."""
+
     found: list[Weighted] | None = None
+
+    def __init__(self) -> None:
+        self.passed: collections.deque[Weighted] = collections.deque(maxlen=1000)
 
 
 _watcher = _Watcher()
+_keys = itertools.count()
+# Held by the graphs that they came by in.
+_known: weakref.WeakValueDictionary[str, Weighted] = weakref.WeakValueDictionary()
+_HELD = "_towermigrate_weighted"
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -68,21 +86,65 @@ def watch() -> Iterator[list[Weighted]]:
         _watcher.found = outer
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def of_gradients(grads: Iterable[Any]) -> list[Weighted]:
+    """The candidates that gradients came by which nobody watched; in eager mode all of this thread's since the last call."""
+    passed: list[Weighted] = list(_watcher.passed)
+    forget_gradients()
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return []
+    keys = _behind.values_of(_CAME_BY, grads)
+    passed += [_known[key] for key in sorted(keys, key=int)]
+    found: list[Weighted] = candidates(passed)
+    return found
+
+
+def forget_gradients() -> None:
+    """Let eager gradients be what they were taken for."""
+    _watcher.passed.clear()
+
+
 def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
     def gradient(op: Any, *upstream: Any) -> Any:
         found = _watcher.found
-        if found is not None and upstream[0] is not None:
-            one = (
-                _reduced(kind, op, upstream[0])
-                if kind in _REDUCTIONS
-                else _scaled(kind, op, upstream[0])
-            )
-            if one is not None:
-                found.append(one)
-        return original(op, *upstream)
+        if upstream[0] is None or (found is None and not _is_one_of_several()):
+            return original(op, *upstream)
+        one = (
+            _reduced(kind, op, upstream[0])
+            if kind in _REDUCTIONS
+            else _scaled(kind, op, upstream[0])
+        )
+        grads = original(op, *upstream)
+        if one is None:
+            return grads
+        if found is not None:
+            found.append(one)
+        elif tf.is_symbolic_tensor(upstream[0]):
+            key = _kept(one, upstream[0].graph)
+            return [g if g is None else _behind.marked(g, _CAME_BY, key) for g in grads]
+        else:
+            _watcher.passed.append(replace(one, elements=None))
+        return grads
 
     setattr(gradient, _WATCHED, True)
     return gradient
+
+
+def _is_one_of_several() -> bool:
+    return (
+        tf.distribute.has_strategy()
+        and tf.distribute.get_replica_context() is not None
+        and tf.distribute.get_strategy().num_replicas_in_sync > 1
+    )
+
+
+def _kept(one: Weighted, graph: Any) -> str:
+    key = str(next(_keys))
+    if not hasattr(graph, _HELD):
+        setattr(graph, _HELD, [])
+    getattr(graph, _HELD).append(one)
+    _known[key] = one
+    return key
 
 
 def _reduced(kind: str, op: Any, upstream: Any) -> Weighted | None:
@@ -106,7 +168,8 @@ def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
         scalar, rows = op.inputs[place], op.inputs[1 - place]
         if scalar is None or rows is None or scalar.shape.rank != 0 or rows.shape.rank != 1:
             continue
-        if kind in _PRODUCTS and place not in constant:
+        # In a graph only a constant is known; eagerly a variable is a number too.
+        if kind in _PRODUCTS and place not in constant and not tf.is_symbolic_tensor(scalar):
             continue
         weight, factor = _one_number(upstream), _one_number(scalar)
         if isinstance(weight, float) and isinstance(factor, float) and factor:
@@ -135,13 +198,13 @@ def _one_number(tensor: Any) -> Any:
         if not values.size:
             return 1.0  # of no rows, as of those of the other towers if they are added up
         return float(values.flat[0]) if (values == values.flat[0]).all() else None
-    value = _static(tensor)
+    value = static_number(tensor)
     if value is not None or tensor.shape.rank != 0:
         return value
     return tensor if _counts_something(tensor) else None
 
 
-def _static(tensor: Any) -> float | None:
+def static_number(tensor: Any) -> float | None:
     """The number that every element of a graph's tensor is, as far as that shows."""
     factor = 1.0
     while True:
@@ -167,10 +230,22 @@ def _static(tensor: Any) -> float | None:
 
 
 def _constant(tensor: Any) -> float | None:
-    value = tf.get_static_value(tensor)
+    value = _value(tensor)
     if value is None or not np.size(value) or not (value == value.flat[0]).all():
         return None
     return float(value.flat[0])
+
+
+def _value(tensor: Any) -> Any:
+    """As `tf.get_static_value`, also of one number of a shape that is known."""
+    operation = getattr(tensor, "op", None)
+    if operation is not None and operation.type == "Cast":
+        return _value(operation.inputs[0])
+    if operation is not None and operation.type == "StridedSlice" and tensor.shape.rank == 0:
+        whole, begin = (tf.get_static_value(each) for each in operation.inputs[:2])
+        if whole is not None and begin is not None and whole.ndim == 1:
+            return whole[begin[0]]
+    return tf.get_static_value(tensor)
 
 
 def _counts_something(tensor: Any) -> bool:
@@ -204,7 +279,10 @@ def _may_be_a_mean(weight: Any) -> bool:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_global_counts(
-    towers: Sequence[list[Weighted]], mine: list[Weighted], replicas: int
+    towers: Sequence[list[Weighted]],
+    mine: list[Weighted],
+    replicas: int,
+    instead: str = "let global_batch_loss make it, or write share=True",
 ) -> None:
     """Raise where the weight of elements is 1/(those of all replicas): the loss is a share of the global one.
 
@@ -214,25 +292,27 @@ def refuse_global_counts(
       towers: the candidates of each tower, as far as they can be compared.
       mine: this tower's.
       replicas: the number of replicas.
+      instead: what to write if it is one.
 
     Raises:
       ValueError: they are known, or cannot be compared at all.
     """
+    said = functools.partial(_said, replicas=replicas, instead=instead)
     if replicas == 1:
         return
     if any(not one.counts and math.isclose(one.weight, 1 / replicas, rel_tol=1e-6) for one in mine):
-        raise ValueError(_said(f"a mean times 1/{replicas}", replicas))
+        raise ValueError(said(f"a mean times 1/{replicas}"))
     alike = {tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in towers}
     for of_towers in zip(*(towers if len(alike) == 1 else [mine]), strict=True):
         for counts in zip(*(one.counts for one in of_towers), strict=True):
-            _refuse(of_towers[0], list(counts), replicas)
+            _refuse(of_towers[0], list(counts), replicas, said)
 
 
 def _weight_of(one: Weighted) -> Any:
     return round(1 / one.weight) if one.counts and isinstance(one.weight, float) else ""
 
 
-def _refuse(one: Weighted, counts: list[Any], replicas: int) -> None:
+def _refuse(one: Weighted, counts: list[Any], replicas: int, said: Callable[[str], str]) -> None:
     known, weight = all(isinstance(each, int) for each in counts), one.weight
     # A weight's own decay is no sum over rows; of one element that is nearly always so.
     if known and max(counts) < 2 and not _reads_rows(one.elements):
@@ -240,15 +320,13 @@ def _refuse(one: Weighted, counts: list[Any], replicas: int) -> None:
     if known and isinstance(weight, float):
         whole = sum(counts) * replicas / len(counts)
         if math.isclose(1 / weight, whole, rel_tol=1e-5):
-            raise ValueError(
-                _said(f"a sum over this tower's {counts[0]} times 1/{whole:g}", replicas)
-            )
-    if not _reached.can_merge():
-        # No other tower can be met here, and what XLA compiles checks nothing while it runs.
+            raise ValueError(said(f"a sum over this tower's {counts[0]} times 1/{whole:g}"))
+    if not (_reached.can_merge() and all(map(_is_here, (weight, *counts)))):
+        # No other tower can be met there, and what XLA compiles checks nothing while it runs.
         is_own = known and isinstance(weight, float) and round(1 / weight) <= counts[0]
         if not is_own and tf.is_symbolic_tensor(one.elements) and _reads_rows(one.elements):
             what = "a sum divided by a count, which cannot be compared with those of other replicas here"
-            raise ValueError(_said(what, replicas))
+            raise ValueError(said(what))
         return
     if known and isinstance(weight, float):
         return
@@ -257,18 +335,23 @@ def _refuse(one: Weighted, counts: list[Any], replicas: int) -> None:
     if not _reads_rows(one.elements):
         largest = tf.reduce_max([tf.cast(each, tf.int64) for each in counts])
         is_global = tf.logical_and(is_global, largest > 1)
-    said = "a sum divided by the number of elements that all replicas have together"
+    what = "a sum divided by the number of elements that all replicas have together"
     with tf.device("/cpu:0"):
-        tf.debugging.assert_equal(is_global, False, _said(said, replicas))
+        tf.debugging.assert_equal(is_global, False, said(what))
+
+
+def _is_here(number: Any) -> bool:
+    """Whether an operation that is made now can take it: not what is inside of another function."""
+    return not tf.is_symbolic_tensor(number) or number.graph is tf.compat.v1.get_default_graph()
 
 
 def _reads_rows(elements: Any) -> bool:
     return not tf.is_symbolic_tensor(elements) or _behind.reads_inputs([elements])
 
 
-def _said(what: str, replicas: int) -> str:
+def _said(what: str, replicas: int, instead: str) -> str:
     return (
         f"The loss is {what}, and there are {replicas} replicas. If that divides by the examples of all of them, it is a "
-        "share of the global loss: let global_batch_loss make it, or write share=True. share=False says that it is a "
-        "tower's own loss, whose gradients are averaged."
+        f"share of the global loss: {instead}. share=False says that it is a tower's own loss, whose gradients are "
+        "averaged."
     )

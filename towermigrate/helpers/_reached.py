@@ -61,17 +61,17 @@ def kinds_and_notes(pairs: GradsAndVars, note: Any) -> tuple[list[tuple[str, ...
     return kinds, [tower.note for tower in towers]
 
 
-def rows_of_towers(rows: int | None) -> list[int | None]:
-    """The number of rows of every tower, as far as it is known while a step is traced and towers can be compared."""
+def notes_of_towers(note: Any) -> list[Any]:
+    """What every tower brings here; this tower's alone where towers cannot meet. Any Python object."""
     context = tf.distribute.get_replica_context()
     if context is None or not tf.distribute.has_strategy() or not can_merge():
-        return [rows]
+        return [note]
 
     def gather(strategy: Any, mine: Any) -> Any:
         return _Gathered(list(strategy.experimental_local_results(mine)))
 
-    towers = context.merge_call(gather, args=(_Kinds([], [rows]),)).towers
-    return [tower.variables[0] for tower in towers]
+    towers = context.merge_call(gather, args=(_Kinds([], [], note),)).towers
+    return [tower.note for tower in towers]
 
 
 def check_once(var_list: list[Any]) -> None:

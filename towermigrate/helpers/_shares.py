@@ -19,7 +19,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from towermigrate.helpers import _behind
+from towermigrate.helpers import _behind, _by_hand
 
 _MARK = "_towermigrate_share"
 # On what a backward pass gives to a share: everything behind it is a gradient of one.
@@ -203,16 +203,18 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
             f"{what}, which is already divided by a global count, but share=False says that it is "
             "a tower's own mean. Leave out share=False."
         )
-    if _is_eager(loss) and any(_is_reciprocal(one.derivative, replicas) for one in seen):
-        raise ValueError(
-            f"{what}, times 1/{replicas}. There are {replicas} replicas, and a share is already "
-            "divided by the global count: if the factor is that division, leave it out, or the "
-            f"program trains at 1/{replicas}. If it is a weight of the loss, write share=True."
-        )
     if parts.divided:
         raise ValueError(
             f"{what}, divided by {replicas} in {parts.divided[0]}. There are {replicas} replicas, "
             "and a share is already divided by the global count: leave the division out, or the "
+            f"program trains at 1/{replicas}. If it is a weight of the loss, write share=True."
+        )
+    # In a graph one of several shares times 1/N is a weight: `a + 0.5 * b`.
+    looked_at = seen if _is_eager(loss) or len(seen) == 1 else []
+    if any(_is_reciprocal(one.derivative, replicas) for one in looked_at):
+        raise ValueError(
+            f"{what}, times 1/{replicas}. There are {replicas} replicas, and a share is already "
+            "divided by the global count: if the factor is that division, leave it out, or the "
             f"program trains at 1/{replicas}. If it is a weight of the loss, write share=True."
         )
     if parts.others or not parts.shares:
@@ -384,7 +386,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_reciprocal(derivative: Any, replicas: int) -> bool:
-    return replicas > 1 and _is_number(derivative) and _close(float(derivative), 1 / replicas)
+    if replicas == 1 or derivative.shape.rank != 0:
+        return False
+    symbolic = tf.is_symbolic_tensor(derivative)
+    value = _by_hand.static_number(derivative) if symbolic else float(derivative)
+    return value is not None and _close(value, 1 / replicas)
 
 
 def _close(value: float, expected: float) -> bool:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from towermigrate.helpers import (
+    _by_hand,
     _keras3,
     _optimizers,
     _policies,
@@ -118,11 +119,12 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
           examples: how many examples it has, a scalar: `tf.shape(x)[0]`. For a mean over tokens, or a weighted one,
             the sum of the weights. Where it is 0 the gradients, NaN as they may be, do not count.
           share: False says that the gradients are of a tower's own mean, and is not checked: for eager mode, where a
-            gradient does not show what it is of.
+            gradient does not show what it is of, and for losses that are divided by what could be a count of all
+            towers'. Unsaid, towers meet while this is traced: call it as often on each.
 
         Raises:
-          ValueError: gradients of a share of a global loss or of `tower_gradients`, which are divided by other towers'
-            counts already, or averaged ones; a variable that is not in the list; `examples` is no scalar; called
+          ValueError: gradients of a share of a global loss, also of one divided by hand, or of `tower_gradients`, which
+            are divided by other towers' counts already, or averaged ones; a variable that is not in the list; `examples` is no scalar; called
             outside of a replica.
         """
         _keras3.watch()
@@ -216,10 +218,17 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
 def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
     what = "GradientAccumulator.add counts each tower's gradients by its own examples"
     instead = "Give it the gradients of the mean over this tower's micro-batch."
+    if share:
+        raise ValueError(f"{what}, and share=True says that they are divided already. {instead}")
     _shares.refuse_gradients(pairs, what, instead)
     grads = [grad for grad, _ in pairs]
+    came_by = _by_hand.of_gradients(grads)
     if share is None:
         _shares.refuse_gradients_of_shares(grads, "GradientAccumulator.add", instead)
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        towers = _reached.notes_of_towers(came_by)
+        mean = "give it the gradients of the mean over this tower's micro-batch"
+        _by_hand.refuse_global_counts(towers, came_by, replicas, mean)
     if any(_shares.is_averaged(grad) for grad in grads):
         raise ValueError(f"{what}, and average_gradients has averaged these. {instead}")
 

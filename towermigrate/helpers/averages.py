@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
 from towermigrate.helpers import (
+    _by_hand,
     _checks,
     _hooks,
     _keras3,
@@ -42,10 +43,9 @@ def average_gradients(
         of all towers summed; `"dense"` makes them tensors.
       reduce: `"sum"` adds the towers' gradients up and does not divide: for programs that did so
         (`tf.add_n`), and for gradients of a loss that is already this replica's share of the
-        global one: the mean would divide it a second time, and is refused where that can be known:
-        not of a loss that was divided by a global count by hand.
-      share: False says that the gradients are of a tower's own mean, and nothing is checked: for eager mode, where
-        a gradient does not show what it is of.
+        global one: the mean would divide it a second time, and is refused.
+      share: False says that the gradients are of a tower's own loss, and nothing is checked: for eager mode, where
+        a gradient does not show what it is of, and for losses that are divided by what could be a count of all towers'.
 
     Returns:
       `[(average, variable)]`, with the first tower's variables. It is the average itself, not a
@@ -54,8 +54,8 @@ def average_gradients(
 
     Raises:
       ValueError: lists of different lengths or in different orders; no gradient at all; gradients
-        of `tower_gradients`, which are divided already, or, with the mean, of a share of the global loss; an
-        unknown policy.
+        of `tower_gradients`, which are divided already, or, with the mean, of a share of the global loss, also of one
+        divided by hand (`tf.errors.InvalidArgumentError` where only a run knows the numbers); an unknown policy.
 
     Example:
       >>> w = tf.Variable(0.0)
@@ -66,6 +66,11 @@ def average_gradients(
     Source: `average_gradients` in TF1's cifar10_multi_gpu_train.
     """
     _policies.check(none, sparse, reduce)
+    if share and reduce == "mean":
+        raise ValueError(
+            "average_gradients got share=True, and would divide gradients of a share by the number of towers once "
+            "more. reduce='sum' adds them up."
+        )
     _keras3.watch()
     _optimizers.watch()
     towers = [
@@ -251,13 +256,20 @@ def _all_reduced(
     if reduce == "mean":
         _refuse_shares(pairs, share)
     else:
-        _shares.forget_gradients()  # these are what they were taken for
+        # These are what they were taken for.
+        _shares.forget_gradients()
+        _by_hand.forget_gradients()
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
-    reached = _reached.kinds_of_towers(pairs)
+    came_by = _by_hand.of_gradients([grad for grad, _ in pairs])
+    unsaid = came_by if reduce == "mean" and share is None else []
+    reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _reached.check_any(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    instead = "write reduce='sum', which adds the towers' gradients up"
+    _by_hand.refuse_global_counts(of_towers, unsaid, replicas, instead)
     kept, towers = [], []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)
@@ -275,7 +287,6 @@ def _all_reduced(
             "strategy.run, or unroll it in Python."
         ) from error
     if none == "present" and reduce == "mean":
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
         grads = [
             _over_present(grad, per_tower, replicas)
             for grad, per_tower in zip(grads, towers, strict=True)

@@ -88,7 +88,7 @@ def tower_gradients(
       share: None recognises a share of this library, and one that `tf.nn.compute_average_loss` or
         `tf.nn.scale_regularization_loss` made. True says that `loss` is a share, and nothing is
         checked: for a loss divided by the global batch size by hand. False says that it is a
-        tower's own mean. A tape's loss must say so where a sum over its rows is divided by the
+        tower's own loss. It must be said where a sum over its rows is divided by the
         number of all towers' rows, or may be: in a nested function by a number that only a run
         knows, or a mean that is divided by the number of replicas.
 
@@ -97,11 +97,11 @@ def tower_gradients(
 
     Raises:
       TypeError: `source` is something else, a Keras optimizer for instance.
-      ValueError: a tape's loss that is no scalar, or one divided by the global batch size by hand where `share` does
+      ValueError: a tape's loss that is no scalar; a loss divided by the global batch size by hand where `share` does
         not say so (`tf.errors.InvalidArgumentError` where only a run knows the numbers); called outside of a replica, in
         a strategy's scope; no tower's loss reaches any of the variables; the towers' lists have another order; an unknown policy; a share that is
-        divided by the number of replicas once more (in eager mode that looks like any product with
-        its reciprocal), added to a tower's own mean, or used so that the loss cannot be proved to
+        divided by the number of replicas once more (multiplied by the reciprocal: where it is the
+        only one, and in eager mode), added to a tower's own mean, or used so that the loss cannot be proved to
         be one.
 
     Example:
@@ -152,11 +152,10 @@ def tower_gradients(
             "strategy.run gets."
         )
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    is_unsaid = isinstance(source, tf.GradientTape) and share is None
-    with _shares.watch() as seen:
+    is_unsaid = share is None
+    with _shares.watch() as seen, _by_hand.watch() as weighted:
         if isinstance(source, tf.GradientTape):
-            with _by_hand.watch() as weighted:
-                grads = source.gradient(loss, var_list)
+            grads = source.gradient(loss, var_list)
         else:
             # In eager mode the optimizer takes a function, which it calls under its own tape.
             target = called_loss if callable(loss) else loss
@@ -164,7 +163,7 @@ def tower_gradients(
     pairs = list(zip(grads, var_list, strict=True))
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), loss, pairs)
-    if is_unsaid:
+    if is_unsaid and isinstance(source, tf.GradientTape):
         _shares.refuse_what_is_no_loss(loss)
     unsaid = _by_hand.candidates(weighted) if is_unsaid and reduce == "mean" else []
     reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _behind, _checks, _shares
 from towermigrate.helpers._all_reduce import all_reduced
-from towermigrate.helpers._reached import may_meet, rows_of_towers
+from towermigrate.helpers._reached import may_meet, notes_of_towers
 
 _COLUMN = "write labels[:, tf.newaxis] (and predictions[:, tf.newaxis] where they are [b] too)"
 
@@ -81,7 +81,7 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
     if replicas == 1 or tf.distribute.get_replica_context() is None:
         return total
     if isinstance(size, int) and tf.is_symbolic_tensor(per_example):
-        rows = rows_of_towers(per_example.shape[0])
+        rows = notes_of_towers(per_example.shape[0])
         known = [each for each in rows if each is not None]
         if sum(known) > size:
             raise ValueError(

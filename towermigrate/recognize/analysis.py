@@ -119,7 +119,8 @@ class ScopeReader:
 class Analysis:
     """A recognised program with its nodes: what the emitter works on.
 
-    `program` is there where all parts of it were read, whether it was proved to fit loop style or not.
+    `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
+    that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
     """
 
     scope: Scope
@@ -133,6 +134,7 @@ class Analysis:
     tower_functions: list[tuple[SourceFile, cst.FunctionDef]]
     program: TowerProgram | None = None
     findings: list[Finding] = field(default_factory=list)
+    scaled: bool = True
 
     @property
     def file(self) -> SourceFile:

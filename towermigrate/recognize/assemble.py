@@ -112,7 +112,9 @@ class Assembler:
             sparse=hazards.may_be_sparse(file, body, functions),
             tower_functions=[(f.file, f.node) for f in functions],
         )
-        reasons.findings += prove(self.codes, self.scope, before, after, body, stages, runs)
+        proved = prove(self.codes, self.scope, before, after, body, stages, runs)
+        reasons.findings += proved.findings
+        analysis.scaled = proved.scaled
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis

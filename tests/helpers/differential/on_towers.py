@@ -145,7 +145,8 @@ class OnTowers:
 
     def _by_hand(self, losses: Any, size: Any) -> Any:
         """The sum of the losses over the number of all towers' examples."""
-        sizes = [sum(len(part) for part in step.ids) for (step,) in self.program.batches]
+        steps = [step for batch in self.program.batches for step in batch]
+        sizes = [sum(len(part) for part in step.ids) for step in steps]
         count = float(sizes[0])
         kind = self.program.by_hand
         if kind == "sum / size" or len(set(sizes)) > 1:
@@ -169,7 +170,8 @@ class OnTowers:
     def _mistaken(self, loss: Any, losses: Any, hidden: Any) -> Any:
         mistake = self.program.mistake
         if mistake == "divided again":
-            return loss / self.program.towers
+            towers = self.program.towers
+            return loss / towers if self.program.seed % 2 else loss * (1 / towers)
         if mistake == "with an own mean":
             return loss + model.activity(hidden)
         if mistake == "activity without examples":
@@ -268,11 +270,11 @@ class OnTowers:
             pairs = [(grad, v) for grad, (_, v) in zip(grads, pairs, strict=True)]
         options: dict[str, Any] = {"none": program.none, "sparse": program.sparse}
         if program.path == "sum of shares" or (
-            program.is_share and mistake != "average of a share"
+            program.is_share and mistake not in ("average of a share", "by hand, not said")
         ):
             options["reduce"] = "sum"
-        if not program.is_share:
-            options["share"] = False  # eagerly, nothing tells
+        if not program.is_share and program.mode == "eager":
+            options["share"] = False  # nothing tells there
         averaged = self._clipped(tm.average_gradients(pairs, **options))
         if mistake == "average applied with a sum":
             optimizer.apply_gradients(averaged)
@@ -298,7 +300,9 @@ class OnTowers:
                     self.program.loss = "share"
                 loss = self.loss(*batch)
             grads = tape.gradient(loss, self.listed)
-            said: dict[str, Any] = {} if self.program.mistake else {"share": False}
+            program = self.program
+            is_said = program.mode == "eager" and not program.mistake  # nothing tells there
+            said: dict[str, Any] = {"share": False} if is_said else {}
             pairs = list(zip(grads, self.listed, strict=True))
             self.accumulator.add(pairs, tf.shape(batch[0])[0], **said)
             return loss

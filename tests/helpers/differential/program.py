@@ -118,7 +118,8 @@ def drawn(seed: int) -> Program:
         source = pick(["tape", "optimizer"])
     scaled = keras and path == "average" and not clip and chance.random() < 0.4
     own_clip = keras and path == "average" and not clip and chance.random() < 0.4
-    mistake = pick(MISTAKES) if chance.random() < 0.3 else ""
+    # One of them has many forms.
+    mistake = pick([*MISTAKES, *["by hand, not said"] * 5]) if chance.random() < 0.35 else ""
     program = Program(
         seed=seed,
         towers=towers,
@@ -177,10 +178,12 @@ def _fit(program: Program, chance: random.Random) -> None:
     if program.mistake == "accumulated share":
         program.loss, program.path = "own mean", "accumulator"
     if program.mistake == "by hand, not said":
-        program.loss, program.path = "by hand", "tower_gradients"
+        program.loss = "by hand"
+        program.path = chance.choice(["tower_gradients", "average", "accumulator"])
         program.mode = chance.choice(["eager", "function", "xla"])
         if program.mode == "xla":
             program.input = "shard"
+            program.path = "average" if program.path == "accumulator" else program.path
     if program.mistake == "vector loss":
         program.loss = "own mean"  # what is said to be a share is taken
     if program.mistake == "size too small":
@@ -195,6 +198,9 @@ def _fit(program: Program, chance: random.Random) -> None:
     if program.mistake == "average applied with a sum":
         program.path = "average"
     program.source = "tape"
+    if program.mistake == "by hand, not said" and program.path != "accumulator":
+        if program.mode != "eager" and not program.keras:
+            program.source = chance.choice(["tape", "optimizer", "optimizer"])
 
 
 _OF_SHARES = frozenset(

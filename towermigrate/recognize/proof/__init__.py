@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import posixpath
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
@@ -28,6 +29,19 @@ from towermigrate.recognize.tower import Body
 from towermigrate.tree import TF1_COPY
 
 
+@dataclass(frozen=True)
+class Proved:
+    """What a proof found.
+
+    Attributes:
+        findings: everything that keeps the program from loop style.
+        scaled: whether a tower may divide its loss by a count of all towers' examples.
+    """
+
+    findings: list[Finding]
+    scaled: bool = True
+
+
 def prove(
     codes: Codes,
     scope: Scope,
@@ -36,8 +50,8 @@ def prove(
     body: Body | None,
     stages: Sequence[StageParts],
     runs: Sequence[Run],
-) -> list[Finding]:
-    """Everything that keeps a program from loop style, as far as its parts are known; empty is a proof.
+) -> Proved:
+    """Everything that keeps a program from loop style, as far as its parts are known; nothing is a proof.
 
     Args:
         codes: the files of the tree.
@@ -50,7 +64,7 @@ def prove(
     code = codes.code(file.path)
     if code is None:
         message = "the file is not understood by this Python, so nothing could be proved of it"
-        return [note("TM222", file, scope.candidate.loop, message)]
+        return Proved([note("TM222", file, scope.candidate.loop, message)])
     averages = [place_of(file, stage.average) for stage in stages]
     proof = TowerProof(codes, scope, code, body, averages)
     try:
@@ -67,10 +81,11 @@ def prove(
         _check_averages(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:
-            return list(proof.findings.values())
+            return Proved(list(proof.findings.values()))
         message = "the program is too large to be followed"
-        return [*proof.findings.values(), note("TM222", file, scope.candidate.loop, message)]
-    return list(proof.findings.values())
+        too_large = note("TM222", file, scope.candidate.loop, message)
+        return Proved([*proof.findings.values(), too_large])
+    return Proved(list(proof.findings.values()), proof.scaled)
 
 
 def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import Machine, is_python
 from towermigrate.recognize.proof.values import (
@@ -128,6 +128,8 @@ class Expressions(Machine):
     def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """The value of a binary operation."""
         op = getattr(node, "op", None)
+        if self.strict and scaling.of_operator(node, left, right):
+            self.scaled = True
         for side in (left, right):
             if isinstance(side, Instance):
                 return self.own_object(side, node, frame)

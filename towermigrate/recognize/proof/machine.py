@@ -68,6 +68,7 @@ class Machine:
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
         self.placing = False
+        self.scaled = False  # a tower's tensor by what may be a count of all towers' examples
         self.no_updates = False
         self.merges: frozenset[tuple[str, int, int]] = frozenset()
         self.home: Code | None = None

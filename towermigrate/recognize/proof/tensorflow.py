@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.calls import Arguments, Calls
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
@@ -260,6 +260,8 @@ class TensorFlow(Calls):
 
     def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         code = frame.code
+        if scaling.of_call(name, node, args.given, args.named):
+            self.scaled = True
         if name in library.RANDOM:
             kind = "dropout" if name.endswith("dropout") else "draw"
             seed = args.named.get("seed")
