@@ -47,15 +47,15 @@ def rewritten(text: str) -> str:
 
 
 CELLS = [
-    pytest.param([IMPORT, "tf.log(x)"], [IMPORT, "tf.compat.v1.log(x)"], id="an import counts in later cells"),
-    pytest.param([IMPORT, "%matplotlib inline\n!ls tf.log\ntf.log(1)\ntf.log?\n?tf"], [IMPORT, "%matplotlib inline\n!ls tf.log\ntf.compat.v1.log(1)\ntf.log?\n?tf"], id="magics stay"),
-    pytest.param([IMPORT, "if a:\n    !pip install \\\n      tf.log\n    tf.log(1)\nfiles = !ls"], [IMPORT, "if a:\n    !pip install \\\n      tf.log\n    tf.compat.v1.log(1)\nfiles = !ls"], id="a command over lines and one with a result"),
-    pytest.param([IMPORT, "%%time\ntf.log(1)", "%%bash\ntf.log(1)"], [IMPORT, "%%time\ntf.compat.v1.log(1)", "%%bash\ntf.log(1)"], id="a cell magic, and one whose cell is no Python"),
-    pytest.param([IMPORT, "s = '''\n%tf.log\n!x\n'''; tf.log(s)"], [IMPORT, "s = '''\n%tf.log\n!x\n'''; tf.compat.v1.log(s)"], id="what looks like a magic in a text"),
-    pytest.param([IMPORT, "for i in range(", "tf.log(1)"], [IMPORT, "for i in range(", "tf.compat.v1.log(1)"], id="a cell that is no Python stays"),
+    pytest.param([IMPORT, "tf.log(x)"], [IMPORT, "tf.math.log(x)"], id="an import counts in later cells"),
+    pytest.param([IMPORT, "%matplotlib inline\n!ls tf.log\ntf.log(1)\ntf.log?\n?tf"], [IMPORT, "%matplotlib inline\n!ls tf.log\ntf.math.log(1)\ntf.log?\n?tf"], id="magics stay"),
+    pytest.param([IMPORT, "if a:\n    !pip install \\\n      tf.log\n    tf.log(1)\nfiles = !ls"], [IMPORT, "if a:\n    !pip install \\\n      tf.log\n    tf.math.log(1)\nfiles = !ls"], id="a command over lines and one with a result"),
+    pytest.param([IMPORT, "%%time\ntf.log(1)", "%%bash\ntf.log(1)"], [IMPORT, "%%time\ntf.math.log(1)", "%%bash\ntf.log(1)"], id="a cell magic, and one whose cell is no Python"),
+    pytest.param([IMPORT, "s = '''\n%tf.log\n!x\n'''; tf.log(s)"], [IMPORT, "s = '''\n%tf.log\n!x\n'''; tf.math.log(s)"], id="what looks like a magic in a text"),
+    pytest.param([IMPORT, "for i in range(", "tf.log(1)"], [IMPORT, "for i in range(", "tf.math.log(1)"], id="a cell that is no Python stays"),
     pytest.param([IMPORT, "", "tf.layers.dense(x, 1)\n"], [IMPORT + "import towermigrate.helpers", "", "tf.compat.v1.layers.dense(x, 1)\n"], id="a line more, and an empty cell"),
     pytest.param([IMPORT, "print 'a', 7 / 2"], [IMPORT, "print('a', 7 // 2)"], id="Python 2"),
-    pytest.param([IMPORT, "print 1", "f'{tf.log(1)}'"], [IMPORT, "print 1", "f'{tf.compat.v1.log(1)}'"], id="Python 2 beside Python 3"),
+    pytest.param([IMPORT, "print 1", "f'{tf.log(1)}'"], [IMPORT, "print 1", "f'{tf.math.log(1)}'"], id="Python 2 beside Python 3"),
     pytest.param(["x = 1\n"], ["x = 1\n"], id="no TensorFlow"),
 ]  # fmt: skip
 
@@ -96,14 +96,14 @@ def test_all_but_the_changed_strings_stay(layout: dict[str, Any], end: str) -> N
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     text = text.replace("1000.0", "1E+3").replace("1.5", "1.50")
     place = text.rindex('"tf.log(1)\\n"')
-    expected = text[:place] + '"tf.compat.v1.log(1)\\n"' + text[place + len('"tf.log(1)\\n"') :]
+    expected = text[:place] + '"tf.math.log(1)\\n"' + text[place + len('"tf.log(1)\\n"') :]
     assert rewritten(text) == expected
 
 
 def test_a_source_that_is_one_string() -> None:
     cell = {"cell_type": "code", "source": IMPORT + "tf.log('\xe9')"}
     text = json.dumps(notebook(cell))
-    assert rewritten(text) == text.replace("tf.log", "tf.compat.v1.log")
+    assert rewritten(text) == text.replace("tf.log", "tf.math.log")
 
 
 def test_version_3_of_the_format() -> None:
@@ -112,7 +112,7 @@ def test_version_3_of_the_format() -> None:
         {"cell_type": "code", "language": "bash", "input": ["tf.log(1)"]},
     ]
     text = json.dumps({"worksheets": [{"cells": cells}], "nbformat": 3})
-    assert rewritten(text) == text.replace("tf.log", "tf.compat.v1.log", 1)
+    assert rewritten(text) == text.replace("tf.log", "tf.math.log", 1)
 
 
 def test_another_language_is_left_alone() -> None:
@@ -372,13 +372,13 @@ def test_a_tree_with_notebooks(tmp_path: Path) -> None:
     assert [(file["path"], file["status"]) for file in found] == [
         ("a.ipynb", "rewritten"), ("m.py", "rewritten"),
     ]  # fmt: skip
-    assert (root / "a.ipynb").read_text(encoding="utf-8") == text.replace("tf.log", "tf.compat.v1.log")  # fmt: skip
+    assert (root / "a.ipynb").read_text(encoding="utf-8") == text.replace("tf.log", "tf.math.log")  # fmt: skip
     assert (root / ".ipynb_checkpoints/a-checkpoint.ipynb").read_text(encoding="utf-8") == text
     assert run("rewrite", root, "--check") == 0
     assert run("undo", root) == 0
     assert (root / "a.ipynb").read_text(encoding="utf-8") == text
     assert run("rewrite", root / "a.ipynb", "--out", tmp_path / "out") == 0
-    assert "compat" in (tmp_path / "out/a.ipynb").read_text(encoding="utf-8")
+    assert "tf.math.log" in (tmp_path / "out/a.ipynb").read_text(encoding="utf-8")
     assert (root / "a.ipynb").read_text(encoding="utf-8") == text
 
 

@@ -33,10 +33,10 @@ def run(raw: bytes, *arguments: str | Path) -> subprocess.CompletedProcess[bytes
 
 
 CASES = [
-    pytest.param(TF + b"tf.log(1)\n", TF + b"tf.compat.v1.log(1)\n", 0, b"1 rewritten", id="names"),
+    pytest.param(TF + b"tf.log(1)\n", TF + b"tf.math.log(1)\n", 0, b"1 rewritten", id="names"),
     pytest.param(b"x = 1\r\n", b"x = 1\r\n", 0, b"0 rewritten", id="nothing to change"),
     pytest.param(b"", b"", 0, b"0 rewritten", id="an empty file"),
-    pytest.param(b"# coding: latin-1\r\n#\xe9\r\n" + TF + b"tf.log(1)", b"# coding: latin-1\r\n#\xe9\r\n" + TF + b"tf.compat.v1.log(1)", 0, b"", id="bytes around stay"),
+    pytest.param(b"# coding: latin-1\r\n#\xe9\r\n" + TF + b"tf.log(1)", b"# coding: latin-1\r\n#\xe9\r\n" + TF + b"tf.math.log(1)", 0, b"", id="bytes around stay"),
     pytest.param(b"print 'a'\n", b"print('a')\n", 0, b"TM121", id="Python 2"),
     pytest.param(REFUSED, REFUSED, 1, b"TM252", id="a refused program"),
     pytest.param(b"import tensorflow\nx = (\n", b"import tensorflow\nx = (\n", 3, b"TM101", id="no Python"),
@@ -59,7 +59,7 @@ def test_check_and_diff_write_no_file(tmp_path: Path) -> None:
     (file,) = json.loads((tmp_path / "r.json").read_text())["files"]
     assert (file["path"], file["status"]) == ("<stdin>", "rewritten")
     done = run(TF + b"tf.log(1)\n", "rewrite", "-", "--diff")
-    assert done.stdout.startswith(b"--- a/<stdin>\n") and b"+tf.compat.v1.log(1)" in done.stdout
+    assert done.stdout.startswith(b"--- a/<stdin>\n") and b"+tf.math.log(1)" in done.stdout
 
 
 def test_scan() -> None:

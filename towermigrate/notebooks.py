@@ -100,7 +100,7 @@ def rewrite_notebook(
         >>> cell = {"cell_type": "code", "source": ["import tensorflow as tf\\n", "tf.log(1)"]}
         >>> text = json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 2})
         >>> new = rewrite_notebook(text, "a.ipynb").texts["a.ipynb"]
-        >>> new == text.replace("tf.log", "tf.compat.v1.log")
+        >>> new == text.replace("tf.log", "tf.math.log")
         True
     """
     try:

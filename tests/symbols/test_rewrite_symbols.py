@@ -16,7 +16,7 @@ CHANGED = [
     pytest.param(TF + "tf.placeholder(tf.float32)\n", TF + "tf.compat.v1.placeholder(tf.float32)\n", id="a name that only TF1 has"),
     pytest.param(TF + "tf.name_scope('a')\n", TF + "tf.compat.v1.name_scope('a')\n", id="a name that means something else in TF2"),
     pytest.param(TF + "FLAGS = tf.app.flags.FLAGS\n", TF + "FLAGS = tf.compat.v1.app.flags.FLAGS\n", id="flags"),
-    pytest.param(TF + "tf.gfile.Exists(tf.GraphKeys.LOSSES, tf.log(1), tf.NodeDef)\n", TF + "tf.compat.v1.gfile.Exists(tf.compat.v1.GraphKeys.LOSSES, tf.compat.v1.log(1), tf.compat.v1.NodeDef)\n", id="modules, classes and functions"),
+    pytest.param(TF + "tf.gfile.Exists(tf.GraphKeys.LOSSES, tf.log(1), tf.NodeDef)\n", TF + "tf.compat.v1.gfile.Exists(tf.compat.v1.GraphKeys.LOSSES, tf.math.log(1), tf.compat.v1.NodeDef)\n", id="modules, classes and functions"),
     pytest.param("import tensorflow\ntensorflow.Session()\n", "import tensorflow\ntensorflow.compat.v1.Session()\n", id="no alias"),
     pytest.param(TF + "n = tf.nn\nn.dropout(x)\n", TF + "n = tf.compat.v1.nn\nn.dropout(x)\n", id="a module under a name of its own"),
     pytest.param(TF + "n = tf.nn\nn.relu(x)\n", TF + "n = tf.nn\nn.relu(x)\n", id="a module of which nothing is TensorFlow 1"),
@@ -51,9 +51,9 @@ CHANGED = [
     pytest.param(TF + "import towermigrate.helpers as tm\ntf.contrib.slim.conv2d(tf.function)\n", TF + "import towermigrate.helpers as tm\nimport tf_slim\ntf_slim.conv2d(tf.function)\n", id="tf_slim after helpers that are there"),
     pytest.param("def f():\n    import tensorflow as tf\n    return tf.layers.dense(1)\n", HELPERS + "def f():\n    import tensorflow as tf\n    return tf.compat.v1.layers.dense(1)\n", id="TensorFlow imported in a function"),
     pytest.param(TF.replace("\n", "\r\n") + "tf.layers.dense(x)\r\n", TF.replace("\n", "\r\n") + "import towermigrate.helpers\r\ntf.compat.v1.layers.dense(x)\r\n", id="CRLF"),
-    pytest.param(TF + "é = 'ü'; tf.log(é); x = 'ñ', tf.log(2)\n", TF + "é = 'ü'; tf.compat.v1.log(é); x = 'ñ', tf.compat.v1.log(2)\n", id="columns count characters"),
+    pytest.param(TF + "é = 'ü'; tf.log(é); x = 'ñ', tf.log(2)\n", TF + "é = 'ü'; tf.math.log(é); x = 'ñ', tf.math.log(2)\n", id="columns count characters"),
     pytest.param(TF + "def f(tf):\n    tf.Session()\ntf.Session()\n", TF + "def f(tf):\n    tf.Session()\ntf.compat.v1.Session()\n", id="a shadowed name"),
-    pytest.param(TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.log(i) for i in y]\n", TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.compat.v1.log(i) for i in y]\n", id="shadowed in lambda and comprehension"),
+    pytest.param(TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.log(i) for i in y]\n", TF + "f = lambda tf: tf.log(1)\ng = [tf.log(1) for tf in y]\nh = [tf.math.log(i) for i in y]\n", id="shadowed in lambda and comprehension"),
 ]  # fmt: skip
 
 FORMS = [
@@ -71,7 +71,7 @@ FORMS = [
     pytest.param(TF + "from towermigrate.helpers import towers\ntf.contrib.training.HParams(a=1)\n", TF + HELPERS + "from towermigrate.helpers import towers\ntowermigrate.helpers.contrib.HParams(a=1)\n", id="what our helpers have, of which one is imported"),
     pytest.param("from tensorflow.contrib.training import HParams\nHParams(a=1)\n", "from towermigrate.helpers.contrib import HParams\nHParams(a=1)\n", id="what our helpers have, by name"),
     pytest.param("try:\n    from tensorflow.contrib import slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", "try:\n    " + HELPERS + "    import tf_slim as slim\nexcept ImportError:\n    import tf_slim as slim\nslim.conv2d(x)\n", id="tf_slim or tf.contrib.slim"),
-    pytest.param("try:\n    " + TF + "except ImportError:\n    tf = None\ntf.log(1)\n", "try:\n    " + TF + "except ImportError:\n    tf = None\ntf.compat.v1.log(1)\n", id="TensorFlow or nothing"),
+    pytest.param("try:\n    " + TF + "except ImportError:\n    tf = None\ntf.log(1)\n", "try:\n    " + TF + "except ImportError:\n    tf = None\ntf.math.log(1)\n", id="TensorFlow or nothing"),
 ]  # fmt: skip
 
 UNCHANGED = [

@@ -38,7 +38,7 @@ PLACES = [
     pytest.param("import tensorflow as tf\n\n\ndef train():\n    tf.Session()\n", "import tensorflow as tf\n\n\ndef train():\n    tf.compat.v1.Session()\n", id="not in a module that is imported"),
     pytest.param("import tensorflow as tf\ndef main():\n    tf.Session()\nmain()\n", "import tensorflow as tf" + SWITCH + "\ndef main():\n    tf.compat.v1.Session()\nmain()\n", id="main() at the outermost level"),
     pytest.param("import tensorflow as tf\ndef train():\n    tf.Session()\ntrain()\n", "import tensorflow as tf" + SWITCH + "\ndef train():\n    tf.compat.v1.Session()\ntrain()\n", id="train() at the outermost level"),
-    pytest.param("import tensorflow as tf\ndef go(n):\n    with tf.Session() as s:\n        s.run(n)\ngo(tf.log(1.0))\n", "import tensorflow as tf" + SWITCH + "\ndef go(n):\n    with tf.compat.v1.Session() as s:\n        s.run(n)\ngo(tf.compat.v1.log(1.0))\n", id="a call of its own that runs a graph"),
+    pytest.param("import tensorflow as tf\ndef go(n):\n    with tf.Session() as s:\n        s.run(n)\ngo(tf.log(1.0))\n", "import tensorflow as tf" + SWITCH + "\ndef go(n):\n    with tf.compat.v1.Session() as s:\n        s.run(n)\ngo(tf.math.log(1.0))\n", id="a call of its own that runs a graph"),
     pytest.param("import tensorflow as tf\ndef go(n):\n    return n\ndef f():\n    tf.Session()\ngo(1)\n", "import tensorflow as tf\ndef go(n):\n    return n\ndef f():\n    tf.compat.v1.Session()\ngo(1)\n", id="not where the call runs none"),
     pytest.param("import tensorflow as tf\ndef main(_):\n    tf.Session()\ntf.app.run()\n", "import tensorflow as tf" + SWITCH + "\ndef main(_):\n    tf.compat.v1.Session()\ntf.compat.v1.app.run()\n", id="tf.app.run() at the outermost level"),
 ]  # fmt: skip

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols.alike import is_alike
 from towermigrate.symbols.bindings import Scope, Use
 from towermigrate.symbols.edits import Edit, Text, splice
 from towermigrate.symbols.placement import added_imports
@@ -313,7 +314,15 @@ def _rewrite_use(work: Pass, use: Use) -> None:
         tf0.order_arguments(work, name, work.calls[id(use.chain)])
     if fate.renamed and not compat:
         if use.meaning == "tensorflow":
-            end = work.text.span(use.root)[1]
+            if is_alike(name, work.calls.get(id(use.chain))):
+                return
+            start, end = work.text.span(use.root)
+            moved = load_names().moved.get(name)
+            if moved is not None:
+                work.replace(
+                    start, work.text.span(use.chain)[1], f"{use.root.id}.{moved}", use.chain
+                )
+                return
             work.edits.append(Edit(end, end, ".compat.v1"))
         elif use.root.id in work.names.brought:
             _spell_out(work, use)

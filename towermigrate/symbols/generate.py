@@ -3,7 +3,8 @@
     python -m towermigrate.symbols.generate [--tf1-python PYTHON]
 
 Needs the extra `tf`. `tf.X` changes where `tf.compat.v1.X` exists and `tf.X` is missing (`missing`) or is
-another object (`differs`); every other name that one of them has is `known`. A name is `gone` where TensorFlow 1.15 had it and neither place has it now (only with
+another object (`differs`); every other name that one of them has is `known`. Of the missing functions those are
+`moved` that `tf` has under another name, the very objects. A name is `gone` where TensorFlow 1.15 had it and neither place has it now (only with
 `--tf1-python`, an interpreter that has TensorFlow 1.15; without it the committed list is kept), and what
 `tf_slim` offers stands under `tf_slim`.
 """
@@ -39,6 +40,12 @@ SKIPPED = (
 )
 # What the table does not know from the inside: Keras differs between legacy Keras and Keras 3.
 UNLISTED = ("rnn_cell", "compat", "raw_ops", "contrib", "python", "core", "tools", "keras")
+# Modules of `tf` that a name may move to: what they hold is not for TensorFlow 2 only.
+MOVED_TO = frozenset(
+    "debugging image io linalg linspace math queue random reverse signal sparse strings".split()
+)
+# Of these the new name would say something else to a reader: `tf.image.random_crop` of what is no image.
+NOT_MOVED = frozenset("data io nn saved_model train random_crop div_no_nan".split())
 
 TF1_WALK = """
 import inspect, sys
@@ -71,6 +78,9 @@ def _get(module: Any, name: str) -> Any:
 
 def _same(new: Any, old: Any) -> bool:
     plain = (bool, int, float, str, bytes, tuple, frozenset)
+    if inspect.isfunction(new) and inspect.isfunction(old):
+        # That of `tf` may be wrapped once more, for weak tensors, which only a switch of TensorFlow's turns on.
+        return inspect.unwrap(new) is inspect.unwrap(old)
     return new is old or (type(new) is type(old) and isinstance(new, plain) and bool(new == old))
 
 
@@ -107,6 +117,28 @@ def known_names(module: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
             yield from known_names(value, dotted + ".", depth + 1)
 
 
+def moved_names(tensorflow: Any, missing: list[str]) -> Iterator[tuple[str, str]]:
+    """Names that `tf` lacks, with the shortest name of `tf` for the same function or class."""
+    found: dict[int, str] = {}
+    for name in sorted(
+        known_names(tensorflow), key=lambda each: (each.count("."), len(each), each)
+    ):
+        value = _found(tensorflow, name)
+        if name.partition(".")[0] in MOVED_TO and callable(value):
+            found.setdefault(id(inspect.unwrap(value)), name)
+    for name in missing:
+        value = _found(tensorflow.compat.v1, name)
+        place = id(inspect.unwrap(value)) if callable(value) else 0
+        if name.partition(".")[0] not in NOT_MOVED and place in found:
+            yield name, found[place]
+
+
+def _found(module: Any, dotted: str) -> Any:
+    for part in dotted.split("."):
+        module = _get(module, part)
+    return module
+
+
 def slim_names(module: Any, prefix: str = "", depth: int = 0) -> Iterator[str]:
     """Dotted names that `tf_slim` offers, submodules of its own included."""
     for name in _members(module):
@@ -129,9 +161,7 @@ def gone_names(tf1_python: str, tensorflow: Any) -> tuple[str, list[str]]:
     version = lines[0].split("=", 1)[1]
     gone: list[str] = []
     for name in lines[1:]:
-        found: Any = tensorflow.compat.v1
-        for part in name.split("."):
-            found = _get(found, part)
+        found = _found(tensorflow.compat.v1, name)
         parent = name.rpartition(".")[0]
         if found is MISSING and parent not in gone:
             gone.append(name)
@@ -154,12 +184,14 @@ def table_text(tf1_python: str | None = None) -> str:
         version, gone = table.tensorflow1, sorted(table.gone)
     renamed = dict(renamed_names(tensorflow, tensorflow.compat.v1))
     known = {*known_names(tensorflow), *known_names(tensorflow.compat.v1)}
+    missing = sorted(name for name, is_missing in renamed.items() if is_missing)
     sections = {
-        "missing": sorted(name for name, missing in renamed.items() if missing),
+        "missing": missing,
         "differs": sorted(name for name, missing in renamed.items() if not missing),
         "known": sorted(known - renamed.keys()),
         "gone": sorted(gone),
         "tf_slim": sorted(set(slim_names(tf_slim))),
+        "moved": [" ".join(pair) for pair in moved_names(tensorflow, missing)],
     }
     lines = [
         f"# Written by python -m towermigrate.symbols.generate: tensorflow={tensorflow.__version__} "

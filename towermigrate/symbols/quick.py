@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from towermigrate.symbols import tf0
+from towermigrate.symbols.alike import ALIKE
 from towermigrate.symbols.apply import file_symbols, is_inert
 from towermigrate.symbols.bindings import OTHER, import_bindings
 from towermigrate.symbols.scopes import file_names
@@ -112,11 +113,13 @@ def _doubtful(code: str, chains: Mapping[str, str]) -> list[str] | None:
         name, _ = normal(dotted) or ("", False)
         if prefix_in(name, tf0.NAMES):
             return None
-        if name in tf0.ORDERED:
+        if name in tf0.ORDERED or name in ALIKE:
             calls = _calls(code, chain)
             if calls is None:
                 return None
             found += [f"({plain}{call})" for call in calls]
+            if name in ALIKE and len(calls) == _uses(code, chain):
+                continue  # of these the call decides
         found.append(plain)
     return sorted(found)
 
@@ -232,6 +235,10 @@ def _closed_chain_of(root: str) -> re.Pattern[str]:
 @cache
 def _alias_of(root: str) -> re.Pattern[str]:
     return re.compile(rf"=[\s(]*{root}\b((?:\s*\.\s*[^\W\d]\w*)*)[ \t\f)]*(?:$|;)", re.MULTILINE)
+
+
+def _uses(code: str, chain: str) -> int:
+    return len(re.findall(rf"(?<![\w.]){re.escape(chain)}(?!\s*\.|\w)", code))
 
 
 def _calls(code: str, chain: str) -> list[str] | None:

@@ -17,7 +17,10 @@ _UNLISTED = frozenset(["keras", "compat", "raw_ops", "contrib", "python", "core"
 
 @dataclass(frozen=True)
 class Names:
-    """The generated table. Names are dotted and without the leading `tf.` or `tf_slim.`."""
+    """The generated table. Names are dotted and without the leading `tf.` or `tf_slim.`.
+
+    `moved` are names of TensorFlow 1 only, whose function or class `tf` has under another name.
+    """
 
     tensorflow: str
     tensorflow1: str
@@ -26,6 +29,7 @@ class Names:
     gone: frozenset[str]
     tf_slim: frozenset[str]
     known: frozenset[str]
+    moved: dict[str, str]
 
     @cached_property
     def renamed(self) -> frozenset[str]:
@@ -63,7 +67,7 @@ class Names:
 def load_names() -> Names:
     """Read the committed table; empty parts where it does not exist yet."""
     sections: dict[str, set[str]] = {
-        title: set() for title in ("missing", "differs", "known", "gone", "tf_slim")
+        title: set() for title in ("missing", "differs", "known", "gone", "tf_slim", "moved")
     }
     versions: dict[str, str] = {}
     table = files("towermigrate.symbols").joinpath("names.txt")
@@ -83,6 +87,7 @@ def load_names() -> Names:
         gone=frozenset(sections["gone"]),
         tf_slim=frozenset(sections["tf_slim"]),
         known=frozenset(sections["known"]),
+        moved=dict(line.split() for line in sections["moved"]),
     )
 
 
