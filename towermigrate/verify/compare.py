@@ -27,12 +27,11 @@ from towermigrate.verify.comparison import (
     Comparison,
     Difference,
     Pairs,
+    beside,
     describe_key,
-    joined_losses,
     key_said,
     level_of,
     quantity_of,
-    shared_slots,
 )
 from towermigrate.verify.limits import Limits, apart, change_error, exact, largest, not_finite
 from towermigrate.verify.structure import (
@@ -74,9 +73,6 @@ def compare(
     state = expected.initial()
     own = state
     before_run = -1
-    # Only a graph that is watched from outside has one loss of all towers beside the replicas' own.
-    styles = [each.meta.get("style") == "session" for each in (expected, actual)]
-    joins = styles == [True, False]
     compare_variables(expected, actual, result)
     for run in expected.runs:
         growth = 1 + sum(updates.values()) if growing else 1
@@ -111,7 +107,7 @@ def compare(
             run,
             steps,
             wanted,
-            shared_slots(wanted, joined_losses(wanted, found) if joins else found),
+            beside(expected, actual, wanted, found),
             theirs,
             state,
             state if lockstep else {**state, **own},

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from towermigrate.verify.figures import Figures
-from towermigrate.verify.trace import Array, Arrays, Run
+from towermigrate.verify.trace import Array, Arrays, Run, Trace
 
 Level = Literal[
     "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output"
@@ -165,6 +165,13 @@ def key_said(pairs: Pairs, key: str) -> str:
     what = quantity_of(key) if replica is not None else f"{quantity_of(key)} {name}"
     tower = "" if replica is None else f" of tower {replica}"
     return f"{what}{tower}" + ("" if stage is None else f", stage {pairs.stages[stage]}")
+
+
+def beside(expected: Trace, actual: Trace, wanted: Arrays, found: Arrays) -> Arrays:
+    """The arrays of one training run of the rewritten program, named and joined as the original's are."""
+    # Only a graph that is watched from outside has one loss of all towers beside the replicas' own.
+    styles = [each.meta.get("style") == "session" for each in (expected, actual)]
+    return shared_slots(wanted, joined_losses(wanted, found) if styles == [True, False] else found)
 
 
 def joined_losses(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:

@@ -24,12 +24,13 @@ and what an update carries further is only excused where its gradient is.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from towermigrate.verify.comparison import Comparison, Difference, Excuse, shared_slots
+from towermigrate.verify.comparison import Comparison, Difference, Excuse, beside, shared_slots
 from towermigrate.verify.limits import group_of, largest
 from towermigrate.verify.trace import Array, Arrays, Trace
 
@@ -39,6 +40,9 @@ LARGEST_JUMP = 0.25
 _MOST_ARRAYS = 1 / 3
 # The original's own jump need not be the same: more units than one are near their threshold, or fewer.
 _MARGIN = 2.0
+# Other kernels round in other places than the moves are made, in hundreds of arrays at every step: the farthest of
+# those goes beyond twice the farthest of six moves (2.7 times was seen, and 4.6 by factor).
+_MARGIN_MOVED = 4.0
 # This part of a difference (its sum of squares) must lie where the original jumps too.
 _EXPLAINED = 0.9
 # The cosine of an angle from which on two arrays are one direction: a difference and its array, or two differences.
@@ -148,11 +152,13 @@ def _as_far(
     """The numbers of a difference that the original's own moves reach, None where they do not."""
     size, own = _size(off), max(map(_size, tried), default=0.0)
     most = max((float(np.abs(trial).max()) for trial in tried), default=0.0)
-    if size > _MARGIN * own or float(np.abs(off).max()) > _MARGIN * most:
+    if size > _MARGIN_MOVED * own or float(np.abs(off).max()) > _MARGIN_MOVED * most:
         return None
     factor = _factor(array, off)
     own_factor = max((abs(_factor(array, trial)) for trial in tried), default=0.0)
-    if abs(factor) > _MARGIN * own_factor + tolerance:
+    # What is as large as the original's moves and points anywhere has about this factor by chance.
+    by_chance = own / (_size(array) * array.size**0.5) if array.any() else 0.0
+    if abs(factor) > _MARGIN_MOVED * max(own_factor, by_chance) + tolerance:
         return None
     return {
         "off_by": _relative(size, array),
@@ -164,18 +170,21 @@ def _as_far(
 
 
 def may_be_moved(expected: Trace, actual: Trace, result: Comparison, tolerance: float) -> bool:
-    """Whether it is worth asking if the original moves as far: nothing is far apart, and no gradient off by a factor."""
+    """Whether it is worth asking if the original moves as far: nothing is far apart, and no gradient off by a factor.
+
+    Noise on a few elements, as of a bias before batch norm, is in line with anything at one step, but not at half of them.
+    """
     if not all(map(_is_near, result.differences)):
         return False
+    by_factor: Counter[str] = Counter()
     for run, found in _by_run(result.differences):
         wanted, made, _ = _arrays(expected, actual, (), run)
         for each in found:
-            if each.level != "gradient":
-                continue
-            array, off = _off(wanted, made, each.key)
-            if _is_uniform(array, off) and abs(_factor(array, off)) > _NO_FACTOR * tolerance:
-                return False
-    return True
+            if each.level == "gradient":
+                array, off = _off(wanted, made, each.key)
+                if _is_uniform(array, off) and abs(_factor(array, off)) > _NO_FACTOR * tolerance:
+                    by_factor[each.key] += 1
+    return not any(2 * often >= result.times.get(key, often) for key, often in by_factor.items())
 
 
 def _is_near(each: Difference) -> bool:
@@ -418,7 +427,7 @@ def _arrays(
 ) -> tuple[Arrays, Arrays, list[Arrays]]:
     """The arrays of one training run in all recordings, slots under the original's names."""
     wanted = _of(expected, run)
-    made = shared_slots(wanted, _of(actual, run))
+    made = beside(expected, actual, wanted, _of(actual, run))
     return wanted, made, [shared_slots(wanted, _of(trial, run)) for trial in trials]
 
 

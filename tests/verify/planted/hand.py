@@ -39,7 +39,7 @@ _BY_HAND: dict[str, tuple[_Edit, ...]] = {
         _Edit("model: stopped gradient", "complete.py", "build_discriminator(generated, _noise)", "build_discriminator(tf.stop_gradient(generated), _noise)"),
     ),
     "session_tagger": (
-        _Edit("gradient: sparse summed for averaged", "model.py", "tf.add_n([tf.compat.v1.convert_to_tensor(g) for g in grads]) / len(grads)", "tf.add_n([tf.compat.v1.convert_to_tensor(g) for g in grads]) / (1 if isinstance(grads[0], tf.IndexedSlices) else len(grads))"),
+        _Edit("gradient: sparse summed for averaged", "model.py", "tf.add_n([tf.convert_to_tensor(g) for g in grads]) / len(grads)", "tf.add_n([tf.convert_to_tensor(g) for g in grads]) / (1 if isinstance(grads[0], tf.IndexedSlices) else len(grads))"),
         _Edit("inputs: remainder dropped", "train.py", ".repeat().batch(settings.ROWS)", ".batch(settings.ROWS).skip(1).repeat()"),
     ),
     "gan": (
