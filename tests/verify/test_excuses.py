@@ -211,16 +211,19 @@ def _steps(
     update: Any = 0.0,
     rate: float = 0.1,
     returned: float = 0.0,
+    only: int | None = None,
+    losses: tuple[float, ...] = (1.0,),
 ) -> Trace:
     """Four steps of weights and of a bias whose gradient is nothing but what roundings leave."""
     runs = []
     for step in range(4):
         gradient = _WEIGHTS * np.float32(1 + step / 10)
-        found = (gradient + gradient * weights).astype(np.float32)
+        changed = weights if only in (None, step) else 0.0
+        found = (gradient + gradient * changed).astype(np.float32)
         bias = _NOISE[4 * of_bias + step]
         runs.append(
             {
-                "loss/0/0": np.float32(1),
+                **{f"loss/0/{tower}": np.float32(loss) for tower, loss in enumerate(losses)},
                 # A mean of numbers that cancel.
                 "output/0": np.float32(1e-3 + returned),
                 "gradient/0/w": found,
@@ -238,7 +241,11 @@ def _steps(
     [
         pytest.param({"of_bias": 1}, True, set(), id="a gradient that is noise, and whole steps of it"),
         pytest.param({"of_bias": 1, "weights": 0.02}, False, {"w"}, id="2 % too much"),
+        pytest.param({"weights": 0.02, "only": 2}, True, {"w"}, id="2 % too much at one step"),
         pytest.param({"of_bias": 1, "weights": 1e-4 * _JITTER}, True, {"w"}, id="more than it moves"),
+        pytest.param({"weights": 1.6e-5 * _JITTER}, True, {"w"}, id="five times as far as it moves"),
+        pytest.param({"weights": 9e-6 * _JITTER}, True, set(), id="three times as far, as other kernels may"),
+        pytest.param({"weights": 5e-6 * _JITTER[::-1]}, True, set(), id="elsewhere"),
         pytest.param({"of_bias": 1, "weights": 2e-6 * _JITTER}, True, set(), id="as far as it moves"),
         pytest.param({"update": 2e-6 * _JITTER}, True, {"w"}, id="an update whose gradient is right"),
     ],
@@ -264,6 +271,19 @@ def test_what_the_original_determines_no_better_is_excused(
     result.excuse(excuses, {})
     assert {each.name for each in result.differences} == left
     assert all(each.evidence["weights_moved_by"] == TOLERANCE for each in excuses)
+
+
+@pytest.mark.parametrize(("losses", "excused"), [((0.5, 1.50001), True), ((0.5, 1.51), False)])
+def test_losses_of_replicas_are_held_against_the_originals_as_they_are_joined(
+    losses: tuple[float, ...], excused: bool, tmp_path: Path
+) -> None:
+    original, other = _steps(tmp_path / "original"), _steps(tmp_path / "made", losses=losses)
+    original.meta["style"] = "session"
+    result = compare(original, other, STAGES, TOLERANCE, lockstep=True)
+    assert {each.key for each in result.differences} == {"loss/0/0"}
+    tried = [_steps(tmp_path / f"moved{way}", losses=(1.0 + way * 4e-6,)) for way in (-1, 1)]
+    excuses = as_far_as_moved(original, other, result, TOLERANCE, tried, TOLERANCE)
+    assert bool(excuses) == excused
 
 
 @pytest.mark.parametrize(("off", "excused"), [(3e-8, True), (3e-7, False)])
