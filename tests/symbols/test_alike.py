@@ -33,6 +33,13 @@ OLD = "import tensorflow as tf\ntf.compat.v1.placeholder\n"
         ("tf.shape(x, 's')", "tf.compat.v1.shape(x, 's')"),
         ("tf.where(x > 0)", "tf.where(x > 0)"),
         ("tf.where(x > 0, x, y)", "tf.compat.v1.where(x > 0, x, y)"),
+        ("tf.name_scope('a')", "tf.name_scope('a')"),
+        ("tf.name_scope(name='%s_%d' % (NAME, i))", "tf.name_scope(name='%s_%d' % (NAME, i))"),
+        ("tf.name_scope('t_{}'.format(i))", "tf.name_scope('t_{}'.format(i))"),
+        ("tf.name_scope(f'{a}')", "tf.name_scope(f'{a}')"),
+        ("tf.name_scope(name)", "tf.compat.v1.name_scope(name)"),
+        ("tf.name_scope('a', 'b', [x])", "tf.compat.v1.name_scope('a', 'b', [x])"),
+        ("tf.name_scope(scope or 'a')", "tf.compat.v1.name_scope(scope or 'a')"),
         ("tf.log(x)", "tf.math.log(x)"),
         ("tf.map_fn(tf.log, x)", "tf.compat.v1.map_fn(tf.math.log, x)"),
         ("tf.random_normal([2], 0, 1)", "tf.random.normal([2], 0, 1)"),
@@ -95,7 +102,22 @@ def _calls(name: str, first: Any, second: Any) -> Iterator[tuple[list[str], list
                 yield positional, list(chosen)
 
 
-@pytest.mark.parametrize("name", sorted(ALIKE))
+def test_name_scopes_are_alike() -> None:
+    tf = pytest.importorskip("tensorflow")
+    made = []
+    for function in (tf.compat.v1.name_scope, tf.name_scope):
+        with tf.Graph().as_default() as graph:
+            scopes = []
+            for name in ("a", "a", "b/c"):
+                with function(name) as scope, function(name=name) as inner:
+                    scopes += [scope, inner, tf.no_op().name]
+            with function(scopes[0]) as again:
+                scopes += [again, tf.no_op().name]
+            made.append((scopes, str(graph.as_graph_def())))
+    assert made[0] == made[1]
+
+
+@pytest.mark.parametrize("name", sorted(ALIKE.keys() - {"name_scope"}))
 def test_what_is_left_alone_makes_the_same_operations(name: str) -> None:
     tf = pytest.importorskip("tensorflow")
     first, second = _of(tf.compat.v1, name), _of(tf, name)

@@ -14,7 +14,7 @@ SLIM = HELPERS + "import tf_slim\n"
 
 CHANGED = [
     pytest.param(TF + "tf.placeholder(tf.float32)\n", TF + "tf.compat.v1.placeholder(tf.float32)\n", id="a name that only TF1 has"),
-    pytest.param(TF + "tf.name_scope('a')\n", TF + "tf.compat.v1.name_scope('a')\n", id="a name that means something else in TF2"),
+    pytest.param(TF + "tf.name_scope(a)\n", TF + "tf.compat.v1.name_scope(a)\n", id="a name that means something else in TF2"),
     pytest.param(TF + "FLAGS = tf.app.flags.FLAGS\n", TF + "FLAGS = tf.compat.v1.app.flags.FLAGS\n", id="flags"),
     pytest.param(TF + "tf.gfile.Exists(tf.GraphKeys.LOSSES, tf.log(1), tf.NodeDef)\n", TF + "tf.compat.v1.gfile.Exists(tf.compat.v1.GraphKeys.LOSSES, tf.math.log(1), tf.compat.v1.NodeDef)\n", id="modules, classes and functions"),
     pytest.param("import tensorflow\ntensorflow.Session()\n", "import tensorflow\ntensorflow.compat.v1.Session()\n", id="no alias"),

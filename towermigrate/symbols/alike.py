@@ -13,20 +13,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class _Alike:
-    """What may be given to both functions: so many arguments by position, and these by name."""
+    """What may be given to both functions: so many arguments by position, and these by name; or nothing but texts."""
 
     places: int
     names: frozenset[str]
+    texts: bool = False
 
     def holds(self, call: ast.Call) -> bool:
         if any(isinstance(each, ast.Starred) for each in call.args):
+            return False
+        if self.texts and not all(map(_is_text, [*call.args, *(k.value for k in call.keywords)])):
             return False
         named = {each.arg for each in call.keywords}
         return len(call.args) <= self.places and named <= self.names
 
 
-def _of(places: int, names: str) -> _Alike:
-    return _Alike(places, frozenset(names.split()))
+def _of(places: int, names: str, texts: bool = False) -> _Alike:
+    return _Alike(places, frozenset(names.split()), texts)
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression is a text whatever its names mean: `"tower_%d" % i`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return _is_text(node.left)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "format" and _is_text(node.func.value)
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
 
 
 _REDUCTION = _of(2, "input_tensor axis keepdims name")
@@ -40,6 +54,7 @@ ALIKE: dict[str, _Alike] = {
     "constant": _of(2, "value dtype name"),  # with a shape, TensorFlow 1 repeats the last value
     "convert_to_tensor": _of(2, "value dtype name"),
     "expand_dims": _of(2, "input axis name"),
+    "name_scope": _of(1, "name", texts=True),  # of None, TensorFlow 2 makes no scope
     "gather": _of(2, "params indices axis batch_dims name"),
     "nn.sigmoid_cross_entropy_with_logits": _of(0, "labels logits name"),
     "nn.sparse_softmax_cross_entropy_with_logits": _of(0, "labels logits name"),
