@@ -13,6 +13,7 @@ import functools
 import itertools
 import math
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -60,7 +61,9 @@ class _Watcher(threading.local):
 
 
 _watcher = _Watcher()
-_keys = itertools.count()
+_numbers = itertools.count()
+# Of this process: a function that was saved by another one has its marks.
+_PROCESS = uuid.uuid4().hex
 # Held by the graphs that they came by in.
 _known: weakref.WeakValueDictionary[str, Weighted] = weakref.WeakValueDictionary()
 _HELD = "_towermigrate_weighted"
@@ -93,8 +96,8 @@ def of_gradients(grads: Iterable[Any]) -> list[Weighted]:
     forget_gradients()
     if tf.distribute.get_strategy().num_replicas_in_sync == 1:
         return []
-    keys = _behind.values_of(_CAME_BY, grads)
-    passed += [_known[key] for key in sorted(keys, key=int)]
+    keys = [key for key in _behind.values_of(_CAME_BY, grads) if key in _known]
+    passed += [_known[key] for key in sorted(keys, key=lambda key: int(key.rpartition("/")[2]))]
     found: list[Weighted] = candidates(passed)
     return found
 
@@ -139,7 +142,7 @@ def _is_one_of_several() -> bool:
 
 
 def _kept(one: Weighted, graph: Any) -> str:
-    key = str(next(_keys))
+    key = f"{_PROCESS}/{next(_numbers)}"
     if not hasattr(graph, _HELD):
         setattr(graph, _HELD, [])
     getattr(graph, _HELD).append(one)
