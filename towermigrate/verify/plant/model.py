@@ -6,7 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from towermigrate.verify.plant.fault import Fault
-from towermigrate.verify.plant.source import Source, argument, on_replica
+from towermigrate.verify.plant.source import Source, argument, last_name, on_replica
+
+_DRAWS = ("random_uniform", "random_normal", "truncated_normal")
+_RANDOM = "tf.random."
 
 
 def faults(source: Source) -> Iterator[Fault]:
@@ -84,7 +87,9 @@ def _chance(source: Source) -> Iterator[Fault]:
             call,
             source.replace(call, source.code(call.args[0])),
         )
-    for call in source.calls("random_uniform", "random_normal", "truncated_normal"):
+    for call in source.calls(*_DRAWS, "uniform", "normal"):
+        if last_name(call.func) not in _DRAWS and not source.code(call.func).startswith(_RANDOM):
+            continue
         if source.loop and source.function(call) is None:
             continue
         yield from source.fault(
