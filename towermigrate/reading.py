@@ -125,10 +125,12 @@ def _read_again(path: str, text: str, first: Reading) -> Reading:
     # Where there was no place for the switch there may be one now.
     certain = old.script is None or old.script.switched is not None
     found = surely_unchanged(text) if certain else None
-    if found is None or found.mode != runs or not parses(text):
+    if found is None or found.mode != runs:
+        return read(path, text, final=True)
+    if not (old.names_only and text == old.text) and not parses(text):
         return read(path, text, final=True)
     others = {each for each in first.modules if not any(word in each[1] for word in WORDS)}
-    result = replace(old, text=text, findings=(), mode=runs, needs_graph=None)
+    result = replace(old, text=text, findings=(), mode=runs, needs_graph=None, names_only=True)
     return Reading(result, found.modules | others)
 
 

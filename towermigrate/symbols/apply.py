@@ -10,7 +10,7 @@ from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.alike import is_alike
 from towermigrate.symbols.bindings import Scope, Use
-from towermigrate.symbols.edits import Edit, Text, splice
+from towermigrate.symbols.edits import Edit, Text, changes_names_only, splice
 from towermigrate.symbols.placement import added_imports
 from towermigrate.symbols.scopes import FileNames, file_names
 from towermigrate.symbols.sessions import (
@@ -39,7 +39,7 @@ class SymbolResult:
 
     `mode` is how the file runs, and `script` is there where the file is run; `sessions.settled` uses both.
     `needs_graph` is there where it is a module whose importers must see to a graph. As it is imported, a file
-    `builds` a part of one, or `switches` the behaviour of TensorFlow 2 off.
+    `builds` a part of one, or `switches` the behaviour of TensorFlow 2 off. `names_only` says that the text surely parses.
     """
 
     text: str
@@ -49,6 +49,7 @@ class SymbolResult:
     needs_graph: Finding | None = None
     builds: bool = False
     switches: bool = False
+    names_only: bool = False
 
 
 @dataclass
@@ -212,7 +213,8 @@ def file_symbols(
         text = splice(source, work.edits)
         script = script_of(work, work.edits)
         graph = needs_graph(work, runs)
-        return SymbolResult(text, findings, runs, script, graph, builds, switches)
+        plain = changes_names_only(source, work.edits)
+        return SymbolResult(text, findings, runs, script, graph, builds, switches, plain)
     except ValueError as error:
         stuck = Finding("TM104", path, 1, 0, f"its names were not changed: {error}")
         return SymbolResult(source, (*findings, stuck), runs)

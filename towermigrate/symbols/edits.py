@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
+_ADDED = re.compile(r"(?:\.\w+)+")
+_NAMES = re.compile(r"\w+(?:\s*\.\s*\w+)*")
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,16 @@ class Text:
         start = self.starts[bisect_right(self.starts, offset) - 1]
         before = self.text[start:offset]
         return before if not before.strip() else None
+
+
+def changes_names_only(text: str, edits: Collection[Edit]) -> bool:
+    """Whether all that is done to a text that Python parses is `tf` -> `tf.compat.v1`: then it parses the result."""
+    return all(
+        text[edit.start - 1 : edit.start].isidentifier() and _ADDED.fullmatch(edit.new)
+        if edit.start == edit.end
+        else _NAMES.fullmatch(edit.new) and _NAMES.fullmatch(text, edit.start, edit.end)
+        for edit in edits
+    )
 
 
 def splice(text: str, edits: Collection[Edit]) -> str:
