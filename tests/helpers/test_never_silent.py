@@ -231,6 +231,15 @@ _BY_HAND: dict[str, Callable[[Any, int], Any]] = {
     "a sum over a count": lambda per, count: tf.reduce_sum(per) / tf.cast(_run(count), tf.float32),
     "losses over a number": lambda per, count: tf.reduce_sum(per / float(count)),
     "losses times a number": lambda per, count: tf.reduce_sum((1 / count) * per),
+    "half a sum of squares": lambda per, count: tf.nn.l2_loss(per) / count,
+    "a product of vectors": lambda per, count: tf.tensordot(per, tf.ones_like(per), 1) / count,
+    "an einsum": lambda per, count: tf.einsum("i,i->", per, tf.ones_like(per)) / count,
+    "a mean times a part": lambda per, count: (
+        tf.reduce_mean(per) * tf.cast(tf.size(per), tf.float32) / count
+    ),
+    "a mean times a part that is counted": lambda per, count: (
+        tf.reduce_mean(per) * (tf.cast(tf.shape(per)[0], tf.float32) / count)
+    ),
     "rows of several": lambda per, count: tf.reduce_sum(per[:, tf.newaxis] * [2.0, 3.0]) / count,
 }
 
@@ -352,6 +361,12 @@ def test_an_average_of_shares_has_to_be_a_sum(two_towers: Any) -> None:
 _OWN: dict[str, Callable[[Any, Any], Any]] = {
     "a mean": lambda w, x: tf.reduce_mean(w * x),
     "a sum over its rows": lambda w, x: tf.reduce_sum(w * x) / tf.cast(tf.size(x), tf.float32),
+    "a product with its own count": lambda w, x: (
+        tf.tensordot(w * x, tf.ones_like(x), 1) / tf.cast(tf.size(x), tf.float32)
+    ),
+    "half a sum of squares over its rows": lambda w, x: (
+        tf.nn.l2_loss(w * x) / tf.cast(tf.shape(x)[0], tf.float32)
+    ),
     "with a decay": lambda w, x: tf.reduce_mean(w * x) + 0.01 * tf.reduce_sum(w * w * [1.0, 0.0]),
     "two halves": lambda w, x: (tf.reduce_mean(w * x) + tf.reduce_mean(2 * w * x)) / 2,
     "half a sum": lambda w, x: 0.5 * tf.reduce_sum(w * x),
@@ -374,6 +389,17 @@ def test_a_towers_own_loss_is_averaged(two_towers: Any, form: str, mode: str) ->
         whole = tf.add_n(losses) / 2
     gradient = tape.gradient(whole, expected)
     assert step.run(body, eager=mode == "eager") == pytest.approx(-float(gradient))
+
+
+@pytest.mark.parametrize("form", [tf.nn.l2_loss, tf.reduce_sum])
+def test_the_decay_of_a_weight_is_no_sum_over_rows(two_towers: Any, form: Any) -> None:
+    step = _Step(two_towers)
+    step.w.assign(2.0)
+    # Two elements, times 1/4, on two towers: as a sum over the rows of all towers.
+    step.run(
+        lambda x: _tape(step, lambda: 0.25 * form(tf.stack([step.w, step.w])) + tf.reduce_mean(x))
+    )
+    assert step.w.numpy() == (1.0 if form is tf.nn.l2_loss else 1.5)
 
 
 @pytest.mark.parametrize(("path", "mode"), _OTHERS)

@@ -89,6 +89,22 @@ def is_marked_in_one_replica(tensors: Iterable[Any], mark: str, until: str) -> b
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_of_variables(tensors: Iterable[Any]) -> bool:
+    """Whether nothing but variables and single numbers stands behind tensors of a graph: no data of any kind."""
+    reads = False
+    for operation in _walk(tensors, None):
+        if operation.type in ("IteratorGetNext", "IteratorGetNextAsOptional"):
+            return False
+        if operation.type == "Placeholder":
+            if operation.outputs[0].dtype not in (tf.resource, tf.variant):
+                return False
+        elif operation.type == "Const" and operation.outputs[0].shape.num_elements() != 1:
+            return False
+        reads = reads or operation.type in ("ReadVariableOp", "ResourceGather", "VariableV2")
+    return reads
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def reads_inputs(tensors: Iterable[Any]) -> bool:
     """Whether numbers that a function is given, or that an iterator or chance draws, stand behind tensors of a graph."""
     for operation in _walk(tensors, None):

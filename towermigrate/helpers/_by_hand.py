@@ -25,9 +25,11 @@ from tensorflow.python.framework import ops as _ops
 
 from towermigrate.helpers import _behind, _reached
 
-_REDUCTIONS = ("Sum", "Mean")
+_REDUCTIONS = ("Sum", "Mean", "L2Loss")
+_CONTRACTIONS = ("MatMul", "BatchMatMulV2", "Einsum")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 _PRODUCTS = ("Mul",)
+_FORMS = ("ExpandDims", "Reshape", "Squeeze")
 # Through these a number stays what it is for each element.
 _SAME = frozenset("BroadcastTo Cast ExpandDims Identity Reshape Squeeze Tile".split())
 _WATCHED = "_towermigrate_watched"
@@ -73,7 +75,7 @@ _HELD = "_towermigrate_weighted"
 def watch_gradients() -> None:
     """Let the gradients of sums and divisions tell who watches; otherwise they are as they were."""
     registered = _ops._gradient_registry._registry
-    for kind in (*_REDUCTIONS, *_QUOTIENTS, *_PRODUCTS):
+    for kind in (*_REDUCTIONS, *_CONTRACTIONS, *_QUOTIENTS, *_PRODUCTS):
         entry = registered[kind]
         if not hasattr(entry["type"], _WATCHED):
             entry["type"] = _telling(kind, entry["type"])
@@ -112,11 +114,7 @@ def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         found = _watcher.found
         if upstream[0] is None or (found is None and not _is_one_of_several()):
             return original(op, *upstream)
-        one = (
-            _reduced(kind, op, upstream[0])
-            if kind in _REDUCTIONS
-            else _scaled(kind, op, upstream[0])
-        )
+        one = _seen(kind, op, upstream[0])
         grads = original(op, *upstream)
         if one is None:
             return grads
@@ -124,6 +122,8 @@ def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
             found.append(one)
         elif tf.is_symbolic_tensor(upstream[0]):
             key = _kept(one, upstream[0].graph)
+            if not isinstance(grads, (list, tuple)):
+                return _behind.marked(grads, _CAME_BY, key)
             return [g if g is None else _behind.marked(g, _CAME_BY, key) for g in grads]
         else:
             _watcher.passed.append(replace(one, elements=None))
@@ -150,15 +150,38 @@ def _kept(one: Weighted, graph: Any) -> str:
     return key
 
 
+def _seen(kind: str, op: Any, upstream: Any) -> Weighted | None:
+    if kind in _REDUCTIONS:
+        return _reduced(kind, op, upstream)
+    if kind in _CONTRACTIONS:
+        return _contracted(op, upstream)
+    return _scaled(kind, op, upstream)
+
+
 def _reduced(kind: str, op: Any, upstream: Any) -> Weighted | None:
     """A sum or a mean that is one number."""
     if upstream.shape.rank != 0:
         return None
     weight = _one_number(upstream)
     if kind == "Mean":
-        return Weighted((), weight, op.inputs[0]) if isinstance(weight, float) else None
+        is_known = isinstance(weight, float) or (
+            weight is not None and _comes_from(weight, _is_size)
+        )
+        return Weighted((), weight, op.inputs[0]) if is_known else None
     counts = _counts(op.inputs[0])
     return None if weight is None or not counts else Weighted(counts, weight, op.inputs[0])
+
+
+def _contracted(op: Any, upstream: Any) -> Weighted | None:
+    """A product of matrices that is one number: a weighted sum."""
+    while tf.is_symbolic_tensor(upstream) and upstream.op.type in _FORMS:
+        upstream = upstream.op.inputs[0]
+    if upstream.shape.num_elements() != 1 or op.inputs[0] is None:
+        return None
+    weight = _one_number(upstream)
+    size: Any = op.inputs[0].shape.num_elements()
+    count = tf.size(op.inputs[0]) if size is None else size
+    return None if weight is None else Weighted((count,), weight, op.inputs[0])
 
 
 def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
@@ -204,7 +227,7 @@ def _one_number(tensor: Any) -> Any:
     value = static_number(tensor)
     if value is not None or tensor.shape.rank != 0:
         return value
-    return tensor if _counts_something(tensor) else None
+    return tensor if _comes_from(tensor, _is_count) else None
 
 
 def static_number(tensor: Any) -> float | None:
@@ -251,17 +274,25 @@ def _value(tensor: Any) -> Any:
     return tf.get_static_value(tensor)
 
 
-def _counts_something(tensor: Any) -> bool:
-    """Whether a number that only a run knows comes from a whole one, as a division by a count does."""
+def _comes_from(tensor: Any, is_one: Callable[[Any], bool]) -> bool:
+    """Whether a number that only a run knows comes from an operation of a kind, by products and quotients."""
     waiting, left = [tensor], 50
     while waiting and left:
         left -= 1
         operation = waiting.pop().op
-        if operation.type == "Cast" and operation.inputs[0].dtype.is_integer:
+        if is_one(operation):
             return True
-        if operation.type in _SAME or operation.type in _PRODUCTS + _QUOTIENTS:
+        if operation.type in _SAME or operation.type in _PRODUCTS + _QUOTIENTS + ("StridedSlice",):
             waiting += operation.inputs
     return False
+
+
+def _is_count(operation: Any) -> bool:
+    return bool(operation.type == "Cast" and operation.inputs[0].dtype.is_integer)
+
+
+def _is_size(operation: Any) -> bool:
+    return operation.type in ("Shape", "Size")
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -303,10 +334,10 @@ def refuse_global_counts(
     said = functools.partial(_said, replicas=replicas, instead=instead)
     if replicas == 1:
         return
-    if any(not one.counts and math.isclose(one.weight, 1 / replicas, rel_tol=1e-6) for one in mine):
-        raise ValueError(said(f"a mean times 1/{replicas}"))
     alike = {tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in towers}
     for of_towers in zip(*(towers if len(alike) == 1 else [mine]), strict=True):
+        if not of_towers[0].counts:
+            _refuse_means(list(of_towers), replicas, said)
         for counts in zip(*(one.counts for one in of_towers), strict=True):
             _refuse(of_towers[0], list(counts), replicas, said)
 
@@ -319,6 +350,8 @@ def _refuse(one: Weighted, counts: list[Any], replicas: int, said: Callable[[str
     known, weight = all(isinstance(each, int) for each in counts), one.weight
     # A weight's own decay is no sum over rows; of one element that is nearly always so.
     if known and max(counts) < 2 and not _reads_rows(one.elements):
+        return
+    if tf.is_symbolic_tensor(one.elements) and _behind.is_of_variables([one.elements]):
         return
     if known and isinstance(weight, float):
         whole = sum(counts) * replicas / len(counts)
@@ -346,6 +379,40 @@ def _refuse(one: Weighted, counts: list[Any], replicas: int, said: Callable[[str
 def _is_here(number: Any) -> bool:
     """Whether an operation that is made now can take it: not what is inside of another function."""
     return not tf.is_symbolic_tensor(number) or number.graph is tf.compat.v1.get_default_graph()
+
+
+def _refuse_means(ones: list[Weighted], replicas: int, said: Callable[[str], str]) -> None:
+    """Of means: their weights add up to one, as this tower's rows over those of all do."""
+    what = "a mean times this tower's part of all examples"
+    weights = [one.weight for one in ones]
+    can_merge = _reached.can_merge() and all(map(_is_here, weights))
+    if all(isinstance(weight, float) for weight in weights):
+        if math.isclose(sum(weights) * replicas / len(weights), 1, rel_tol=1e-6):
+            equal = math.isclose(weights[0], 1 / replicas, rel_tol=1e-6)
+            raise ValueError(said(f"a mean times 1/{replicas}" if equal else what))
+        if not can_merge and _may_be_a_part(ones[0]):
+            raise ValueError(
+                said(f"{what}, which cannot be compared with those of other replicas here")
+            )
+    elif can_merge:
+        whole = tf.add_n([tf.cast(weight, tf.float64) for weight in weights])
+        is_global = tf.abs(whole * (replicas / len(weights)) - 1.0) < 1e-5
+        with tf.device("/cpu:0"):
+            tf.debugging.assert_equal(is_global, False, said(what))
+
+
+def _may_be_a_part(one: Weighted) -> bool:
+    """Whether a weight of a mean is its number of rows over another whole number, larger than one but no multiple."""
+    shape = getattr(one.elements, "shape", None)
+    rows = shape[0] if shape is not None and shape.rank else None
+    if rows is None or not tf.is_symbolic_tensor(one.elements):
+        return False
+    whole = rows / one.weight if one.weight else 0.0
+    return (
+        whole > rows
+        and math.isclose(whole, round(whole), rel_tol=1e-5)
+        and round(whole) % rows != 0
+    )
 
 
 def _reads_rows(elements: Any) -> bool:

@@ -151,6 +151,10 @@ class OnTowers:
         kind = self.program.by_hand
         if kind == "sum / size" or len(set(sizes)) > 1:
             return tf.reduce_sum(losses) / tf.cast(size, tf.float32)
+        if kind == "mean * part" and all(len(part) for step in steps for part in step.ids):
+            return tf.reduce_mean(losses) * tf.cast(tf.shape(losses)[0], tf.float32) / count
+        if kind == "product / number":
+            return tf.tensordot(losses, tf.ones_like(losses), 1) / count
         if kind == "sum * number":
             return tf.reduce_sum(losses) * (1 / count)
         if kind == "sum of losses / number":

@@ -24,6 +24,8 @@ BY_HAND = (
     "sum * number",
     "sum of losses / number",
     "sum of a matrix / number",
+    "product / number",
+    "mean * part",
 )
 
 MISTAKES = (

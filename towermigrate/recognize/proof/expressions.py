@@ -128,7 +128,7 @@ class Expressions(Machine):
     def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """The value of a binary operation."""
         op = getattr(node, "op", None)
-        if self.strict and scaling.of_operator(node, left, right):
+        if self.strict and scaling.of_operator(node, left, right, self.decays):
             self.scaled = True
         for side in (left, right):
             if isinstance(side, Instance):

@@ -68,6 +68,7 @@ class Machine:
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
         self.placing = False
+        self.decays: set[int] = set()  # the calls that make the decay of a weight
         self.scaled = False  # a tower's tensor by what may be a count of all towers' examples
         self.no_updates = False
         self.merges: frozenset[tuple[str, int, int]] = frozenset()

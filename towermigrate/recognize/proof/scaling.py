@@ -7,34 +7,53 @@ that it is meant.
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection
 
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.values import Python, Value, holds_tensor
+from towermigrate.recognize.proof.values import Python, Tensor, Value, holds_tensor
 
 _PRODUCTS = frozenset({"tf.multiply", "tf.scalar_mul", "tf.mul"})
 _QUOTIENTS = frozenset({"tf.div", "tf.divide", "tf.realdiv", "tf.truediv", "tf.div_no_nan"})
-# A sum of squares of its own kind of operation, which the helpers do not look at.
-_DECAY = "l2_loss"
 
 
-def of_operator(node: ast.AST, left: Value, right: Value) -> bool:
-    """Whether an operator may multiply a tensor by 1/N, or divide it by N or by a number that a run counts."""
+def of_operator(node: ast.AST, left: Value, right: Value, decays: Collection[int]) -> bool:
+    """Whether an operator may multiply a tensor by 1/N, or divide it by N or by a number that a run counts.
+
+    `decays` are calls, by their identity, that made the decay of a weight, which is no loss of examples.
+    """
     op = getattr(node, "op", None)
     sides = [getattr(node, name, None) for name in ("left", "right")]
-    return _scales(isinstance(op, ast.Mult), isinstance(op, ast.Div), sides, [left, right])
+    if any(id(side) in decays for side in sides):
+        return False
+    return _scales(isinstance(op, ast.Mult), isinstance(op, ast.Div), [left, right])
 
 
-def of_call(name: str, node: ast.Call, given: list[Value], named: dict[str, Value]) -> bool:
+def is_decay(name: str, given: list[Value]) -> bool:
+    """Whether a call makes the decay of a weight."""
+    return name == "tf.nn.l2_loss" and all(
+        isinstance(value, Tensor) and value.variable for value in given[:1]
+    )
+
+
+def of_call(
+    name: str,
+    node: ast.Call,
+    given: list[Value],
+    named: dict[str, Value],
+    decays: Collection[int],
+) -> bool:
     """As `of_operator`, of a call of TensorFlow."""
     if name in library.LOSSES:
         return "weights" in named or len(given) > 2
     both = [*given, *(value for key, value in named.items() if key != "name")]
-    return _scales(name in _PRODUCTS, name in _QUOTIENTS, list(node.args), both)
+    if any(id(each) in decays for each in node.args):
+        return False
+    return _scales(name in _PRODUCTS, name in _QUOTIENTS, both)
 
 
-def _scales(product: bool, quotient: bool, nodes: list[ast.AST | None], given: list[Value]) -> bool:
+def _scales(product: bool, quotient: bool, given: list[Value]) -> bool:
     tensors = [holds_tensor(value) for value in given[:2]]
-    if not (product or quotient) or not any(tensors) or any(map(_is_decay, nodes)):
+    if not (product or quotient) or not any(tensors):
         return False
     if all(tensors):
         return quotient
@@ -42,8 +61,3 @@ def _scales(product: bool, quotient: bool, nodes: list[ast.AST | None], given: l
     if len(given) > 1 and isinstance(number, Python) and isinstance(number.constant, int | float):
         return abs(number.constant) > 1 if quotient else 0 < abs(number.constant) < 1
     return True
-
-
-def _is_decay(node: ast.AST | None) -> bool:
-    func = getattr(node, "func", None)
-    return isinstance(func, ast.Attribute) and func.attr == _DECAY

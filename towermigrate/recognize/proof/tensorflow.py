@@ -260,7 +260,9 @@ class TensorFlow(Calls):
 
     def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         code = frame.code
-        if scaling.of_call(name, node, args.given, args.named):
+        if scaling.is_decay(name, args.given):
+            self.decays.add(id(node))
+        if scaling.of_call(name, node, args.given, args.named, self.decays):
             self.scaled = True
         if name in library.RANDOM:
             kind = "dropout" if name.endswith("dropout") else "draw"
