@@ -391,6 +391,22 @@ def test_a_towers_own_loss_is_averaged(two_towers: Any, form: str, mode: str) ->
     assert step.run(body, eager=mode == "eager") == pytest.approx(-float(gradient))
 
 
+def test_a_count_of_tokens_may_be_that_of_all_rows_by_chance(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        # Four tokens on the first tower, as many as both have rows; five on the second.
+        tokens = 4 + tf.cast(x[0] > 2.0, tf.int32)
+
+        def loss() -> Any:
+            losses = step.w * x[:, tf.newaxis] * [1.0, 1.0, 1.0]
+            return tf.reduce_sum(losses) / tf.cast(tokens, tf.float32)
+
+        _tape(step, loss)
+
+    assert step.run(body) == pytest.approx(-(6 / 4 + 30 / 5) / 2)
+
+
 @pytest.mark.parametrize("form", [tf.nn.l2_loss, tf.reduce_sum])
 def test_the_decay_of_a_weight_is_no_sum_over_rows(two_towers: Any, form: Any) -> None:
     step = _Step(two_towers)

@@ -339,14 +339,17 @@ def refuse_global_counts(
         if not of_towers[0].counts:
             _refuse_means(list(of_towers), replicas, said)
         for counts in zip(*(one.counts for one in of_towers), strict=True):
-            _refuse(of_towers[0], list(counts), replicas, said)
+            _refuse(list(of_towers), list(counts), replicas, said)
 
 
 def _weight_of(one: Weighted) -> Any:
     return round(1 / one.weight) if one.counts and isinstance(one.weight, float) else ""
 
 
-def _refuse(one: Weighted, counts: list[Any], replicas: int, said: Callable[[str], str]) -> None:
+def _refuse(
+    ones: list[Weighted], counts: list[Any], replicas: int, said: Callable[[str], str]
+) -> None:
+    one = ones[0]
     known, weight = all(isinstance(each, int) for each in counts), one.weight
     # A weight's own decay is no sum over rows; of one element that is nearly always so.
     if known and max(counts) < 2 and not _reads_rows(one.elements):
@@ -368,6 +371,12 @@ def _refuse(one: Weighted, counts: list[Any], replicas: int, said: Callable[[str
         return
     whole = tf.add_n([tf.cast(each, tf.float64) for each in counts]) * (replicas / len(counts))
     is_global = tf.abs(tf.cast(weight, tf.float64) * whole - 1.0) < 1e-5
+    weights = [tf.cast(each.weight, tf.float64) for each in ones]
+    if all(
+        map(_is_here, weights)
+    ):  # a global count is the same on all; those of tokens may meet it by chance
+        apart = tf.reduce_max(weights) - tf.reduce_min(weights)
+        is_global = tf.logical_and(is_global, apart < 1e-5 * tf.reduce_max(weights))
     if not _reads_rows(one.elements):
         largest = tf.reduce_max([tf.cast(each, tf.int64) for each in counts])
         is_global = tf.logical_and(is_global, largest > 1)
