@@ -98,8 +98,8 @@ FAULTS = [
         marks=pytest.mark.full,
     ),
     pytest.param(
-        r"tf\.compat\.v1\.reduce_mean\(tf\.abs\(second \+ _y\)\)",
-        "tf.compat.v1.reduce_mean(tf.abs(second + _y)) / 2",
+        r"(?s)(reduce_mean\(tf\.abs\(second \+ _y\)\))(.*second_vars, none=\"skip\")",
+        r"\1 / 2\2, share=False",
         ("second_train", "forward"),
         "the loss is divided by the number of towers",
         id="a loss that is divided as well",
@@ -127,6 +127,18 @@ def test_a_planted_fault_is_found_where_it_is(
     assert set(first) == DIFFERENCE_KEYS
     assert (first["step"], first["stage"], first["level"]) == (0, *where), run
     assert any(cause in each["cause"] for each in run["diagnosis"]), run["diagnosis"]
+
+
+@pytest.mark.full
+def test_a_loss_that_the_helper_refuses_is_an_error_that_says_so(
+    tree: Path, rewritten: Callable[..., Path]
+) -> None:
+    after = rewritten(r"(reduce_mean\(tf\.abs\(second \+ _y\)\))", r"\1 / 2")
+    report = run_verify(VerifyOptions(tree, rewritten=after, devices=("cpu:2",), steps=2))
+    assert report.exit_code not in (0, 1)
+    assert report.error is not None
+    assert "a mean times 1/2" in report.error
+    assert "share=False" in report.error
 
 
 OTHERWISE = [
