@@ -241,7 +241,19 @@ _BY_HAND: dict[str, Callable[[Any, int], Any]] = {
         tf.reduce_mean(per) * (tf.cast(tf.shape(per)[0], tf.float32) / count)
     ),
     "rows of several": lambda per, count: tf.reduce_sum(per[:, tf.newaxis] * [2.0, 3.0]) / count,
+    "a sum of sums": lambda per, count: (
+        tf.reduce_sum(tf.math.unsorted_segment_sum(per, tf.range(tf.size(per)) % 2, 2)) / count
+    ),
+    "a sum of sorted sums": lambda per, count: (
+        tf.reduce_sum(tf.math.segment_sum(per, tf.range(tf.size(per)) // 2)) / count
+    ),
+    "one by one": lambda per, count: _one_by_one(per) / count,
 }
+
+
+def _one_by_one(per: Any) -> Any:
+    """Their sum; only rows whose number is known can be taken apart."""
+    return tf.add_n(tf.unstack(per)) if per.shape[0] else tf.reduce_sum(per)
 
 
 def _run(count: int) -> Any:
@@ -370,6 +382,11 @@ _OWN: dict[str, Callable[[Any, Any], Any]] = {
     "with a decay": lambda w, x: tf.reduce_mean(w * x) + 0.01 * tf.reduce_sum(w * w * [1.0, 0.0]),
     "two halves": lambda w, x: (tf.reduce_mean(w * x) + tf.reduce_mean(2 * w * x)) / 2,
     "half a sum": lambda w, x: 0.5 * tf.reduce_sum(w * x),
+    "a sum of sums over its rows": lambda w, x: (
+        tf.reduce_sum(tf.math.unsorted_segment_sum(w * x, tf.range(tf.size(x)) % 2, 2))
+        / tf.cast(tf.size(x), tf.float32)
+    ),
+    "one by one over its rows": lambda w, x: _one_by_one(w * x) / 2.0,
 }
 
 

@@ -29,6 +29,8 @@ _REDUCTIONS = ("Sum", "Mean", "L2Loss")
 _CONTRACTIONS = ("MatMul", "BatchMatMulV2", "Einsum")
 _QUOTIENTS = ("RealDiv", "DivNoNan")
 _PRODUCTS = ("Mul",)
+_SEGMENTS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
+_PARTS = ("Unpack",)
 _FORMS = ("ExpandDims", "Reshape", "Squeeze")
 # Through these a number stays what it is for each element.
 _SAME = frozenset("BroadcastTo Cast ExpandDims Identity Reshape Squeeze Tile".split())
@@ -45,7 +47,7 @@ class Weighted:
       counts: what may be meant by the number of rows: how many elements there are, and how many rows; a tensor where
         that is known only while the step runs. Empty for a mean.
       weight: the derivative of the loss by each element, or by the mean; a tensor likewise.
-      elements: the elements, or the mean; None of what an eager thread remembers.
+      elements: the elements, or the mean; None of what an eager thread remembers, and where their sum keeps none.
     """
 
     counts: tuple[Any, ...]
@@ -75,8 +77,10 @@ _HELD = "_towermigrate_weighted"
 def watch_gradients() -> None:
     """Let the gradients of sums and divisions tell who watches; otherwise they are as they were."""
     registered = _ops._gradient_registry._registry
-    for kind in (*_REDUCTIONS, *_CONTRACTIONS, *_QUOTIENTS, *_PRODUCTS):
-        entry = registered[kind]
+    for kind in (*_REDUCTIONS, *_CONTRACTIONS, *_QUOTIENTS, *_PRODUCTS, *_SEGMENTS, *_PARTS):
+        entry = registered.get(kind)
+        if entry is None:  # of a newer TensorFlow
+            continue
         if not hasattr(entry["type"], _WATCHED):
             entry["type"] = _telling(kind, entry["type"])
 
@@ -114,7 +118,7 @@ def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         found = _watcher.found
         if upstream[0] is None or (found is None and not _is_one_of_several()):
             return original(op, *upstream)
-        one = _seen(kind, op, upstream[0])
+        one = _seen(kind, op, upstream)
         grads = original(op, *upstream)
         if one is None:
             return grads
@@ -150,12 +154,16 @@ def _kept(one: Weighted, graph: Any) -> str:
     return key
 
 
-def _seen(kind: str, op: Any, upstream: Any) -> Weighted | None:
+def _seen(kind: str, op: Any, upstream: Sequence[Any]) -> Weighted | None:
+    if kind in _PARTS:
+        return _added(op, upstream)
+    if kind in _SEGMENTS:
+        return _summed_in_segments(op, upstream[0])
     if kind in _REDUCTIONS:
-        return _reduced(kind, op, upstream)
+        return _reduced(kind, op, upstream[0])
     if kind in _CONTRACTIONS:
-        return _contracted(op, upstream)
-    return _scaled(kind, op, upstream)
+        return _contracted(op, upstream[0])
+    return _scaled(kind, op, upstream[0])
 
 
 def _reduced(kind: str, op: Any, upstream: Any) -> Weighted | None:
@@ -182,6 +190,22 @@ def _contracted(op: Any, upstream: Any) -> Weighted | None:
     size: Any = op.inputs[0].shape.num_elements()
     count = tf.size(op.inputs[0]) if size is None else size
     return None if weight is None else Weighted((count,), weight, op.inputs[0])
+
+
+def _added(op: Any, upstream: Sequence[Any]) -> Weighted | None:
+    """Rows taken apart, and added up one by one."""
+    if any(each is None or each.shape.rank != 0 for each in upstream):
+        return None
+    weights = {_one_number(each) for each in upstream if not tf.is_symbolic_tensor(each)}
+    weights |= {static_number(each) for each in upstream if tf.is_symbolic_tensor(each)}
+    (weight,) = weights if len(weights) == 1 else (None,)
+    return None if weight is None else Weighted((len(upstream),), weight, None)
+
+
+def _summed_in_segments(op: Any, upstream: Any) -> Weighted | None:
+    """The sums of rows that belong together; only which row belongs where is kept."""
+    weight, segments = _one_number(upstream), op.inputs[1]
+    return Weighted(_counts(segments), weight, None) if isinstance(weight, float) else None
 
 
 def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
@@ -363,7 +387,7 @@ def _refuse(
     if not (_reached.can_merge() and all(map(_is_here, (weight, *counts)))):
         # No other tower can be met there, and what XLA compiles checks nothing while it runs.
         is_own = known and isinstance(weight, float) and round(1 / weight) <= counts[0]
-        if not is_own and tf.is_symbolic_tensor(one.elements) and _reads_rows(one.elements):
+        if not is_own and not tf.executing_eagerly() and _reads_rows(one.elements):
             what = "a sum divided by a count, which cannot be compared with those of other replicas here"
             raise ValueError(said(what))
         return
