@@ -106,6 +106,26 @@ TOWERS = {
         "while devices:\n    with tf.device(devices.pop()):\n        loss = model(x)\n",
         [1],
     ),
+    "the function called opens the device that a keyword says": (
+        """\
+        def one(x, name=None, place='/cpu:0'):
+            with tf.device(place):
+                return model(x)
+        for k in ids:
+            outs.append(one(x, place='/gpu:%d' % k))
+        """,
+        [4],
+    ),
+    "the arguments are given as one": (
+        """\
+        def one(x, place):
+            with tf.device(place):
+                return model(x)
+        for pair in pairs:
+            outs.append(one(*pair))
+        """,
+        [4],
+    ),
     "clones, each with its own device": (
         "for clone in clones:\n    with tf.device(clone.device):\n        loss = model(clone)\n",
         [1],
@@ -137,6 +157,29 @@ OTHERS = {
     "a session per turn": (
         "while k < n:\n    with tf.device('/gpu:%d' % k):\n        sess.run(step, feed_dict={x: batch(k)})\n"
         "    k += 1\n"
+    ),
+    "layers whose variables are kept on a device": (
+        """\
+        def weights(name, shape, place='/cpu:0'):
+            with tf.device(place):
+                return tf.get_variable(name, shape)
+        def layer(x, size, name):
+            return tf.matmul(x, weights(name, [x.shape[-1], size]))
+        for k in range(3):
+            x = layer(x, sizes[k], name='layer_%d' % k)
+        """
+    ),
+    "layers of an object that has a device": (
+        """\
+        class Net:
+            def layer(self, x, size):
+                with tf.device(self.place):
+                    return tf.layers.dense(x, size)
+            def all(self, x):
+                for size in self.sizes:
+                    x = self.layer(x, size)
+                return x
+        """
     ),
     "two programs of a test": (
         "for dtype in kinds:\n    grad = opt.compute_gradients(model(dtype))[0][0]\n"

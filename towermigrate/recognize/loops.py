@@ -66,7 +66,7 @@ class LoopFinder:
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self._picks: dict[tuple[int, int], bool] = {}
+        self._picks: dict[tuple[int, int], frozenset[str]] = {}
         self._computes: dict[tuple[int, int], bool] = {}
 
     def loops(self, file: SourceFile) -> list[Candidate]:
@@ -154,10 +154,8 @@ class LoopFinder:
                 function = self.tree.resolve(file, inner.func)
                 if function is None:
                     continue
-                if (
-                    any(_picks(a.value, values) for a in inner.args)
-                    and self._opens_device(function, DEPTH)
-                    and _builds(function.file, function.node.body)
+                if self._decides(inner, values, function, DEPTH) and _builds(
+                    function.file, function.node.body
                 ):
                     return True
                 if over_devices and self._computes_gradients(function.file, function.node, DEPTH):
@@ -192,34 +190,65 @@ class LoopFinder:
         if is_device(file, call):
             return True
         function = self.tree.resolve(file, call.func) if depth else None
-        return function is not None and self._opens_device(function, depth - 1)
+        return function is not None and bool(self._opens_device(function, depth - 1))
 
-    def _opens_device(self, function: Function, depth: int) -> bool:
-        """Whether a function of the tree opens a device that depends on what it is given."""
+    def _decides(self, call: cst.Call, values: set[str], function: Function, depth: int) -> bool:
+        """Whether a call gives one of the values to a parameter of the function that decides on a device in it."""
+        given = [number for number, arg in enumerate(call.args) if _picks(arg.value, values)]
+        of_its_own = function.is_method and _picks(call.func, values)
+        if not given and not of_its_own:
+            return False
+        wanted = self._opens_device(function, depth)
+        parameters = _parameters_in_order(function.node)
+        for number in given:
+            arg = call.args[number]
+            if arg.star or any(each.star for each in call.args[:number]):
+                return bool(wanted)
+            if arg.keyword is not None:
+                if arg.keyword.value in wanted or arg.keyword.value not in parameters:
+                    return bool(wanted)
+                continue
+            # A method may be called with or without what stands for `self`.
+            places = (number, number + 1) if function.is_method else (number,)
+            if any(parameters[place] in wanted for place in places if place < len(parameters)):
+                return True
+            if number >= len(parameters):
+                return bool(wanted)
+        return of_its_own and bool(parameters) and parameters[0] in wanted
+
+    def _opens_device(self, function: Function, depth: int) -> frozenset[str]:
+        """The parameters of a function of the tree that decide on a device which it opens."""
         key = (id(function.node), depth)
         if key in self._picks:
             return self._picks[key]
-        self._picks[key] = False
-        given = _derived(function.node.body, _parameter_names(function.node))
-        if "device" in function.file.text:
-            self._picks[key] = any(
-                isinstance(inner, cst.With)
-                and any(
-                    isinstance(i.item, cst.Call)
-                    and _picks(i.item, given)
-                    and self._device(function.file, i.item, given, depth)
-                    for i in inner.items
-                )
-                for inner in walk(function.node.body)
-            )
-        if not self._picks[key] and depth:
-            self._picks[key] = any(
-                other is not None and self._opens_device(other, depth - 1)
-                for call in calls(function.node.body)
-                if any(_picks(arg.value, given) for arg in call.args)
-                for other in [self.tree.resolve(function.file, call.func)]
+        self._picks[key] = frozenset()
+        names = _parameter_names(function.node)
+        if self._opens_by(function, names, depth):
+            self._picks[key] = frozenset(
+                name for name in names if self._opens_by(function, {name}, depth)
             )
         return self._picks[key]
+
+    def _opens_by(self, function: Function, names: set[str], depth: int) -> bool:
+        """Whether a function opens a device that depends on some of its parameters."""
+        given = _derived(function.node.body, names)
+        if "device" in function.file.text and any(
+            isinstance(inner, cst.With)
+            and any(
+                isinstance(i.item, cst.Call)
+                and _picks(i.item, given)
+                and self._device(function.file, i.item, given, depth)
+                for i in inner.items
+            )
+            for inner in walk(function.node.body)
+        ):
+            return True
+        return depth > 0 and any(
+            other is not None and self._decides(call, given, other, depth - 1)
+            for call in calls(function.node.body)
+            if _picks(call, given)
+            for other in [self.tree.resolve(function.file, call.func)]
+        )
 
     def _computes_gradients(self, file: SourceFile, node: cst.CSTNode, depth: int) -> bool:
         """Whether gradients are computed below a node, in the functions of the tree it calls too."""
@@ -334,9 +363,13 @@ def _bound_by(target: cst.CSTNode) -> set[str]:
 
 def _parameter_names(node: cst.FunctionDef) -> set[str]:
     """A function's parameters, `self` among them: a device kept on it is the caller's choice too."""
+    return set(_parameters_in_order(node))
+
+
+def _parameters_in_order(node: cst.FunctionDef) -> list[str]:
     params = node.params
     named = [*params.posonly_params, *params.params, *params.kwonly_params]
-    return {p.name.value for p in named}
+    return [p.name.value for p in named]
 
 
 def _derived(body: cst.CSTNode, values: set[str]) -> set[str]:
