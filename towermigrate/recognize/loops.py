@@ -208,12 +208,11 @@ class LoopFinder:
                 if arg.keyword.value in wanted or arg.keyword.value not in parameters:
                     return bool(wanted)
                 continue
-            # A method may be called with or without what stands for `self`.
-            places = (number, number + 1) if function.is_method else (number,)
-            if any(parameters[place] in wanted for place in places if place < len(parameters)):
-                return True
-            if number >= len(parameters):
+            place = number + _is_bound(call, function)
+            if place >= len(parameters):
                 return bool(wanted)
+            if parameters[place] in wanted:
+                return True
         return of_its_own and bool(parameters) and parameters[0] in wanted
 
     def _opens_device(self, function: Function, depth: int) -> frozenset[str]:
@@ -364,6 +363,17 @@ def _bound_by(target: cst.CSTNode) -> set[str]:
 def _parameter_names(node: cst.FunctionDef) -> set[str]:
     """A function's parameters, `self` among them: a device kept on it is the caller's choice too."""
     return set(_parameters_in_order(node))
+
+
+def _is_bound(call: cst.Call, function: Function) -> bool:
+    """Whether the first parameter of a function is the object that it is called on, or that the call makes."""
+    if not function.is_method or any(
+        dotted(each.decorator) == "staticmethod" for each in function.node.decorators
+    ):
+        return False
+    owner = function.qualified.split(".")[-2]
+    on = call.func.value if isinstance(call.func, cst.Attribute) else None
+    return on is None or (dotted(on) or "").split(".")[-1] != owner
 
 
 def _parameters_in_order(node: cst.FunctionDef) -> list[str]:
