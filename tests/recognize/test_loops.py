@@ -116,6 +116,17 @@ TOWERS = {
         """,
         [4],
     ),
+    "a function in a function opens the device": (
+        """\
+        def main():
+            def one(place, x):
+                with tf.device(place):
+                    return model(x)
+            for k in ids:
+                outs.append(one('/gpu:%d' % k, x))
+        """,
+        [5],
+    ),
     "the arguments are given as one": (
         """\
         def one(x, place):

@@ -367,11 +367,11 @@ def _parameter_names(node: cst.FunctionDef) -> set[str]:
 
 def _is_bound(call: cst.Call, function: Function) -> bool:
     """Whether the first parameter of a function is the object that it is called on, or that the call makes."""
-    if not function.is_method or any(
+    owner = function.qualified.split(".")[-2] if function.is_method else "<locals>"
+    if owner == "<locals>" or any(
         dotted(each.decorator) == "staticmethod" for each in function.node.decorators
     ):
         return False
-    owner = function.qualified.split(".")[-2]
     on = call.func.value if isinstance(call.func, cst.Attribute) else None
     return on is None or (dotted(on) or "").split(".")[-1] != owner
 
