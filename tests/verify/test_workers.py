@@ -287,40 +287,50 @@ def test_a_fault_is_found_with_its_worker(
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    ("does", "said"),
+    ("does", "said", "limit"),
     [
         pytest.param(
             "print('so far'); os.kill(os.getpid(), signal.SIGKILL)",
             r"(?s)^Worker 1 of the rewritten program on workers:2 was killed \(signal 9.*so far",
+            200.0,
             id="is killed",
         ),
         pytest.param(
             "raise KeyError('lost')",
             r"(?s)^Worker 1 of the rewritten program on workers:2 failed: KeyError: 'lost'\..*raise KeyError",
+            200.0,
             id="raises",
         ),
         pytest.param(
             "os._exit(0)",
             r"^Worker 1 of the rewritten program on workers:2 ended without a recording",
+            200.0,
             id="leaves",
         ),
         pytest.param(
             "time.sleep(600)",
             r"^The rewritten program on workers:2 ran past the limit of 20 s",
+            20.0,
             id="hangs",
         ),
         pytest.param(
             "break",
             r"(?s)^The rewritten program on workers:2 ran past.*worker 1 is at its end and waits for worker 0",
+            60.0,
             id="ends before the others",
         ),
     ],
 )
 def test_a_worker_that_does_not_go_on_ends_all_and_is_named(
-    does: str, said: str, tree: Path, rewritten: Callable[..., Path], scratch: Path
+    does: str,
+    said: str,
+    limit: float,
+    tree: Path,
+    rewritten: Callable[..., Path],
+    scratch: Path,
 ) -> None:
     after = rewritten(LOOP, ON_ONE.format(does))
-    report = verified(tree, after, scratch, timeout_s=20.0)
+    report = verified(tree, after, scratch, timeout_s=limit)
     assert report.exit_code == 3
     assert re.search(said, report.error or ""), report.error
 

@@ -18,8 +18,8 @@ from collections import deque
 from pathlib import Path
 from typing import IO, Any
 
-FAILED = "failed.json"
-"""Which worker failed, and how, in the folder of the recording."""
+from towermigrate.verify.probe.recording import FAILED_WORKER
+
 _KEPT_LINES = 60
 # A line is passed on in pieces of so many bytes.
 _LONGEST = 4000
@@ -92,7 +92,7 @@ def main(config_path: str) -> int:
         out.writelines(failed.last)
         out.flush()
     said = {"worker": failed.number, "code": code}
-    path = Path(config["trace"]) / FAILED
+    path = Path(config["trace"]) / FAILED_WORKER
     path.write_text(json.dumps(said), encoding="utf-8")
     return 1
 

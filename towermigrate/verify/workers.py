@@ -18,7 +18,7 @@ from pathlib import Path
 
 from towermigrate.vendor import copy_beside
 from towermigrate.verify.children import ChildFailed, Ended
-from towermigrate.verify.start_workers import FAILED
+from towermigrate.verify.probe.recording import FAILED_WORKER
 from towermigrate.verify.trace import Trace
 
 COMMAND = ["-m", "towermigrate.verify.start_workers"]
@@ -99,7 +99,7 @@ def environment() -> dict[str, str]:
 def failed_worker(trace: Path) -> tuple[int, Ended] | None:
     """The worker that failed first and how it ended; None where none did."""
     try:
-        said = json.loads((trace / FAILED).read_text(encoding="utf-8"))
+        said = json.loads((trace / FAILED_WORKER).read_text(encoding="utf-8"))
         worker, code = int(said["worker"]), int(said["code"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -16,6 +16,8 @@ import numpy as np
 from .doings import DOINGS
 from .surroundings import SURROUNDINGS
 
+FAILED_WORKER = "failed.json"
+"""Which of several workers failed, and how, in the folder of the recording."""
 # Arrays of more bytes are mapped, not read.
 _MAPPED = 2**20
 # The functions as they are at the start: the program may replace them.
