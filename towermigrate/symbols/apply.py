@@ -8,6 +8,7 @@ from functools import cache, cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols.aligned import aligned
 from towermigrate.symbols.alike import is_alike
 from towermigrate.symbols.bindings import Scope, Use
 from towermigrate.symbols.edits import Edit, Text, changes_names_only, splice
@@ -160,8 +161,8 @@ def rewrite_symbols(source: str, path: str, *, tf1: bool | None = None) -> Symbo
             TensorFlow 2 is left alone: `tf.Variable` means something else there.
 
     Returns:
-        The new text and findings. Nothing but names and imports differs from `source`; running the pass
-        again on the result changes nothing.
+        The new text and findings. Nothing but names and imports differs from `source`, and how far lines in brackets
+        are indented; running the pass again on the result changes nothing.
 
     Example:
         >>> rewrite_symbols("import tensorflow as tf\\ntf.placeholder(tf.float32)\\n", "m.py").text
@@ -208,6 +209,7 @@ def file_symbols(
     rewrite_dimensions(work)
     _report_versions(work)
     work.edits += added_imports(work)
+    work.edits += aligned(work.text, tree, work.edits)
     findings = in_order(work.findings)
     try:
         text = splice(source, work.edits)

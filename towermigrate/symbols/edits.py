@@ -75,9 +75,14 @@ class Text:
 
 
 def changes_names_only(text: str, edits: Collection[Edit]) -> bool:
-    """Whether all that is done to a text that Python parses is `tf` -> `tf.compat.v1`: then it parses the result."""
+    """Whether all that is done to a text that Python parses is `tf` -> `tf.compat.v1`: then it parses the result.
+
+    Lines in brackets may move to the right or left.
+    """
     return all(
-        text[edit.start - 1 : edit.start].isidentifier() and _ADDED.fullmatch(edit.new)
+        not (text[edit.start : edit.end] + edit.new).strip(" ")
+        or text[edit.start - 1 : edit.start].isidentifier()
+        and _ADDED.fullmatch(edit.new)
         if edit.start == edit.end
         else _NAMES.fullmatch(edit.new) and _NAMES.fullmatch(text, edit.start, edit.end)
         for edit in edits
