@@ -6,6 +6,7 @@ other, exchanges by hand of what the strategy exchanges, and graphs that somethi
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -20,7 +21,7 @@ from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, dotted, elements, reads, statements, walk
 from towermigrate.recognize.variable_names import check_variable_names
 from towermigrate.recognize.while_loops import tied_to_its_function
-from towermigrate.tree import import_closure
+from towermigrate.tree import import_closure, modules_named
 
 _TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
 _EAGER_NAMES = (
@@ -214,10 +215,22 @@ def _no_training(
         if any(_TRAINS.search(tree.sources[path]) for path in reach):
             return
         users = {path for path, imported in tree.imports.items() if imported & reach}
+        users |= _by_name(tree, reach)
         if users <= reach:
             break
         reach |= import_closure(tree.sources, users, tree.imports)
     yield note("TM256", file, loop, "nothing that uses these towers computes gradients")
+
+
+def _by_name(tree: Tree, paths: Iterable[str]) -> set[str]:
+    """The files of the tree that bear the name of a module that some files import: `PYTHONPATH` may lead to them."""
+    named = {
+        module.rpartition(".")[2]
+        for path in paths
+        for level, module in modules_named(tree.sources[path])
+        if level == 0
+    }
+    return {path for path in tree.sources if posixpath.basename(path).removesuffix(".py") in named}
 
 
 def _bound(target: cst.BaseExpression) -> set[str]:
