@@ -47,7 +47,22 @@ NAMED = (SCOPE, SCOPE.replace("'model'", "name"))
 BUILD = MODEL.replace("def model", "def build").replace("'model'", "'model_%d' % i")
 TOWER_NAME = "def tower_name(k):\n    return 'tower_%d' % k\n\n\n"
 
+PARTS_BY_INDEX = """\
+    for name in ['a', 'b_%d' % n]:
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            x = x + tf.get_variable('v', [3])
+    with tf.variable_scope('model', reuse=tf.AUTO_REUSE):
+"""
+MORE_BY_INDEX = PARTS_BY_INDEX.replace("['a', 'b_%d' % n]", "['a', *['b'] * n]")
+AS_MANY_AS_INDEX = PARTS_BY_INDEX.replace(
+    "name in ['a', 'b_%d' % n]", "name, _ in zip(['a', 'b'], range(n))"
+)
+
 NOT_SHARED = [
+    pytest.param(in_model("i", "n", (SCOPE, PARTS_BY_INDEX)), id="one of a loop's names"),
+    pytest.param(in_model("i", "n", (SCOPE, MORE_BY_INDEX)), id="more names in some towers"),
+    pytest.param(in_model("i", "n", (SCOPE, AS_MANY_AS_INDEX)), id="fewer names in some towers"),
+    pytest.param(in_loop("tf.variable_scope(names[i, 'w'])", "names = {}"), id="a text of a dict by index"),
     pytest.param(in_loop("tf.variable_scope('tower_%d' % i)"), id="a percent sign"),
     pytest.param(in_loop("tf.variable_scope(f'tower_{i}')"), id="an f-string"),
     pytest.param(in_loop("tf.variable_scope('tower_{}'.format(i))"), id="format"),
@@ -133,6 +148,17 @@ SCOPE_TWICE = """\
     with tf.variable_scope(scope, reuse=True):
 """
 
+PARTS = """\
+    for name, part in zip(['a', 'b'], [y[0], y[1]]):
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            x = x + part * tf.get_variable('v', [3])
+    with tf.variable_scope('model', reuse=tf.AUTO_REUSE):
+"""
+COUNTED = PARTS.replace(
+    "name, part in zip(['a', 'b'], [y[0], y[1]])",
+    "k, (name, part) in enumerate(zip(['a', 'b'], [y[0], y[1]]))",
+)
+
 SHARED = [
     pytest.param(in_loop("tf.name_scope('tower_%d' % i)"), id="a name scope"),
     pytest.param(in_loop("tf.name_scope('tower_%d' % i) as scope"), id="a name scope with a name"),
@@ -175,6 +201,8 @@ SHARED = [
         id="what a function that is not known says of the tower's input",
     ),
     pytest.param(in_object("n", "'model'", "i"), id="an object made with the index that is named otherwise"),
+    pytest.param(in_model("given[:, i]", "y", (SCOPE, PARTS)), id="a loop over parts of what differs"),
+    pytest.param(in_model("given[i]", "y", (SCOPE, COUNTED)), id="a loop that counts parts of what differs"),
 ]  # fmt: skip
 
 

@@ -25,6 +25,7 @@ from towermigrate.recognize.syntax import (
     children,
     code,
     dotted,
+    elements,
     parameters,
     reads,
     statements,
@@ -171,16 +172,23 @@ class _Follower:
 
     def _loop(self, place: _Place, node: cst.For | cst.While, names: set[str]) -> None:
         outer = place.chosen, place.left
-        place.left = False
-        over = isinstance(node, cst.For) and self._asked(place, node.iter, names)
+        place.left = over = False
+        bound: list[tuple[cst.CSTNode, bool]] = []
         if isinstance(node, cst.For):
+            over = self._asked(place, node.iter, names) and not self._counted(
+                place, node.iter, names
+            )
+            bound = [
+                (target, over or self._differs(place, value, names))
+                for target, value in _columns(node.target, node.iter)
+            ]
             names.difference_update(_targets(node.target))
         while True:  # until a round finds nothing new
             inside, left = set(names), place.left
             place.chosen = outer[0] or over or left
-            if isinstance(node, cst.For):
-                self._bind(place, node.target, over, inside)
-            else:
+            for target, differs in bound:
+                self._bind(place, target, differs, inside)
+            if isinstance(node, cst.While):
                 place.chosen |= self._asked(place, node.test, inside)
             self.block(place, statements(node.body), inside)
             if inside <= names and place.left == left:
@@ -189,6 +197,14 @@ class _Follower:
         if node.orelse is not None:
             self.block(place, statements(node.orelse.body), names)
         place.chosen, place.left = outer
+
+    def _counted(self, place: _Place, node: cst.BaseExpression, names: set[str]) -> bool:
+        """Whether there are as many values in all towers to go over, though they may be others."""
+        if isinstance(node, cst.List | cst.Tuple):
+            return not any(isinstance(each, cst.StarredElement) for each in node.elements)
+        if isinstance(node, cst.Call) and dotted(node.func) in ("zip", "enumerate", "reversed"):
+            return all(not arg.star and self._counted(place, arg.value, names) for arg in node.args)
+        return not self._differs(place, node, names)
 
     def _asked(self, place: _Place, node: cst.BaseExpression, names: set[str]) -> bool:
         """Whether what a statement goes over or asks differs."""
@@ -264,9 +280,13 @@ class _Follower:
             if node.attr.value in _SAME:
                 return False
             return dotted(node) in names or self._differs(place, node.value, names)
-        if isinstance(node, cst.Subscript) and place.function == self.candidate.qualified:
-            if self.kinds.of(node.value) in _TENSORS:
-                return False
+        if isinstance(node, cst.Subscript):
+            parts = [each.slice for each in node.slice]
+            if len(parts) > 1 and any(isinstance(each, cst.Slice) for each in parts):
+                return False  # a tensor or an array: no list, and no dict, is asked so
+            if place.function == self.candidate.qualified:
+                if self.kinds.of(node.value) in _TENSORS:
+                    return False
         if isinstance(node, cst.Arg):
             return self._differs(place, node.value, names)
         if isinstance(node, cst.Call):
@@ -318,6 +338,20 @@ class _Follower:
         self.block(inside, statements(function.node.body), names)
         self.done[key] = inside.returns
         return inside.returns
+
+
+def _columns(
+    target: cst.BaseExpression, over: cst.BaseExpression
+) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
+    """What a loop binds, each with what it takes the values from: `a, b` of `zip(x, y)` are of `x` and of `y`."""
+    parts = elements(target)
+    if parts is not None and isinstance(over, cst.Call) and not any(arg.star for arg in over.args):
+        values = [arg.value for arg in over.args]
+        if dotted(over.func) == "zip" and len(parts) == len(values):
+            return list(zip(parts, values, strict=True))
+        if dotted(over.func) == "enumerate" and len(parts) == 2 and values:
+            return [(parts[0], cst.Integer("0")), *_columns(parts[1], values[0])]
+    return [(target, over)]
 
 
 def _equated(test: cst.BaseExpression) -> set[str]:
