@@ -328,8 +328,10 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM256", "The loop builds no training", "error",
-    "Nothing in reach of this loop computes gradients: copies of a model that only predicts need no strategy.",
-    "Nothing need be done: `--refused symbols` takes its names to TensorFlow 2.",
+    "Nothing in reach of this loop computes gradients: copies of a model that only predicts need no strategy, and what "
+    "Keras trains is copied by `fit` itself.",
+    "Nothing need be done where it predicts: `--refused symbols` takes its names to TensorFlow 2. A Keras model needs no "
+    "copies: make and compile it in `with tf.distribute.MirroredStrategy().scope():`.",
     "for i in range(num_gpus):\n    with tf.device('/gpu:%d' % i):\n        outputs.append(model(x[i]))",
 )  # fmt: skip
 _rule(

@@ -49,3 +49,13 @@ def test_without_gradients_it_is_refused(path: str) -> None:
     report = rewrite_tree({path: model, "train.py": TRAIN.format(module="model")})
     (program,) = report.programs
     assert [one.rule for one in program.findings] == ["TM256"]
+
+
+def test_what_keras_trains_is_said() -> None:
+    model = "from keras.models import Model as Net\n\n\nclass Model(Net):\n    pass\n"
+    text = "from keras.layers import Input\n" + TRAIN.format(module="model")
+    report = rewrite_tree({"model.py": model, "train.py": text})
+    (program,) = report.programs
+    (found,) = program.findings
+    assert found.rule == "TM256"
+    assert "what Keras trains needs a strategy's scope" in found.message

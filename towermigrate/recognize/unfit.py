@@ -24,6 +24,7 @@ from towermigrate.recognize.while_loops import tied_to_its_function
 from towermigrate.tree import import_closure, modules_named
 
 _TRAINS = re.compile(r"\b(?:compute_gradients|gradients|minimize|apply_gradients|GradientTape)\b")
+_KERAS = re.compile(r"^\s*(?:from|import)\b.*\bkeras\b", re.MULTILINE)
 _EAGER_NAMES = (
     "tf.GradientTape", "tf.function", "tf.enable_eager_execution", "tf.enable_v2_behavior",
 )  # fmt: skip
@@ -219,7 +220,10 @@ def _no_training(
         if users <= reach:
             break
         reach |= import_closure(tree.sources, users, tree.imports)
-    yield note("TM256", file, loop, "nothing that uses these towers computes gradients")
+    message = "nothing that uses these towers computes gradients"
+    if any(_KERAS.search(tree.sources[path]) for path in files):
+        message += " by hand: what Keras trains needs a strategy's scope in place of the copies"
+    yield note("TM256", file, loop, message)
 
 
 def _by_name(tree: Tree, paths: Iterable[str]) -> set[str]:
