@@ -16,7 +16,8 @@ from towermigrate.tree import parse_python
 CALL = "disable_v2_behavior()"
 # Neither importing these nor calling what they have builds a graph.
 _QUIET = sys.stdlib_module_names | frozenset(
-    "numpy scipy matplotlib six absl past future cv2 PIL pandas tqdm yaml easydict h5py skimage sklearn".split()
+    "numpy scipy matplotlib six absl past future cv2 PIL pandas tqdm yaml easydict h5py skimage sklearn mpi4py psutil "
+    "requests imageio librosa lmdb nltk gym torch joblib dill ujson simplejson toml termcolor colorama tabulate".split()
 )
 
 
