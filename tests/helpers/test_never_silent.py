@@ -13,6 +13,7 @@ import tensorflow as tf
 import towermigrate.helpers as tm
 
 keras: Any = pytest.importorskip("keras")
+tf_keras: Any = pytest.importorskip("tf_keras")
 v1 = tf.compat.v1
 ROWS = np.array([1, 1, 5, 5], np.float32)
 
@@ -200,9 +201,63 @@ def _activity(step: _Step, x: Any) -> Any:
     return tm.regularization_loss([tf.reduce_mean(tf.square(x))])
 
 
+def _averages(step: _Step, loss: Callable[[], Any]) -> Any:
+    with tf.GradientTape() as tape:
+        value = loss()
+    return tm.average_gradients([(tape.gradient(value, step.w), step.w)])
+
+
+def _clipped_average(step: _Step, x: Any) -> None:
+    averages = _averages(step, lambda: tf.reduce_mean(step.w * x))
+    step.opt.apply_gradients(tm.clip_by_global_norm(averages, 10.0)[0])
+
+
+def _list_of_one(step: _Step, x: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(step.w * x)
+    tm.average_gradients([[(tape.gradient(loss, step.w), step.w)]])
+
+
+def _clipped_share(step: _Step, x: Any) -> None:
+    with tf.GradientTape() as tape:
+        loss = tm.global_batch_loss(step.w * x)
+    tm.clip_by_global_norm([(tape.gradient(loss, step.w), step.w)], 1.0)
+
+
+def _share(step: _Step, x: Any) -> Any:
+    return tm.global_batch_loss((step.w + 1.0) * x)
+
+
+def _with_itself(step: _Step, x: Any, how: Callable[[Any], Any]) -> None:
+    _tape(step, lambda: how(_share(step, x)))
+
+
+_NO_SUMS = "something else|is no sum of shares"
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
+        _two(_clipped_average, "average_gradients has done so already", "a clipped average summed again"),
+        _two(_list_of_one, "a list of one tower's list", "a list of one tower"),
+        _two(_clipped_share, "one tower's part of a gradient", "a clipped part of a share's gradient"),
+        _two(lambda s, x: tm.average_gradients(_averages(s, lambda: tf.reduce_mean(s.w * x)), reduce="sum"),
+             "averaged or summed already", "a sum of averages"),
+        _two(lambda s, x: _tape(s, lambda: s.w * (tm.global_batch_loss(x) - 1.0)), _NO_SUMS, "what is trained times a constant"),
+        _two(lambda s, x: _tape(s, lambda: tm.global_batch_loss(s.w * x) + s.w * (_share(s, x) - 1.0)), _NO_SUMS,
+             "a share and what is trained times a constant"),
+        _two(lambda s, x: _with_itself(s, x, lambda y: y * tf.stop_gradient(y)), _NO_SUMS, "times itself without gradient"),
+        _two(lambda s, x: _with_itself(s, x, lambda y: y / tf.stop_gradient(y)), _NO_SUMS, "over itself without gradient"),
+        _two(lambda s, x: _with_itself(s, x, lambda y: tf.where(y > 1.8, y, 1.8)), _NO_SUMS, "a choice by a share"),
+        _two(lambda s, x: _with_itself(s, x, lambda y: y * tf.cast(y > 1.8, tf.float32)), _NO_SUMS, "times a choice"),
+        _two(lambda s, x: tm.global_batch_loss(tf.stack([_share(s, x)])), "is divided by a global count already", "a share again"),
+        _two(lambda s, x: tm.token_normalized_loss(_share(s, x)[None], [1.0]), "is divided by a global count already",
+             "a share by tokens"),
+        _two(lambda s, x: tm.regularization_loss([_share(s, x)]), "is divided by a global count already", "a share as penalty"),
+        _two(lambda s, x: tm.regularization_loss(tf.nn.scale_regularization_loss(s.w * s.w)),
+             "what tf.nn.scale_regularization_loss returned", "a penalty scaled twice"),
+        _two(lambda s, x: tm.global_batch_loss(x, global_batch_size=np.int64(3)), r"have 2 \+ 2 examples", "size of NumPy"),
+        _two(lambda s, x: _tape(s, lambda: tf.reduce_sum(tf.stack([s.w * x, s.w * x], 1) / 4.0)), "times 1/4", "a matrix over a count"),
         _two(lambda s, x: _tape(s, lambda: s.w * x), r"shape \(2,\); expected a scalar", "vector"),
         _two(lambda s, x: _tape(s, lambda: [s.w * x[0]] * 2), "a list of 2; expected", "a list"),
         _two(lambda s, x: _tape(s, lambda: tf.reduce_sum(s.w * x) * (1 / 4)), "times 1/4", "by hand"),
@@ -223,6 +278,67 @@ def test_what_would_be_wrong_says_what_to_write(
     step = _Step(two_towers)
     with pytest.raises(ValueError, match=says):
         step.run(lambda x: body(step, x))
+
+
+def test_what_is_made_of_the_global_loss_is_a_towers_own(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def loss(x: Any) -> Any:
+        context = tf.distribute.get_replica_context()
+        whole = context.all_reduce("SUM", tm.global_batch_loss(x))  # 3, on each tower
+        return tm.global_batch_loss(step.w * x) * tf.stop_gradient(whole) + tm.global_batch_loss(x)
+
+    assert step.run(lambda x: _tape(step, lambda: loss(x))) == -9.0
+
+
+def test_a_divided_average_may_be_summed_again(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        averages = _averages(step, lambda: tf.reduce_mean(step.w * x))
+        step.opt.apply_gradients([(grad / 2, variable) for grad, variable in averages])
+
+    assert step.run(body) == -3.0
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.5, 10.0])
+@pytest.mark.parametrize("path", ["tower_gradients", "average_gradients"])
+def test_keras_3_losses_are_known_to_be_scaled(two_towers: Any, weight: float, path: str) -> None:
+    step, loss = _Step(two_towers), keras.losses.MeanAbsoluteError()
+    tm.tower_strategy(2)  # where Keras is known by now
+
+    def value(x: Any) -> Any:
+        return weight * loss(tf.zeros_like(x)[:, None], (step.w + 1.0) * x[:, None])
+
+    with pytest.raises(ValueError, match="a Keras 3 loss"):
+        if path == "tower_gradients":
+            step.run(lambda x: _tape(step, lambda: value(x)))
+        else:
+            step.run(lambda x: _averages(step, lambda: value(x)))
+    step.run(lambda x: _tape(step, lambda: value(x), share=True))
+    assert step.w.numpy() == pytest.approx(-3.0 * weight)
+
+
+def test_an_optimizer_that_is_told_to_sum_nothing_refuses_parts(two_towers: Any) -> None:
+    step = _Step(two_towers)
+    with two_towers.scope():
+        optimizer = tf_keras.optimizers.SGD(1.0)
+
+    def body(x: Any) -> None:
+        pairs = tm.tower_gradients(step.opt, tm.global_batch_loss(step.w * x), [step.w])
+        optimizer.apply_gradients(pairs, skip_gradients_aggregation=True)
+
+    with pytest.raises(ValueError, match="is told to sum nothing"):
+        step.run(body)
+
+
+def test_other_gradients_from_outside_are_refused(two_towers: Any) -> None:
+    step = _Step(two_towers)
+    made = tf.function(
+        lambda x: two_towers.run(lambda x: tf.reduce_mean(x), args=(x,)), autograph=False
+    )(*tm.shard_batch(ROWS))
+    with pytest.raises(ValueError, match="the replicas have other gradients of w"):
+        tm.apply_averaged(step.opt, [(made, step.w)])
 
 
 _BY_HAND: dict[str, Callable[[Any, int], Any]] = {

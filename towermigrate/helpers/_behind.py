@@ -119,6 +119,19 @@ def reads_inputs(tensors: Iterable[Any]) -> bool:
     return False
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_divided(tensors: Iterable[Any], number: int, until: str) -> bool:
+    """Whether something behind tensors, up to a mark, is divided by a number, or multiplied by its reciprocal."""
+    for operation in _walk(tensors, until):
+        if operation.type not in ("RealDiv", "Mul"):
+            continue
+        factor = number if operation.type == "RealDiv" else 1 / number
+        for value in map(tf.get_static_value, operation.inputs):
+            if value is not None and value.size == 1 and abs(float(value) / factor - 1) < 1e-6:
+                return True
+    return False
+
+
 def _attribute(operation: Any, name: str) -> str | None:
     if operation.type != "Identity":
         return None

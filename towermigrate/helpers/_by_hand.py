@@ -210,13 +210,13 @@ def _summed_in_segments(op: Any, upstream: Any) -> Weighted | None:
 
 def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
     """The losses of the rows times or over a number that nothing is trained by."""
-    if upstream.shape.rank != 1:
+    if not upstream.shape.rank:
         return None
     places = (1,) if kind in _QUOTIENTS else (0, 1)
     constant = getattr(op, "skip_input_indices", None) or ()
     for place in places:
         scalar, rows = op.inputs[place], op.inputs[1 - place]
-        if scalar is None or rows is None or scalar.shape.rank != 0 or rows.shape.rank != 1:
+        if scalar is None or rows is None or scalar.shape.rank != 0 or not rows.shape.rank:
             continue
         # In a graph only a constant is known; eagerly a variable is a number too.
         if kind in _PRODUCTS and place not in constant and not tf.is_symbolic_tensor(scalar):

@@ -14,13 +14,16 @@ from typing import Any
 
 import tensorflow as tf
 
+from towermigrate.helpers import _shares
+
 _LAYERS = "keras.src.layers.layer"
+_LOSSES = "keras.src.losses.loss"
 _done: set[str] = set()
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def watch() -> None:
-    """Where Keras 3 is loaded, let its layers keep the losses of each replica."""
+    """Where Keras 3 is loaded, let its layers keep the losses of each replica, and its losses be known as scaled."""
     if _LAYERS in sys.modules and _LAYERS not in _done:
         _done.add(_LAYERS)
         layer = sys.modules[_LAYERS].Layer
@@ -31,6 +34,12 @@ def watch() -> None:
                     if isinstance(each, layer) and name in each.__dict__:
                         of_replicas.adopt(each)
                 setattr(layer, name, of_replicas)
+    if _LOSSES in sys.modules and _LOSSES not in _done:
+        _done.add(_LOSSES)
+        losses = sys.modules[_LOSSES]
+        scale = getattr(losses, "scale_loss_for_distribution", None)
+        if scale is not None:
+            setattr(losses, "scale_loss_for_distribution", _shares.marking_keras(scale))  # noqa: B010
 
 
 class _OfReplicas:

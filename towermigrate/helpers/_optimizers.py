@@ -4,8 +4,11 @@
 optimizers of TF1, of `tf_keras` and of Keras 3. Of private names only the modules are used that the classes are in.
 """
 
+import contextlib
 import functools
 import sys
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -21,6 +24,17 @@ _CLASSES = (
 )
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 _done: set[str] = set()
+_state = threading.local()
+
+
+@contextlib.contextmanager
+def applying_parts() -> Iterator[None]:
+    """What optimizers get in this block, in this thread, are parts of averages, which they sum again as they should."""
+    _state.parts = True
+    try:
+        yield
+    finally:
+        _state.parts = False
 
 
 def watch() -> None:
@@ -57,6 +71,12 @@ def _watched(method: Any, name: str) -> Any:
         sums = not kwargs.get("skip_gradients_aggregation") and kwargs.get(
             "experimental_aggregate_gradients", True
         )
+        if not sums and of_pairs and _sums_over_replicas():
+            _shares.refuse_gradients(
+                given,
+                f"{type(optimizer).__name__} is told to sum nothing, so that the copies of a variable would drift apart",
+                "Leave out skip_gradients_aggregation, or give it what average_gradients returns.",
+            )
         if sums and _sums_over_replicas():
             grads = [pair[0] for pair in given] if of_pairs else given
             _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
@@ -75,6 +95,8 @@ def _sums_over_replicas() -> bool:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
+    if getattr(_state, "parts", False):
+        return
     name = type(optimizer).__name__
     if any(_shares.is_averaged(grad) for grad in grads):
         raise ValueError(

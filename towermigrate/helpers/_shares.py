@@ -13,9 +13,10 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
@@ -28,6 +29,7 @@ _BACKWARD = "_towermigrate_share_gradient"
 _AVERAGED = "_towermigrate_averaged"
 # On a gradient, as an attribute of the tensor: how many towers it is one's share of.
 _TOWERS = "_towermigrate_towers"
+KERAS = "a Keras 3 loss"
 
 # TensorFlow's own functions that return shares; their frame stands in the traceback of what they
 # made.
@@ -38,7 +40,7 @@ _TENSORFLOW = os.path.join("tensorflow", "python", "ops")
 
 _FIRST_INPUT = frozenset(
     "Cast CheckNumerics EnsureShape ExpandDims Identity Mean Neg PreventGradient Reshape Snapshot "
-    "Squeeze Sum".split()
+    "Squeeze StridedSlice Sum".split()
 )
 _SUMS = frozenset("Add AddN AddV2 Concat ConcatV2 Pack Sub".split())
 _CHOICES = frozenset(["Select", "SelectV2"])
@@ -121,6 +123,24 @@ def _marking(original: Any, name: str) -> Any:
     return made
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def marking_keras(original: Any) -> Any:
+    """Keras 3's function that divides a loss by the number of replicas; in a replica its result is known for that."""
+
+    @functools.wraps(original)
+    def scaled(value: Any) -> Any:
+        result = original(value)
+        if (
+            not tf.distribute.has_strategy()
+            or tf.distribute.get_replica_context() is None
+            or tf.distribute.get_strategy().num_replicas_in_sync == 1
+        ):
+            return result
+        return mark(result, KERAS)
+
+    return scaled
+
+
 @dataclass(frozen=True)
 class _Seen:
     """A share that a backward pass came by: its value, and the loss's derivative by it."""
@@ -182,6 +202,12 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
                 "replica's part of the gradient, which is not that of its own loss. Take that gradient of the "
                 "tower's own mean, or of all towers with average_gradients; share=False says that it is meant."
             )
+        if stated is None and parts.others and not _is_eager(loss) and _has_share_behind(loss):
+            raise ValueError(
+                "The loss is made of a share of the global loss, and is no sum of shares: it is neither a share nor a "
+                f"tower's own loss ({', '.join(parts.others)}). Compute with the global loss, sum_over_towers(share), or "
+                "write share=True or share=False."
+            )
         passed = forget_gradients() if stated is None and _is_eager(loss) else ()
         if passed and replicas > 1:
             raise ValueError(
@@ -197,6 +223,12 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
                 "gradients into the tf.function too."
             )
         return False
+    if KERAS in names and stated is None:
+        raise ValueError(
+            f"The loss holds that of a Keras 3 loss, which Keras has divided by the {replicas} replicas already: a share of "
+            "the global loss, but only where all replicas have as many examples. Make it with reduction=None and give its "
+            "losses to global_batch_loss; write share=True where the batches are always equal."
+        )
     what = f"The loss holds what {' and '.join(names)} returned: a share of the global loss"
     if stated is False:
         raise ValueError(
@@ -255,9 +287,43 @@ def mark_averaged(grad: Any) -> Any:
     return grad
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_averaged(grad: Any) -> bool:
-    """Whether it is the very tensor that `mark_averaged` gave."""
-    return getattr(grad, _AVERAGED, False)
+    """Whether it is what `mark_averaged` gave, or in a graph made of it, undivided, and of no tower's own share."""
+    if getattr(grad, _AVERAGED, False):
+        return True
+    if not _behind.values_of(_AVERAGED, [grad], until=_TOWERS):
+        return False
+    if _behind.values_of(_TOWERS, [grad], until=_AVERAGED):
+        return False
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return not _behind.is_divided([grad], replicas, until=_AVERAGED)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_shares(values: Iterable[Any], what: str) -> None:
+    """Raise where a share of the global loss is to be divided by a global count once more; eagerly its own mark tells."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return
+    names = dict.fromkeys(name for value in values for name in parts_of(value).shares)
+    if names:
+        raise ValueError(
+            f"{what} got what {' and '.join(names)} returned: a share of the global loss, which is divided by a global "
+            "count already. Add shares up as they are, and give this the losses that nobody has divided."
+        )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_to_clip_shares(grads: Iterable[Any]) -> None:
+    """Raise where one replica's part of the gradient of a share is to be clipped."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return
+    names = sorted(_behind.values_of(_BACKWARD, grads, until=_AVERAGED))
+    if names:
+        raise ValueError(
+            f"Clipping would limit one tower's part of a gradient: that of a share of the global loss, which "
+            f"{' and '.join(names)} made. Clip what average_gradients(…, reduce='sum') makes of the parts."
+        )
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -346,12 +412,14 @@ class Parts:
       others: operations that are no share, or make something else than a sum of shares.
       divided: operations that divide a share by the number of replicas.
       control: those of the others that are branches or loops.
+      constant: whether a number is added, which counts once for each replica.
     """
 
     shares: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     divided: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
+    constant: bool = False
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -368,7 +436,7 @@ def _is_eager(loss: Any) -> bool:
 def _eager_parts(loss: Any, seen: list[_Seen]) -> Parts:
     name = getattr(loss, _MARK, None)
     if name is not None:
-        return Parts(shares=(name,))
+        return Parts(shares=(name,), others=(name,) if name == KERAS else ())
     if not seen or not all(_is_number(one.value) and _is_number(one.derivative) for one in seen):
         return Parts()
     # A sum of multiples of shares is the sum of (derivative · share), whatever it was built with:
@@ -405,7 +473,13 @@ class _Call:
     inputs: dict[str, Any]
 
 
-_Terms = tuple[dict[str, None], dict[str, None]]
+@dataclass
+class _Terms:
+    """What a tensor is a weighted sum of; a `constant` among it is there once in each replica."""
+
+    shares: dict[str, None] = field(default_factory=dict)
+    others: dict[str, None] = field(default_factory=dict)
+    constant: bool = False
 
 
 class _Walk:
@@ -419,14 +493,15 @@ class _Walk:
         self._calls: dict[Any, _Call] = {}
 
     def parts(self, loss: Any) -> Parts:
-        shares, others = self._terms(loss, None)
+        found = self._terms(loss, None)
+        shares, others = tuple(found.shares), tuple(found.others)
         divided = tuple(self._divided) if shares else ()
-        return Parts(tuple(shares), tuple(others), divided, tuple(self._control))
+        return Parts(shares, others, divided, tuple(self._control), found.constant)
 
     def _terms(self, tensor: Any, call: _Call | None) -> _Terms:
         """The names of shares and of other operations that `tensor` is a weighted sum of."""
-        shares: dict[str, None] = {}
-        others: dict[str, None] = {}
+        found = _Terms()
+        shares, others = found.shares, found.others
         visited: set[Any] = set()
         waiting = [(tensor, call)]
         while waiting:
@@ -440,21 +515,26 @@ class _Walk:
             name = _name_of_share(operation)
             if name is not None:
                 shares[name] = None
+                if name == KERAS:  # one only where the replicas have as many rows
+                    others[name] = None
             elif kind in _FIRST_INPUT:
                 waiting.append((operation.inputs[0], call))
             elif kind == "IdentityN":
                 waiting.append((operation.inputs[tensor.value_index], call))
             elif kind in _SUMS:
                 waiting += [(one, call) for one in operation.inputs if one.dtype.is_floating]
+            elif kind in _CHOICES and _has_share_behind(operation.inputs[0]):
+                others[operation.name] = None
             elif kind in _CHOICES:
                 waiting += [(one, call) for one in operation.inputs[1:]]
             elif kind in _PRODUCTS or kind in _QUOTIENTS:
                 place = (operation.name, id(operation.graph), id(call))
                 if place not in self._products:
                     self._products[place] = self._product(operation, call)
-                in_shares, in_others = self._products[place]
-                shares |= in_shares
-                others |= in_others
+                inside_it = self._products[place]
+                shares |= inside_it.shares
+                others |= inside_it.others
+                found.constant |= inside_it.constant
             elif kind in _CALLS:
                 inside = self._inside(tensor, call)
                 if inside is None:
@@ -463,24 +543,32 @@ class _Walk:
                     waiting.append(inside)
             elif kind == "Placeholder" and (outside := _outside(tensor, call)) is not None:
                 waiting.append(outside)
-            elif kind not in _WITHOUT_GRADIENT:
+            elif kind in _WITHOUT_GRADIENT:
+                found.constant |= not _is_zero(tensor)
+            else:
                 others[operation.name] = None
                 if kind in _CONTROL:
                     self._control[operation.name] = None
-        return shares, others
+        return found
 
     def _product(self, operation: Any, call: _Call | None) -> _Terms:
         left, right = operation.inputs
-        in_left, in_right = self._terms(left, call), self._terms(right, call)
-        if not any((*in_left, *in_right)):  # constants
-            return {}, {}
-        if in_right[0] and not in_left[0] and operation.type in _PRODUCTS:
-            return in_right
-        if in_right[0] or not in_left[0]:  # two shares, one over a share, or no share at all
-            return {}, {operation.name: None}
+        share, factor = self._terms(left, call), self._terms(right, call)
+        if not (share.shares or share.others or factor.shares or factor.others):
+            return _Terms(constant=share.constant or factor.constant)
+        by = right
+        if factor.shares and not share.shares and operation.type in _PRODUCTS:
+            share, factor, by = factor, share, left
+        other = _Terms(others={operation.name: None})
+        if factor.shares or not share.shares:  # two shares, one over a share, or no share at all
+            return other
+        # What is trained times a constant would count once in each replica; and what is made of a share, though no
+        # gradient goes there, is another factor in each.
+        if share.constant and factor.others or _has_share_behind(by):
+            return other
         if operation.type in _QUOTIENTS and self._is_replica_count(right):
             self._divided[operation.name] = None
-        return in_left
+        return share
 
     def _inside(self, tensor: Any, call: _Call | None) -> tuple[Any, _Call] | None:
         """The result of a function call, as the tensor inside of the function that it is."""
@@ -508,6 +596,19 @@ class _Walk:
 
 def _graph_parts(loss: Any, replicas: int) -> Parts:
     return _Walk(replicas).parts(loss)
+
+
+def _has_share_behind(tensor: Any) -> bool:
+    """Whether a share of this replica alone has a part in a tensor, in whatever way."""
+    found: bool = _behind.is_marked_in_one_replica([tensor], _MARK, until=_AVERAGED)
+    return found
+
+
+def _is_zero(tensor: Any) -> bool:
+    if tensor.op.type == "ZerosLike":
+        return True
+    value: Any = tf.get_static_value(tensor)
+    return bool(value is not None and not np.any(value))
 
 
 def _name_of_share(operation: Any) -> str | None:

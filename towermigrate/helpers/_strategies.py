@@ -85,7 +85,8 @@ def check_variables(variables: Iterable[Any]) -> None:
     if strategy.num_replicas_in_sync == 1:
         return
     for variable in variables:
-        whole = container(variable)
+        kept = getattr(variable, "_value", None)  # a variable of Keras 3 keeps TensorFlow's
+        whole = container(kept if isinstance(kept, tf.Variable) else variable)
         made_in = getattr(whole, "distribute_strategy", None)
         if made_in is strategy or not isinstance(whole, tf.Variable):
             continue

@@ -81,6 +81,11 @@ def average_gradients(
         return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce, share)
     if not towers:
         raise ValueError("average_gradients got no tower's gradients.")
+    if len(towers) == 1 and _is_one_of_several():
+        raise ValueError(
+            "average_gradients got a list of one tower's list in a replica, and would average it with nothing. Give it "
+            "the list itself, [(gradient, variable)]: then it averages over the replicas."
+        )
     if reduce == "mean":
         for pairs in towers:
             _refuse_shares(pairs, share)
@@ -187,6 +192,9 @@ def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
     Eagerly it always does: there nothing else shows what a gradient is.
     """
     context = tf.distribute.get_replica_context()
+    if tf.executing_eagerly():
+        for grad, variable in pairs:
+            _check_values(grad, variable)
     if context is None or not tf.distribute.has_strategy() or not _reached.may_meet():
         return pairs
     if not (_checks.wanted() or tf.executing_eagerly()):
@@ -204,6 +212,32 @@ def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
             same = _slices.times(grad, 1)
         checked.append((same, variable))
     return checked
+
+
+def _check_values(grad: Any, variable: Any) -> None:
+    """Raise where a value for each replica, which `strategy.run` returned, is not the same for all."""
+    parts = (
+        [tf.convert_to_tensor(part) for part in getattr(grad, "values", ())]
+        if _is_per_replica(grad)
+        else []
+    )
+    if any(bool(tf.reduce_any(tf.not_equal(part, parts[0]))) for part in parts[1:]):
+        raise ValueError(
+            f"apply_averaged: the replicas have other gradients of {variable.name}. Give it what average_gradients "
+            "returns."
+        )
+
+
+def _is_per_replica(grad: Any) -> bool:
+    return isinstance(grad, tf.distribute.DistributedValues) and not isinstance(grad, tf.Variable)
+
+
+def _is_one_of_several() -> bool:
+    return (
+        tf.distribute.has_strategy()
+        and tf.distribute.get_replica_context() is not None
+        and tf.distribute.get_strategy().num_replicas_in_sync > 1
+    )
 
 
 def _is_flat(towers: list[Any]) -> bool:
@@ -256,6 +290,11 @@ def _all_reduced(
     if reduce == "mean":
         _refuse_shares(pairs, share)
     else:
+        if any(_shares.is_averaged(grad) for grad, _ in pairs if grad is not None):
+            raise ValueError(
+                "average_gradients(reduce='sum') got gradients that it has averaged or summed already: they would count "
+                "once for each replica. Apply them with apply_averaged."
+            )
         # These are what they were taken for.
         _shares.forget_gradients()
         _by_hand.forget_gradients()
@@ -418,7 +457,8 @@ def _apply_keras(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if replicas > 1:
         pairs = _clipped(optimizer, pairs)
-    return optimizer.apply_gradients([(_part(grad, v, replicas), v) for grad, v in pairs])
+    with _optimizers.applying_parts():
+        return optimizer.apply_gradients([(_part(grad, v, replicas), v) for grad, v in pairs])
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

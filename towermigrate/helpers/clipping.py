@@ -138,6 +138,7 @@ def _summed(grads_and_vars: Sequence[tuple[Any, Any]]) -> GradsAndVars:
         "Clipping would limit neither a tower's gradient nor the average",
         "Clip what optimizer.compute_gradients or average_gradients returns.",
     )
+    _shares.refuse_to_clip_shares([grad for grad, _ in pairs if grad is not None])
     return [(_slices.sum_duplicates(grad), variable) for grad, variable in pairs]
 
 

@@ -172,6 +172,11 @@ def per_tower(parts: list[Any], strategy: Any) -> Any:
 def _sizes(array: Any, towers: int, uneven: str) -> list[int]:
     """How many rows of `array` each tower gets, batch sizes not being given."""
     rows = array.shape[0] if len(array.shape) else None
+    if rows is None and len(array.shape):
+        raise UnevenBatchError(
+            f"A batch cannot be split into {towers} parts while its number of rows is not known (shape "
+            f"{tuple(array.shape)}): split it before the tf.function, or set its shape."
+        )
     if rows is None or (uneven == "error" and rows % towers):
         what = "a scalar has no rows" if rows is None else f"{rows} rows"
         raise UnevenBatchError(
@@ -192,8 +197,11 @@ def _sizes(array: Any, towers: int, uneven: str) -> list[int]:
 
 def _padded(array: Any, rows: int) -> Any:
     """`array` with zeros behind, up to that many rows; no shorter than it is."""
-    missing = max(rows - array.shape[0], 0)
     array = tf.convert_to_tensor(array)
+    if array.shape[0] is None:
+        missing = tf.maximum(rows - tf.shape(array)[0], 0)
+        return tf.pad(array, [[0, missing], *[[0, 0]] * (array.shape.rank - 1)])
+    missing = max(rows - array.shape[0], 0)
     return tf.concat([array, tf.zeros([missing, *array.shape[1:]], array.dtype)], 0)
 
 

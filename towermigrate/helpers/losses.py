@@ -10,6 +10,7 @@ device would compute, whatever the replicas' sizes are. The functions here retur
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from towermigrate.helpers import _behind, _checks, _shares
@@ -58,6 +59,9 @@ def global_batch_loss(
     """
     per_example = wide(per_example)
     _check_per_example(per_example, "global_batch_loss")
+    _shares.refuse_shares([per_example], "global_batch_loss")
+    if isinstance(global_batch_size, np.integer):
+        global_batch_size = int(global_batch_size)
     batch = per_example.shape[0]
     if isinstance(global_batch_size, int):
         _check_batch_size(global_batch_size, batch)
@@ -140,6 +144,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
     `padded_cross_entropy`, which returned this numerator and this denominator.
     """
     losses = wide(losses)
+    _shares.refuse_shares([losses], "token_normalized_loss")
     weights = tf.cast(weights, losses.dtype)
     if not losses.shape.is_compatible_with(weights.shape):
         raise ValueError(
@@ -208,6 +213,7 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
                 f"regularization_loss got a loss of shape {scalar.shape}; expected scalars, one "
                 "for each regularised variable. tf.reduce_sum adds up what belongs together."
             )
+    _shares.refuse_shares(scalars, "regularization_loss")
     total = tf.add_n(scalars) if scalars else tf.constant(0.0)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if examples is not None:

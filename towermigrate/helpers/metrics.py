@@ -130,7 +130,7 @@ class LossMetric(_WeightedMean):
 
     def _is_share(self, value: Any) -> bool:
         parts = _shares.parts_of(value)
-        if parts.shares and not parts.others and not parts.divided:
+        if parts.shares and not (parts.others or parts.divided or parts.constant):
             return True
         found = "a scalar that is not known to be a share of the global loss"
         if parts.shares:
@@ -182,6 +182,15 @@ class TokenAccuracy(_WeightedMean):
                 f"{self.name}.update_state got labels {labels.shape} and weights {weights.shape}; "
                 "expected one weight for each label."
             )
+        if not (right.shape.is_fully_defined() and weights.shape.is_fully_defined()):
+            # A weight must not stand for many labels.
+            same = tf.debugging.assert_equal(
+                tf.shape(weights),
+                tf.shape(right),
+                f"{self.name}.update_state: expected one weight for each label, in the same shape",
+            )
+            with tf.control_dependencies([] if same is None else [same]):
+                weights = tf.identity(weights)
         self._add(tf.reduce_sum(right * weights), tf.reduce_sum(weights))
 
 

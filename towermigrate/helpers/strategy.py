@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.distribute import values
 
+from towermigrate.helpers import _keras3
 from towermigrate.helpers.cluster import cluster_from_environment
 
 _log = logging.getLogger("towermigrate")
@@ -67,6 +68,7 @@ def tower_strategy(
     Source: TF guide "Distributed training with TensorFlow".
     """
     global _made
+    _keras3.watch()
     if num_towers is not None and num_towers < 1:
         raise ValueError(f"num_towers is {num_towers}; a tower program needs at least one tower.")
     spec = os.environ.get(DEVICES_VARIABLE) or devices
