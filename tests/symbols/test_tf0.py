@@ -32,6 +32,8 @@ CHANGED = [
     pytest.param("tf.merge_all_summaries()", "tf.compat.v1.summary.merge_all()", id="all summaries"),
     pytest.param("tf.initialize_all_variables()", "tf.compat.v1.initialize_all_variables()", id="initialize_all_variables is still there"),
     pytest.param("tf.nn.sparse_softmax_cross_entropy_with_logits(x, y)", "tf.compat.v1.nn.sparse_softmax_cross_entropy_with_logits(logits=x, labels=y)", id="cross entropy by position"),
+    pytest.param("tf.nn.sigmoid_cross_entropy_with_logits(None, y, x)", "tf.compat.v1.nn.sigmoid_cross_entropy_with_logits(labels=y, logits=x)", id="a None before all arguments"),
+    pytest.param("tf.nn.sigmoid_cross_entropy_with_logits(None, labels=y, logits=x)", "tf.compat.v1.nn.sigmoid_cross_entropy_with_logits(labels=y, logits=x)", id="a None before keywords"),
     pytest.param("tf.nn.sigmoid_cross_entropy_with_logits(x, targets=y)", "tf.compat.v1.nn.sigmoid_cross_entropy_with_logits(logits=x, labels=y)", id="targets are labels"),
     pytest.param("tf.nn.rnn(cell, xs)", "tf.compat.v1.nn.static_rnn(cell, xs)", id="rnn needs legacy Keras"),
     pytest.param("tf.batch_matrix_inverse(x)", "tf.compat.v1.matrix_inverse(x)", id="batch functions"),

@@ -169,10 +169,13 @@ def order_arguments(work: Pass, name: str, call: ast.Call) -> None:
     old_keywords = _OLD_KEYWORDS.get(name, {})
     used = {keyword.arg for keyword in call.keywords}
     by_keyword = bool(used & old_keywords.keys())
+    if name in _CROSS_ENTROPY and call.args and _is_none(call.args[0]):
+        _drop_sentinel(work, name, call)
+        return
     if name in _CROSS_ENTROPY:
         names: tuple[str, ...] = ("logits", "labels")
-        # From 1.0 on these calls took no argument by position, so every such call is older.
-        certain = bool(call.args)
+        # From 1.0 on these calls took no argument by position but a None before all others.
+        certain = bool(call.args) and not used & {"labels", "logits"}
     elif name in ("concat", "split"):
         names = _CONCAT if name == "concat" else _SPLIT
         certain = bool(call.args) and (_is_int(call.args[0]) or _values_second(name, call))
@@ -190,6 +193,31 @@ def order_arguments(work: Pass, name: str, call: ast.Call) -> None:
     if by_keyword:
         work.is_tf0 = True
         _rename_keywords(work, call, old_keywords)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _drop_sentinel(work: Pass, name: str, call: ast.Call) -> None:
+    """Take away the None that stands for `_sentinel`, which not all of these have in TensorFlow 2; name what follows."""
+    text = work.text.text
+    start = work.text.span(call.args[0])[0]
+    edits: list[Edit] = []
+    for argument, keyword in zip(call.args[1:], ("labels", "logits", None, None), strict=False):
+        at = work.text.span(argument)[0]
+        between = r"None\s*,\s*" if not edits else r"[\s)]*,\s*"
+        if keyword is None or not re.fullmatch(between, text[start:at]):
+            work.find("TM118", call, f"the arguments of `tf.{name}` have no names")
+            return
+        edits.append(Edit(at if edits else start, at, f"{keyword}="))
+        start = work.text.span(argument)[1]
+    if not edits and call.keywords:
+        first = call.keywords[0]
+        end = work.text.offset(first.lineno, first.col_offset)
+        if re.fullmatch(r"None\s*,\s*", text[start:end]):
+            edits.append(Edit(start, end, ""))
+    work.edits += edits
 
 
 def _is_int(node: ast.expr) -> bool:
