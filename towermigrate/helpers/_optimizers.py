@@ -7,7 +7,6 @@ optimizers of TF1, of `tf_keras` and of Keras 3. Of private names only the modul
 import contextlib
 import functools
 import sys
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,17 +23,19 @@ _CLASSES = (
 )
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 _done: set[str] = set()
-_state = threading.local()
+# A loss scale's optimizer goes on in threads of its own, so this holds for all of them.
+_parts: set[object] = set()
 
 
 @contextlib.contextmanager
 def applying_parts() -> Iterator[None]:
-    """What optimizers get in this block, in this thread, are parts of averages, which they sum again as they should."""
-    _state.parts = True
+    """What optimizers get during this block are parts of averages, which they sum again as they should."""
+    block = object()
+    _parts.add(block)
     try:
         yield
     finally:
-        _state.parts = False
+        _parts.discard(block)
 
 
 def watch() -> None:
@@ -95,7 +96,7 @@ def _sums_over_replicas() -> bool:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
-    if getattr(_state, "parts", False):
+    if _parts:
         return
     name = type(optimizer).__name__
     if any(_shares.is_averaged(grad) for grad in grads):
