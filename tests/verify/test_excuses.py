@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -179,10 +180,14 @@ def _free(folder: Path, **how: Any) -> tuple[Trace, Trace, Comparison]:
 def test_what_a_jump_leaves_behind_is_excused_by_the_originals_own_course(tmp_path: Path) -> None:
     original, made, result = _free(tmp_path, decides_otherwise=(1,))
     assert {each.run for each in result.differences} == {1, 2, 3, 4}
-    pair = next(trials(TOLERANCE, adds_up=True))
-    tried = [relu(tmp_path / t.name, near=NEAR, moved=t, free=True) for t in pair]
-    judgement = free_running(original, made, result, tried, pair[0].size)
-    assert len(judgement.excuses) == len(result.differences), judgement.refused
+    tried: list[Any] = []
+    # How far two moves take it depends on the processor's kernels: where they were not enough, verify asks two more.
+    for pair in itertools.islice(trials(TOLERANCE, adds_up=True), 2):
+        tried += [relu(tmp_path / t.name, near=NEAR, moved=t, free=True) for t in pair]
+        judgement = free_running(original, made, result, tried, pair[0].size)
+        if len(judgement.excuses) == len(result.differences):
+            return
+    raise AssertionError(judgement.refused)
 
 
 def test_a_course_that_no_rounding_takes_is_not_excused(tmp_path: Path) -> None:
