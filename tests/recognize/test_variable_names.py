@@ -47,6 +47,12 @@ NAMED = (SCOPE, SCOPE.replace("'model'", "name"))
 BUILD = MODEL.replace("def model", "def build").replace("'model'", "'model_%d' % i")
 TOWER_NAME = "def tower_name(k):\n    return 'tower_%d' % k\n\n\n"
 
+PARTS = """\
+    for name, part in zip(['a', 'b'], [y[0], y[1]]):
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            x = x + part * tf.get_variable('v', [3])
+    with tf.variable_scope('model', reuse=tf.AUTO_REUSE):
+"""
 PARTS_BY_INDEX = """\
     for name in ['a', 'b_%d' % n]:
         with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
@@ -63,6 +69,7 @@ NOT_SHARED = [
     pytest.param(in_model("i", "n", (SCOPE, MORE_BY_INDEX)), id="more names in some towers"),
     pytest.param(in_model("i", "n", (SCOPE, AS_MANY_AS_INDEX)), id="fewer names in some towers"),
     pytest.param(in_loop("tf.variable_scope(names[i, 'w'])", "names = {}"), id="a text of a dict by index"),
+    pytest.param(in_model("given[i]", "y", (SCOPE, PARTS), "def zip(a, b):\n    return b\n\n\n"), id="an own zip"),
     pytest.param(in_loop("tf.variable_scope('tower_%d' % i)"), id="a percent sign"),
     pytest.param(in_loop("tf.variable_scope(f'tower_{i}')"), id="an f-string"),
     pytest.param(in_loop("tf.variable_scope('tower_{}'.format(i))"), id="format"),
@@ -148,12 +155,6 @@ SCOPE_TWICE = """\
     with tf.variable_scope(scope, reuse=True):
 """
 
-PARTS = """\
-    for name, part in zip(['a', 'b'], [y[0], y[1]]):
-        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
-            x = x + part * tf.get_variable('v', [3])
-    with tf.variable_scope('model', reuse=tf.AUTO_REUSE):
-"""
 COUNTED = PARTS.replace(
     "name, part in zip(['a', 'b'], [y[0], y[1]])",
     "k, (name, part) in enumerate(zip(['a', 'b'], [y[0], y[1]]))",

@@ -127,7 +127,9 @@ def is_divided(tensors: Iterable[Any], number: int, until: str) -> bool:
             continue
         factor = number if operation.type == "RealDiv" else 1 / number
         for value in map(tf.get_static_value, operation.inputs):
-            if value is not None and value.size == 1 and abs(float(value) / factor - 1) < 1e-6:
+            if value is None or value.size != 1 or value.dtype.kind == "c":
+                continue
+            if abs(float(value.reshape([])) / factor - 1) < 1e-6:
                 return True
     return False
 

@@ -205,8 +205,8 @@ def is_share(loss: Any, seen: list[_Seen], stated: bool | None, replicas: int) -
         if stated is None and parts.others and not _is_eager(loss) and _has_share_behind(loss):
             raise ValueError(
                 "The loss is made of a share of the global loss, and is no sum of shares: it is neither a share nor a "
-                f"tower's own loss ({', '.join(parts.others)}). Compute with the global loss, sum_over_towers(share), or "
-                "write share=True or share=False."
+                f"tower's own loss ({', '.join(parts.others)}). Compute with the loss of all replicas, "
+                "tf.distribute.get_replica_context().all_reduce('sum', share), or write share=True or share=False."
             )
         passed = forget_gradients() if stated is None and _is_eager(loss) else ()
         if passed and replicas > 1:

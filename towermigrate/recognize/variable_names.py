@@ -180,7 +180,7 @@ class _Follower:
             )
             bound = [
                 (target, over or self._differs(place, value, names))
-                for target, value in _columns(node.target, node.iter)
+                for target, value in _columns(place.file, node.target, node.iter)
             ]
             names.difference_update(_targets(node.target))
         while True:  # until a round finds nothing new
@@ -202,7 +202,8 @@ class _Follower:
         """Whether there are as many values in all towers to go over, though they may be others."""
         if isinstance(node, cst.List | cst.Tuple):
             return not any(isinstance(each, cst.StarredElement) for each in node.elements)
-        if isinstance(node, cst.Call) and dotted(node.func) in ("zip", "enumerate", "reversed"):
+        if _is_builtin(place.file, node, ("zip", "enumerate", "reversed")):
+            assert isinstance(node, cst.Call)
             return all(not arg.star and self._counted(place, arg.value, names) for arg in node.args)
         return not self._differs(place, node, names)
 
@@ -340,17 +341,28 @@ class _Follower:
         return inside.returns
 
 
+def _is_builtin(file: SourceFile, node: cst.CSTNode, names: Sequence[str]) -> bool:
+    """Whether an expression calls one of Python's own functions, which nothing in the file goes by the name of."""
+    name = dotted(node.func) if isinstance(node, cst.Call) else None
+    if name not in names:
+        return False
+    origin = file.imports.get(name or "")
+    if origin is not None:
+        return origin.startswith(("six.moves", "builtins"))
+    return name not in binds(file.module) and name not in file.functions
+
+
 def _columns(
-    target: cst.BaseExpression, over: cst.BaseExpression
+    file: SourceFile, target: cst.BaseExpression, over: cst.BaseExpression
 ) -> list[tuple[cst.CSTNode, cst.BaseExpression]]:
     """What a loop binds, each with what it takes the values from: `a, b` of `zip(x, y)` are of `x` and of `y`."""
     parts = elements(target)
     if parts is not None and isinstance(over, cst.Call) and not any(arg.star for arg in over.args):
         values = [arg.value for arg in over.args]
-        if dotted(over.func) == "zip" and len(parts) == len(values):
+        if _is_builtin(file, over, ("zip",)) and len(parts) == len(values):
             return list(zip(parts, values, strict=True))
-        if dotted(over.func) == "enumerate" and len(parts) == 2 and values:
-            return [(parts[0], cst.Integer("0")), *_columns(parts[1], values[0])]
+        if _is_builtin(file, over, ("enumerate",)) and len(parts) == 2 and len(values) == 1:
+            return [(parts[0], cst.Integer("0")), *_columns(file, parts[1], values[0])]
     return [(target, over)]
 
 
