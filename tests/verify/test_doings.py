@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,13 @@ import pytest
 
 from towermigrate.migrate import plan
 from towermigrate.verify import VerifyOptions, run_verify
-from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.trace import Trace, read_trace
 
 PROGRAM = """\
+import logging
 import os
+import sys
 import time
 
 import numpy as np
@@ -53,14 +56,21 @@ def main():
     rng = np.random.RandomState(0)
     with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:
         sess.run(tf.global_variables_initializer())
+        history = []
         for step in range(6):
             feed = {x: rng.rand(8, 3), y: rng.rand(8, 1)}
             begun = time.time()
             _, value = sess.run([train_op, loss], feed_dict=feed)
             print('step %d loss %.5f (%.4f s)' % (step, value, time.time() - begun))
+            sys.stdout.write('\\rbatch %d: %.5f\\n' % (step, value))
+            history.append([step, float(value)])
+            logging.warning('at step %d the loss was %.4f', step, value)
+            sys.stderr.write('done %d\\n' % step)
             if step == 2:
                 saver.save(sess, './model.ckpt', global_step=step)
                 open('notes.txt', 'w').write('%d' % step)
+        open('history.txt', 'w').write('losses %s' % history)
+        sys.exit(3)
 
 
 if __name__ == '__main__':
@@ -97,6 +107,12 @@ FAULTS = [
     ("'./model.ckpt'", "'./other.ckpt'", "file model.ckpt-2"),
     ("if step == 2:", "if step == 3:", "file model.ckpt-2"),
     ("'notes.txt'", "'other.txt'", "file notes.txt"),
+    ("write('%d' % step)", "write('%d' % (step + 1))", "contents of the file notes.txt"),
+    ("[step, float(value)]", "[step, float(value) * 2]", "contents of the file history.txt"),
+    ("loss was %.4f', step, value", "loss was %.4f', step, value * 2", "line on standard error 1"),
+    ("'done %d", "'over %d", "line on standard error 2"),
+    ("n' % (step, value))", "n' % (step, value * 2))", "printed line written over others, 1"),
+    ("sys.exit(3)", "sys.exit(4)", "exit code"),
 ]
 OF_SESSIONS = [
     ("Saver()", "Saver(tf.compat.v1.trainable_variables())", "in the checkpoint model"),
@@ -108,7 +124,7 @@ OF_SESSIONS = [
 @pytest.mark.parametrize("style", ["session", pytest.param("loop", marks=pytest.mark.full)])
 def test_a_right_rewrite_prints_and_writes_the_same(style: Any, tree: Path) -> None:
     rewritten = _planted(tree, "NUM_GPUS = 2", "NUM_GPUS = 2", style)
-    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=6))
+    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=9))
     assert report.equal, json.dumps(report.to_json(), indent=1)
     assert not report.nondeterministic
 
@@ -122,7 +138,7 @@ def test_what_is_printed_or_written_otherwise_is_found(
     if style == "loop" and (old, new, name) in OF_SESSIONS:
         pytest.skip("a text of session style")
     rewritten = _planted(tree, old, new, style)
-    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=6))
+    report = run_verify(VerifyOptions(tree, rewritten=rewritten, steps=9))
     assert report.exit_code == 1, json.dumps(report.to_json(), indent=1)
     (run,) = report.runs
     assert run.first_difference is not None
@@ -132,10 +148,12 @@ def test_what_is_printed_or_written_otherwise_is_found(
         assert name in run.first_difference.name, run.first_difference
 
 
-def _trace(folder: Path, lines: list[str], **arrays: Any) -> Trace:
+def _trace(
+    folder: Path, lines: list[str], meta: dict[str, Any] | None = None, **arrays: Any
+) -> Trace:
     folder.mkdir()
     files = [f"{key.partition('|')[0]}.index" for key in arrays]
-    meta = {"runs": [], "variables": {}, "printed": lines, "files": files}
+    meta = {"runs": [], "variables": {}, "printed": lines, "files": files, **(meta or {})}
     (folder / "meta.json").write_text(json.dumps(meta))
     np.savez(folder / "checkpoints.npz", **arrays)
     return read_trace(folder)
@@ -166,6 +184,22 @@ def _trace(folder: Path, lines: list[str], **arrays: Any) -> Trace:
         ("[ 0.1  10. ]", "[ 0.1  10. ]", "[0.1 10.]", True),
         ("[1.5, nan]", "[1.5, nan]", "[np.float32(1.5), np.float32(nan)]", True),
         ("w1 of layer2", "w1 of layer2", "w1 of layer3", False),
+        ("0.22796 nats per symbol", "0.22796 nats per symbol", "0.32796 nats per symbol", False),
+        ("0.227 nats per symbol", "0.227 nats per symbol", "0.327 nats per symbol", False),
+        ("second loss 2.28", "second loss 2.28", "second loss 6.84", False),
+        ("loss 2.2796 min 0.1", "loss 2.2796 min 0.1", "loss 3.2796 min 0.1", False),
+        ("loss 2.2 min 0.1", "loss 2.2 min 0.1", "loss 3.2 min 0.1", False),
+        ("took 0.1234 s", "took 0.1234 s", "took 0.4321 s", False),
+        ("time (s): 3", "time (s): 3", "time (s): 4", True),
+        ("sec/batch: 0.2", "sec/batch: 0.2", "sec/batch: 0.3", True),
+        ("562 Examples/sec", "562 Examples/sec", "571 Examples/sec", True),
+        ("12.5 steps per second", "12.5 steps per second", "13.5 steps per second", True),
+        ("accuracy 0.5", "accuracy 0.5", "accuracy 0.6", False),
+        ("at train.py:12] ok", "at train.py:12] ok", "at train.py:19] ok", True),
+        ("\rloss 2.27", "\rloss 2.27", "\rloss 6.27", False),
+        ("\ra 1\ra 2", "\ra 1\ra 2", "\ra 1\ra 3", False),
+        ("\r1/2\r2/2 done", "\r2/2 done", "\r1/2\r1/2\r2/2 done", True),
+        ("\r1/2\r2/2 done", "\r2/2 done", "\r1/2\r1/2\r2/2 over", False),
     ],
 )
 def test_lines(first: str, second: str, made: str, equal: bool, tmp_path: Path) -> None:
@@ -223,3 +257,78 @@ def test_a_step_in_a_checkpoint_is_compared_exactly(tmp_path: Path) -> None:
     traces = [_trace(tmp_path / str(k), [], **{"m|step": each}) for k, each in enumerate(arrays)]
     (found,) = doing_differences(*traces, within=1e-3)[0]
     assert found.name == "step in the checkpoint m" and found.level == "output"
+
+
+def _many(number: Callable[[int], str], count: int = 40) -> list[str]:
+    return [f"step {k} accuracy {number(k)}" for k in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("made", "drift", "equal"),
+    [
+        (lambda k: f"{0.101 + 0.01 * k:.3f}", 1e-6, True),
+        # A rounding flips one of many.
+        (lambda k: f"{0.101 + 0.01 * k + (0.001 if k == 7 else 0):.3f}", 1e-6, True),
+        # It does not flip all, nor three where the programs are so near to each other.
+        (lambda k: f"{0.102 + 0.01 * k:.3f}", 1e-6, False),
+        (lambda k: f"{0.101 + 0.01 * k + (0.001 if k in (2, 9, 30) else 0):.3f}", 1e-6, False),
+        # Where they are farther apart it may.
+        (lambda k: f"{0.101 + 0.01 * k + (0.001 if k in (2, 9, 30) else 0):.3f}", 1e-4, True),
+        (lambda k: f"{0.101 + 0.01 * k + (0.001 if k % 4 == 0 else 0):.3f}", 1e-3, False),
+    ],
+)
+def test_a_last_digit_flips_as_rarely_as_roundings_do(
+    made: Callable[[int], str], drift: float, equal: bool, tmp_path: Path
+) -> None:
+    lines = [_many(lambda k: f"{0.101 + 0.01 * k:.3f}")] * 2 + [_many(made)]
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    found, _ = doing_differences(*traces, within=1e-3, drift=drift)
+    assert (not found) == equal, found
+
+
+def test_a_single_number_is_held_to_its_last_digit(tmp_path: Path) -> None:
+    lines = (["accuracy 0.188"], ["accuracy 0.188"], ["accuracy 0.189"])
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    assert doing_differences(*traces, within=1e-3)[0]
+
+
+def test_durations_that_change_from_line_to_line_and_are_the_same_twice_are_none(
+    tmp_path: Path,
+) -> None:
+    lines = [[f"{k}.5 nats/s" for k in range(5)]] * 2 + [[f"{k}.7 nats/s" for k in range(5)]]
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    assert doing_differences(*traces, within=1e-3)[0]
+
+
+@pytest.mark.parametrize(
+    ("second", "made", "equal", "loose"),
+    [
+        (["WARNING: loss 0.5"], ["WARNING: loss 0.5"], True, False),
+        (["WARNING: loss 0.5"], ["WARNING: loss 3.5"], False, False),
+        (["WARNING: loss 0.5"], ["INFO: loss 0.5"], False, False),
+        (["WARNING: loss 0.5"], [], False, False),
+        (["another"], ["a third"], True, True),
+    ],
+)
+def test_what_the_program_says_on_standard_error(
+    second: list[str], made: list[str], equal: bool, loose: bool, tmp_path: Path
+) -> None:
+    said = (["WARNING: loss 0.5"], second, made)
+    traces = [_trace(tmp_path / str(k), [], {"said": each}) for k, each in enumerate(said)]
+    found, left = doing_differences(*traces, within=1e-3)
+    assert (not found) == equal and bool(left) == loose
+    assert equal or found[0].name == "line on standard error 1"
+
+
+@pytest.mark.parametrize(
+    ("codes", "equal"), [((3, 3, 3), True), ((0, 0, 3), False), ((3, 3, 0), False)]
+)
+def test_exit_codes(codes: tuple[int, int, int], equal: bool, tmp_path: Path) -> None:
+    traces = [
+        _trace(tmp_path / str(k), [], {"exit_code": code, "ended": "program"})
+        for k, code in enumerate(codes)
+    ]
+    found, _ = doing_differences(*traces, within=1e-3)
+    assert [each.name for each in found] == ([] if equal else ["exit code"])
+    said = doings_left_out(*traces, within=1e-3)
+    assert bool(said) == (codes[0] != 0)

@@ -191,9 +191,11 @@ def _differences(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _not_checked(document: Mapping[str, Any]) -> Iterator[str]:
     notes = [f"{run['devices']}: {run['note']}" for run in document["runs"] if run["note"]]
+    left_out = [item for run in document["runs"] for item in run.get("left_out", ())]
     lists = [
         ("Not compared", "warning", document["not_compared"]),
         ("What the original does not determine itself", "info", document["nondeterministic"]),
+        ("What could not be held against the original", "info", left_out),
         ("Notes", "reason", notes),
     ]
     excuses = document.get("excuses", ())

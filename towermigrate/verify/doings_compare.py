@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,39 +10,35 @@ import numpy as np
 
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.events_compare import event_differences, open_events
+from towermigrate.verify.files_compare import Closeness, file_differences
+from towermigrate.verify.lines_compare import (
+    LEAST_DRIFT,
+    Unlike,
+    normalised,
+    same_words,
+    unlike,
+)
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Trace
 
-# Free-running programs drift apart by roundings, and what they print is rounded itself: a number may be off by
-# this part of it and one in its last digit. Whether they train alike was compared more closely before.
-PRINTED = 1e-3
-# The same for a tensor of a checkpoint, of its largest number.
+# How far a tensor of a checkpoint may be off, of its largest number.
 _SAVED = 1e-3
-# Numbers with fewer digits that are not the same twice may be durations that happened to be near.
-_DIGITS = 4
 
-_TIME = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
-)
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
-_NUMPY_2 = re.compile(r"\bnp\.\w+\(([^()]*)\)")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
-# A single line's duration or speed may be the same in both originals by chance.
-_UNIT_OF_TIME = re.compile(
-    r"\s*(?:[mun]?s|secs?|seconds?|min(?:ute)?s?|h|hours?|\w+ ?(?:/|per) ?s\w*)\b", re.I
-)
-_OF_TIME = re.compile(
-    r"\b(?:time|took|takes|elapsed|duration|speed|eta|sec(?:onds?)?)\b[\s:=/a-z()]{0,12}$", re.I
-)
 _EVENTS = re.compile(r"events\.out\.tfevents\.[^/]*$")
 # What TensorFlow adds to the names of files: a number of shards, a temporary folder.
 _FILES_OF_CHECKPOINTS = re.compile(r"\.(?:data-\d+-of-\d+|index|meta)$")
 
 
 def doing_differences(
-    first: Trace, second: Trace, made: Trace, *, within: float | None
+    first: Trace,
+    second: Trace,
+    made: Trace,
+    *,
+    within: float | None,
+    drift: float = LEAST_DRIFT,
+    bitwise: bool = False,
 ) -> tuple[list[Difference], list[str]]:
-    """Where the rewritten program prints or writes something else, and what two originals leave open.
+    """Where the rewritten program prints or writes something else, and what was not compared, with why.
 
     Args:
         first: the original's recording.
@@ -51,14 +46,19 @@ def doing_differences(
         made: the rewritten program's.
         within: how far the numbers in lines and summaries may be from the original's, relative to them; None where
             roundings were excused that leave them open.
+        drift: how far apart the two programs' numbers are, relative to them.
+        bitwise: whether they trained the same to the last bit.
     """
-    found: list[Difference] = []
+    close = Closeness(within, drift, bitwise)
+    found = list(_ending(first, second, made))
     loose: list[str] = []
-    wanted, again = _lines(first), _lines(second)
-    if [_words(line) for line in wanted] != [_words(line) for line in again]:
-        loose.append("what the program prints: two runs of the original print other lines")
-    else:
-        found += _printed(wanted, again, _lines(made), within=within)
+    for key, name, what in (
+        ("printed", "printed line", "what the program prints"),
+        ("said", "line on standard error", "what the program says on standard error"),
+    ):
+        differences, open_lines = _of_stream(first, second, made, key, name, what, close)
+        found += differences
+        loose += open_lines
     files, others, ours = _files(first), _files(second), _files(made)
     if files != others:
         names = ", ".join(sorted(files ^ others)[:3])
@@ -72,10 +72,73 @@ def doing_differences(
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made)
+    unequal, _ = file_differences(first, second, made, close)
+    found += [
+        _difference(f"contents of the file {each.name}", each.expected, each.actual)
+        for each in unequal
+    ]
     written = event_differences(first, second, made, within=within)
     found += [_difference(name, expected, actual) for name, expected, actual in written]
     loose += open_events(first, second)
     return found, loose
+
+
+def doings_left_out(
+    first: Trace,
+    second: Trace,
+    made: Trace,
+    *,
+    within: float | None,
+    drift: float = LEAST_DRIFT,
+    bitwise: bool = False,
+) -> list[str]:
+    """What the programs print and write that could not be compared, and why; the arguments are `doing_differences`'."""
+    traces = (first, second, made)
+    cut = dict.fromkeys(what for trace in traces for what in trace.meta.get("cut", []))
+    found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
+    found += file_differences(*traces, Closeness(within, drift, bitwise))[1]
+    code = first.meta.get("exit_code", 0)
+    if code:
+        found.append(f"all that an end without an error would do: the original exits with {code}")
+    if within is None:
+        found.append("printed and written numbers: roundings were excused that they are made of")
+    return found
+
+
+def _ending(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
+    """The exit code, where both programs ran to their end."""
+    codes = [each.meta.get("exit_code", 0) for each in (first, second, made)]
+    ended = all(each.meta.get("ended") == "program" for each in (first, second, made))
+    if ended and codes[0] == codes[1] != codes[2]:
+        yield _difference("exit code", f"exit code {codes[0]}", f"exit code {codes[2]}")
+
+
+def _of_stream(
+    first: Trace, second: Trace, made: Trace, key: str, name: str, what: str, close: Closeness
+) -> tuple[list[Difference], list[str]]:
+    """Where a program writes other lines to a stream, and what two originals leave open or is too long."""
+    found, loose = [], []
+    traces = (first, second, made)
+    plain, over = zip(*(_lines(trace, key) for trace in traces), strict=True)
+    if not same_words(plain[0], plain[1]):
+        loose.append(f"{what}: two runs of the original print other lines")
+    else:
+        said = unlike(*plain, within=close.within, drift=close.drift)
+        found += _told(name, said)
+    turns = [[each for shown in lines for each in shown] for lines in over]
+    if not same_words(turns[0], turns[1]):
+        # A progress bar shows itself as often as time allows; what is left of it in the end is the same.
+        turns = [[shown[-1] for shown in lines if shown] for lines in over]
+    if not same_words(turns[0], turns[1]):
+        loose.append(f"{what} over lines that it wrote before: two runs of the original differ")
+    elif not found:
+        said = unlike(*turns, within=close.within, drift=close.drift)
+        found += _told(f"{name} written over others,", said)
+    return found, loose
+
+
+def _told(name: str, said: Unlike | None) -> list[Difference]:
+    return [] if said is None else [_difference(f"{name} {said.line}", said.expected, said.actual)]
 
 
 def _of_workers(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
@@ -95,87 +158,19 @@ def _of_workers(first: Trace, second: Trace, made: Trace) -> Iterator[Difference
                 yield replace(_difference(f"file {path}", *said), replica=int(worker))
 
 
-def _lines(trace: Trace) -> list[str]:
-    printed: list[str] = trace.meta.get("printed", [])
+def _lines(trace: Trace, key: str) -> tuple[list[str], list[list[str]]]:
+    """The lines of a stream, and of those that are written over (a progress bar) all that they showed in turn."""
+    printed: list[str] = trace.meta.get(key, [])
     # Each program has a scratch folder of its own, and may print where it is.
     printed = [line.replace(str(trace.folder.parent), "") for line in printed]
-    # NumPy 2 says the types of the numbers in a list, NumPy 1 does not.
-    printed = [_NUMPY_2.sub(r"\1", line) for line in printed]
-    # A line that is written over (a progress bar) is another in every run.
-    return [_ADDRESS.sub("0x", _TIME.sub("TIME", line)) for line in printed if "\r" not in line]
-
-
-def _words(line: str) -> str:
-    """A line without its numbers, and without the spaces that arrays are padded with."""
-    return re.sub(r"\s+", "", _NUMBER.sub("#", line))
-
-
-def _printed(
-    wanted: list[str], again: list[str], made: list[str], *, within: float | None
-) -> Iterator[Difference]:
-    open_places = _open_places(wanted, again)
-    for place, line in enumerate(wanted):
-        name = f"printed line {place + 1}"
-        if place >= len(made):
-            yield _difference(name, line, "nothing")
-            return
-        alike = _words(line) == _words(made[place])
-        if not alike or (
-            within is not None and not _numbers_alike(line, made[place], open_places, within)
-        ):
-            yield _difference(name, line, made[place])
-            return
-    if len(made) > len(wanted):
-        yield _difference(f"printed line {len(wanted) + 1}", "nothing", made[len(wanted)])
-
-
-def _open_places(wanted: list[str], again: list[str]) -> set[tuple[str, int]]:
-    """Where two originals print other numbers: the words of a line, and the number's place in it.
-
-    A duration may be the same twice, so one line of a kind speaks for all of them.
-    """
-    found = set()
-    for one, two in zip(wanted, again, strict=True):
-        numbers = zip(_NUMBER.findall(one), _NUMBER.findall(two), strict=True)
-        for place, (number, other) in enumerate(numbers):
-            few = number != other and len(re.sub(r"\D", "", number).lstrip("0")) < _DIGITS
-            if few or not _alike(number, other):
-                found.add((_words(one), place))
-    return found
-
-
-def _numbers_alike(
-    wanted: str, made: str, open_places: set[tuple[str, int]], within: float
-) -> bool:
-    pairs = zip(_NUMBER.finditer(wanted), _NUMBER.findall(made), strict=True)
-    for place, (match, other) in enumerate(pairs):
-        if (_words(wanted), place) in open_places:
-            continue
-        if _UNIT_OF_TIME.match(wanted, match.end()) or _OF_TIME.search(wanted, 0, match.start()):
-            continue
-        if not _alike(match.group(), other, within):
-            return False
-    return True
-
-
-def _alike(expected: str, actual: str, within: float = PRINTED) -> bool:
-    if expected == actual:
-        return True
-    if expected.lstrip("+-").isdigit() and actual.lstrip("+-").isdigit():
-        return False
-    one, other = float(expected), float(actual)
-    if not math.isfinite(one) or not math.isfinite(other):
-        return False
-    return abs(one - other) <= within * max(abs(one), abs(other)) + max(
-        _last_digit(expected), _last_digit(actual)
-    )
-
-
-def _last_digit(number: str) -> float:
-    """A bit more than one in the last digit of a number that is printed so."""
-    mantissa, _, exponent = number.lower().partition("e")
-    digits = len(mantissa.partition(".")[2])
-    return 1.01 * 10.0 ** (int(exponent or 0) - digits)
+    plain, over = [], []
+    for line in printed:
+        shown = [normalised(each) for each in line.rstrip("\r").split("\r") if each.strip()]
+        if "\r" in line.rstrip("\r"):
+            over.append(shown)
+        else:
+            plain.append(normalised(line.rstrip("\r")))
+    return plain, over
 
 
 def _files(trace: Trace) -> set[str]:

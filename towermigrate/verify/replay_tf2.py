@@ -669,7 +669,12 @@ def main(config_path: str, worker: int | None = None) -> None:
     if replay.has_workers:
         wrap_run_of_strategies(replay)
     make_random_ops_stateless(replay.next_seed, seed_of_variable)
-    error = run_program(config["entry"], config["arguments"], config.get("fence"))
+    error = run_program(
+        config["entry"],
+        config["arguments"],
+        config.get("fence"),
+        lambda: bool(replay.trace.meta["runs"]),
+    )
     replay.finish("program" if error is None else "error", error)
 
 

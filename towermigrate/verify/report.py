@@ -15,6 +15,9 @@ from towermigrate.verify.tpu.report import ADD_NUMBERS, CompileReport, print_com
 if TYPE_CHECKING:
     from rich.console import Console
 
+# So many things that were left open stand in the verdict's sentence; all are listed above it, and in the JSON document.
+_NAMED = 6
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -46,6 +49,8 @@ class DeviceReport:
     levels: tuple[LevelReport, ...] = ()
     figures: dict[str, Any] = field(default_factory=dict, repr=False)
     amount: Amount | None = None
+    # What this run could not compare, though training was: files that are too large, say.
+    left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `runs` in verify's JSON contract."""
@@ -78,6 +83,7 @@ class DeviceReport:
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
             "note": self.note,
             "not_excused": list(self.not_excused),
+            "left_out": list(self.left_out),
             "compiled": None,
         }
 
@@ -137,6 +143,18 @@ class VerifyReport:
             and all(each.compiles for each in self.compiled)
         )
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the runs print and write that could not be compared."""
+        return tuple(dict.fromkeys(item for run in self.runs for item in run.left_out))
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict as a sentence that names all it is not about; None where there is an error, or only TPUs' compilers ran."""
+        if self.error is not None or not self.runs:
+            return None
+        return "".join(_verdict(self, most=None))
+
     def to_json(self) -> dict[str, Any]:
         """The JSON contract of `towermigrate verify`: all keys always present."""
         return {
@@ -151,7 +169,7 @@ class VerifyReport:
                 "python": self.reference.python,
                 "mode": self.reference.mode,
             },
-            "runs": [run.to_json() for run in self.runs]
+            "runs": [{**run.to_json(), "verdict": self.verdict} for run in self.runs]
             + [each.to_json() for each in self.compiled],
             "protection": self.protection,
             "kept_out": list(self.kept_out),
@@ -231,6 +249,7 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
     for title, items in (
         ("not compared", report.not_compared),
         ("nondeterministic in the original", report.nondeterministic),
+        ("left out", report.left_out),
         ("kept from changing (see --allow-write)", report.kept_out),
     ):
         for item in items[:10]:
@@ -246,35 +265,21 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
             console.print(Text(f"error: {report.error}"))
     elif report.compiled and not report.runs:
         _print_only_compiled(report, console)
-    elif report.equal:
-        console.print(
-            Text.assemble(
-                ("equal:", "green"),
-                f" the rewritten program trains as the original does{_left_out(report)}{_compiled(report)}",
-            )
-        )
-    elif not all(each.compiles for each in report.compiled) and all(
-        run.equal for run in report.runs
-    ):
-        console.print(
-            Text.assemble(
-                ("no pass:", "red"), f" nothing differs{_left_out(report)}{_compiled(report)}"
-            )
-        )
-    elif all(run.equal for run in report.runs):
-        console.print(
-            Text.assemble(
-                ("no pass:", "red"),
-                f" nothing differs, but not everything could be compared{_left_out(report)}{_compiled(report)}",
-            )
-        )
     else:
-        console.print(
-            Text.assemble(
-                ("different:", "red"),
-                f" the rewritten program does not train as the original does{_left_out(report)}{_compiled(report)}",
-            )
-        )
+        word, sentence = _verdict(report, most=_NAMED)
+        console.print(Text.assemble((word, "green" if report.equal else "red"), sentence))
+
+
+def _verdict(report: VerifyReport, most: int | None) -> tuple[str, str]:
+    """The verdict's word and the rest of its sentence; of what was left open it names the first `most`."""
+    rest = f"{_left_out(report, most)}{_compiled(report)}"
+    if report.equal:
+        return "equal:", f" the rewritten program trains as the original does{rest}"
+    if all(run.equal for run in report.runs):
+        compiles = all(each.compiles for each in report.compiled)
+        but = ", but not everything could be compared" if compiles else ""
+        return "no pass:", f" nothing differs{but}{rest}"
+    return "different:", f" the rewritten program does not train as the original does{rest}"
 
 
 def _print_only_compiled(report: VerifyReport, console: Console) -> None:
@@ -293,8 +298,8 @@ def _compiled(report: VerifyReport) -> str:
     return "".join(f"; {each.verdict}" for each in report.compiled)
 
 
-def _left_out(report: VerifyReport) -> str:
-    """What the verdict is not about, as part of its sentence."""
+def _left_out(report: VerifyReport, most: int | None) -> str:
+    """What the verdict is not about, as part of its sentence; of what was left open the first `most`."""
     levels = [
         level
         for level, verdict in worst_verdicts(run.levels for run in report.runs).items()
@@ -304,6 +309,11 @@ def _left_out(report: VerifyReport) -> str:
     excused = sum(len(run.excuses) for run in report.runs)
     if excused:
         said.append(f"excused: {excused} arrays of single steps")
+    items = [*report.not_compared, *report.nondeterministic, *report.left_out]
+    names = list(dict.fromkeys(item.partition(": ")[0] for item in items))
+    if names:
+        more = "" if most is None or len(names) <= most else f" and {len(names) - most} more"
+        said.append(f"left open: {', '.join(names[:most])}{more}")
     return f" ({'; '.join(said)})" if said else ""
 
 

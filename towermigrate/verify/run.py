@@ -19,7 +19,7 @@ from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.doings_compare import PRINTED, doing_differences
+from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.excuses import (
     Judgement,
@@ -30,6 +30,7 @@ from towermigrate.verify.excuses import (
     single_steps,
 )
 from towermigrate.verify.fence import protection
+from towermigrate.verify.files_compare import Closeness
 from towermigrate.verify.hand_written import (
     HandWrittenPrograms,
     hand_written,
@@ -37,6 +38,7 @@ from towermigrate.verify.hand_written import (
 )
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
+from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
 from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
@@ -228,12 +230,13 @@ class _Verification:
         made, shown = outcome.made, outcome.shown
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
-        doings, open_doings = doing_differences(
-            recorded.first,
-            recorded.second,
-            free_running,
-            within=_numbers_within(shown.excused, recorded.reference, spec),
+        traces = recorded.first, recorded.second, free_running
+        close = Closeness(
+            _numbers_within(shown.excused, recorded.reference, spec),
+            _drift(result, shown),
+            bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
         )
+        doings, open_doings = doing_differences(*traces, **vars(close))
         first = shown.first()
         equal = first is None and not doings
         largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
@@ -298,6 +301,7 @@ class _Verification:
             levels=levels,
             figures=result.figures.to_json(stages),
             amount=amount_compared(recorded.first, result, stages, self.options.steps),
+            left_out=tuple(doings_left_out(*traces, **vars(close))),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -477,6 +481,15 @@ def _numbers_within(excused: list[Excuse], reference: Reference, spec: DeviceSpe
         return PRINTED
     off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
     return min(max(PRINTED, off), _MOST_PRINTED)
+
+
+def _drift(free: Comparison, shown: Comparison) -> float:
+    """How far apart numbers of the two programs are taken to be, in parts of them: ten times what was seen of arrays."""
+    seen = [shown.within, *(each.error for each in shown.excused)]
+    largest = max((error for error in seen if math.isfinite(error)), default=0.0)
+    # What is forgiven free-running grows with the updates made.
+    grown = max(1, free.steps) if free.differences else 1
+    return min(max(LEAST_DRIFT, 10 * largest * grown), PRINTED)
 
 
 def _updates_per_step(made: Trace) -> float | None:

@@ -63,6 +63,9 @@ class _Merger:
             path = self.parts[0].folder / f"{name}.npz"
             if path.is_file():
                 shutil.copyfile(path, self.folder / path.name)
+        written = self.parts[0].folder / "written"
+        if written.is_dir():
+            shutil.copytree(written, self.folder / "written", dirs_exist_ok=True)
         meta["files_of_workers"] = {
             str(number): part.meta["files"] for number, part in enumerate(self.parts) if number
         }

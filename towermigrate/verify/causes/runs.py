@@ -217,8 +217,14 @@ def of_host(first: Difference) -> Diagnosis:
 def of_shown(first: Difference) -> Diagnosis:
     """Printed lines, files and checkpoints, of a program that trains the same."""
     evidence = f"{first.name}: training agrees"
+    if first.name == "exit code":
+        return Diagnosis("the program leaves with another exit code", evidence)
     if first.name.startswith("printed line"):
         return Diagnosis("something else is printed", evidence)
+    if first.name.startswith("line on standard error"):
+        return Diagnosis("something else is printed on standard error, or logged", evidence)
+    if first.name.startswith("contents of the file"):
+        return Diagnosis("something else is written into a file", evidence)
     if " in the checkpoint " in first.name:
         if _AVERAGE in first.name and first.actual == "no such tensor":
             return Diagnosis("the moving average of the variables is gone", evidence)

@@ -1,7 +1,8 @@
 """What a program does for people to see: the lines that it prints and the files that it writes.
 
 Both are kept in the recording: lines of `print` and of everything else that Python writes to its standard output,
-without the folder of the scratch copy, and the files that are new or changed, checkpoints among them by tensor.
+what it says on its standard error (`said.py`), without the folder of the scratch copy, and the files that are new or
+changed with what stands in them (`contents.py`), checkpoints by tensor.
 """
 
 # ruff: noqa: UP006, UP035, UP045
@@ -11,7 +12,9 @@ import os
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
+from .contents import flush_files, keep_contents
 from .events import flush_writers, read_events, watch_writers
+from .said import Said
 from .temporary import Temporary
 
 _MOST_LINES = 10000
@@ -31,7 +34,7 @@ class _Kept:
     def write(self, text: str) -> Any:
         if self.count < _MOST_LINES:
             self._text.append(text)
-            self.count += text.count("\n")
+            self.count += text.count("\n") + text.count("\r")
         return self._stream.write(text)
 
     def writelines(self, texts: Any) -> None:
@@ -53,6 +56,8 @@ class Doings:
         self._kept: Optional[_Kept] = None
         self._before: Dict[str, Tuple[int, int]] = {}
         self._temporary = Temporary()
+        self._said = Said()
+        self.exit_code: Any = 0
 
     def begin(self, tree: str) -> None:
         self._tree = tree
@@ -61,22 +66,54 @@ class Doings:
         self._temporary.begin(tree)
         self._kept = _Kept(sys.stdout)
         sys.stdout = self._kept
+        self._said.begin(tree)
 
-    def lines(self) -> List[str]:
-        """What was printed, to the last whole line."""
-        if self._kept is None:
-            return []
-        text = self._kept.text()
+    def left_with(self, code: Any) -> None:
+        """Note what the program gave to `sys.exit`: a number, or words for its standard error and the number 1."""
+        self.exit_code = code if isinstance(code, int) else self._named(str(code))
+
+    def lines(self, whole: bool = False) -> List[str]:
+        """What was printed; to the last whole line, or where the program ended by itself (`whole`) to the end."""
+        return [] if self._kept is None else self._lines(self._kept.text(), whole)
+
+    def said(self, whole: bool = False) -> List[str]:
+        """What the program itself said on its standard error and by `logging`."""
+        return [] if self._kept is None else self._lines(self._said.text(), whole)
+
+    def of_libraries(self) -> List[str]:
+        """The lines of libraries' log records."""
+        return self._said.of_libraries
+
+    def cut(self) -> List[str]:
+        """What is so long that its end was left out."""
+        found = []
+        if self._kept is not None and self._kept.count >= _MOST_LINES:
+            found.append("what the program prints")
+        if not self._said.is_whole():
+            found.append("what the program says on standard error")
+        return found
+
+    def _lines(self, text: str, whole: bool) -> List[str]:
+        lines = self._named(text).split("\n")
+        if not whole or not lines[-1]:
+            del lines[-1]
+        return lines[:_MOST_LINES]
+
+    def _named(self, text: str) -> str:
         for folder in sorted({self._tree, os.path.realpath(self._tree)}, key=len, reverse=True):
             text = text.replace(folder, ".")
-        text = self._temporary.named(text)
-        return text.split("\n")[:-1][:_MOST_LINES]
+        return self._temporary.named(text)
+
+    def contents(self, folder: str, files: List[str]) -> Dict[str, Any]:
+        """Keep what stands in `files`, below `folder` (`contents.py`)."""
+        return keep_contents(folder, files, self._path, self._named)
 
     def files(self) -> List[str]:
         """The files of the tree that are new or were changed, and those in the program's temporary folders."""
         if self._kept is None:
             return []
         flush_writers()
+        flush_files()
         found = [
             path for path, seen in _files(self._tree).items() if self._before.get(path) != seen
         ]

@@ -451,7 +451,12 @@ class Probe:
             leave(0)
 
     def _compare_own_inputs(
-        self, original: Any, session: Any, plan: _Plan, given: Dict[str, Any], feeds: Any
+        self,
+        original: Any,
+        session: Any,
+        plan: _Plan,
+        given: Dict[str, Any],
+        feeds: Any,
     ) -> None:
         """Note which inputs this second run would have had by itself.
 
@@ -565,6 +570,11 @@ def main(config_path: str) -> None:
     vars(builtins)["_tm_probe_"] = probe
     make_random_ops_stateless(probe.next_seed, seed_of_variable)
     _patch_sessions(probe, config["towers"])
-    error = run_program(config["entry"], config["arguments"], config.get("fence"))
+    error = run_program(
+        config["entry"],
+        config["arguments"],
+        config.get("fence"),
+        lambda: bool(probe.trace.meta["runs"]),
+    )
     probe.trace.finish("program" if error is None else "error", error)
     leave(0 if error is None else 1)

@@ -73,8 +73,15 @@ class TraceWriter:
     def _finish(self, ended: str, error: Optional[str]) -> None:
         self.meta["ended"] = ended
         self.meta["error"] = error
-        self.meta["printed"] = DOINGS.lines()
+        self.meta["exit_code"] = DOINGS.exit_code
+        whole = ended == "program"
+        self.meta["printed"] = DOINGS.lines(whole)
+        self.meta["said"] = DOINGS.said(whole)
+        self.meta["of_libraries"] = DOINGS.of_libraries()
+        self.meta["cut"] = DOINGS.cut()
         self.meta["files"] = DOINGS.files()
+        folder = os.path.join(self.folder, "written")
+        self.meta["contents"] = DOINGS.contents(folder, self.meta["files"])
         self.arrays("events", DOINGS.events(self.meta["files"]))
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")

@@ -350,7 +350,12 @@ def main(config_path: str) -> None:
     probe.watcher.install()
     probe.install()
     make_random_ops_stateless(probe.next_seed, probe.initial_seed)
-    error = run_program(config["entry"], config["arguments"], config.get("fence"))
+    error = run_program(
+        config["entry"],
+        config["arguments"],
+        config.get("fence"),
+        lambda: bool(probe.trace.meta["runs"]),
+    )
     describe(probe.watcher.graphs, probe.trace.meta)
     probe.trace.finish("program" if error is None else "error", error)
     leave(0 if error is None else 1)

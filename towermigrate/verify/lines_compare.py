@@ -1,0 +1,238 @@
+"""Compare lines of text: words exactly, numbers as closely as their digits tell, but for what the original leaves open.
+
+The measure are the original's own two runs: a number that differs between them is not compared, one that they have alike is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+# Free-running programs drift apart by roundings, and what they print is rounded itself: a number may be off by
+# this part of it. Whether they train alike was compared more closely before.
+PRINTED = 1e-3
+# How far apart, in parts of their sizes, numbers of programs are at least taken to be that round alike.
+LEAST_DRIFT = 1e-6
+# Numbers with fewer digits that are the same twice may be durations that happened to be near.
+_DIGITS = 4
+# A place whose numbers change this often from line to line and are the same in both originals shows no duration.
+_SETTLED = 3
+# So many numbers flipping in their last digit are chance in one of so many programs, and not more.
+_CHANCE = 1e-3
+# As many flips that all go one way are no roundings.
+_ONE_WAY = 8
+
+_TIME = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
+)
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_NUMPY_2 = re.compile(r"\bnp\.\w+\(([^()]*)\)")
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
+# Log lines say where they were written; a rewritten file has other line numbers.
+_PLACE = re.compile(r"(\.py\"?(?:, line |:))\d+")
+
+_UNITS = r"(?:[mun]?s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
+_PER = r"(?:[mun]?s|secs?|seconds?|min|minutes?|h|hours?)"
+# `0.5 s`, `3 min`, `0.2 sec/batch`, `560 examples/sec`, `12 steps per second`; not the name of what follows (`0.5 min 0.1`).
+_UNIT_OF_TIME = re.compile(
+    rf"\s*(?:{_UNITS}(?:\s?(?:/|per)\s?\w+)?|\w+\s?(?:/|per )\s?{_PER})\b(?!\s*[:=]?\s*[-+.]?\d)",
+    re.I,
+)
+# `took 3`, `Elapsed time: 3`, `time (s) = 3`, `sec/batch: 0.2`, `time per step: 0.2`
+_OF_TIME = re.compile(
+    rf"\b(?:time|took|takes|elapsed|duration|speed|eta|secs?|seconds)\b(?:\s?(?:/|per )\s?\w+)?"
+    rf"(?:\s+(?:taken|used|spent|elapsed|is|was|of|so far|left))?\s*(?:[(\[]\s*{_UNITS}\s*[)\]])?\s*[:=]?\s*$",
+    re.I,
+)  # fmt: skip
+
+
+class Unlike(NamedTuple):
+    """The first place where lines differ: the number of the line from 1, and both."""
+
+    line: int
+    expected: str
+    actual: str
+
+
+def normalised(line: str) -> str:
+    """A line without what is another one in each run or version: times, addresses, line numbers, NumPy's types."""
+    # NumPy 2 says the types of the numbers in a list, NumPy 1 does not.
+    line = _NUMPY_2.sub(r"\1", line)
+    return _PLACE.sub(r"\1#", _ADDRESS.sub("0x", _TIME.sub("TIME", line)))
+
+
+def words(line: str) -> str:
+    """A line without its numbers, and without the spaces that arrays are padded with."""
+    return re.sub(r"\s+", "", _NUMBER.sub("#", line))
+
+
+def same_words(first: Sequence[str], second: Sequence[str]) -> bool:
+    """Whether two runs have the same lines but for numbers."""
+    return [words(line) for line in first] == [words(line) for line in second]
+
+
+def unlike(
+    wanted: Sequence[str],
+    again: Sequence[str],
+    made: Sequence[str],
+    *,
+    within: float | None,
+    drift: float,
+) -> Unlike | None:
+    """The first line of a program that is not the original's; None where all are.
+
+    Args:
+        wanted: the original's lines.
+        again: those of its second run, with the same words.
+        made: the rewritten program's.
+        within: how far numbers may be off, relative to them; None where they are not compared.
+        drift: how far apart the two programs' numbers really are, relative to them, so that it is known how often a
+            last digit may flip.
+    """
+    numbers = _Numbers(wanted, again, within, drift)
+    for place, line in enumerate(wanted):
+        if place >= len(made):
+            return Unlike(place + 1, line, "nothing")
+        if words(line) != words(made[place]) or not numbers.alike(place, line, made[place]):
+            return Unlike(place + 1, line, made[place])
+    if len(made) > len(wanted):
+        return Unlike(len(wanted) + 1, "nothing", made[len(wanted)])
+    flipped = numbers.flipped_too_often()
+    return None if flipped is None else Unlike(flipped + 1, wanted[flipped], made[flipped])
+
+
+@dataclass
+class _Numbers:
+    """The numbers of one text: which are open, and in how many the last digit flipped."""
+
+    wanted: Sequence[str]
+    again: Sequence[str]
+    within: float | None
+    drift: float
+    flips: list[tuple[int, float]] = field(default_factory=list)
+    expected: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.open_places = _open_places(self.wanted, self.again)
+        self.settled = _settled_places(self.wanted, self.open_places)
+
+    def alike(self, line: int, wanted: str, made: str) -> bool:
+        """Whether the numbers of a line with the same words are alike, but for last digits, which are counted."""
+        if self.within is None:
+            return True
+        pairs = zip(_NUMBER.finditer(wanted), _NUMBER.findall(made), strict=True)
+        for place, (match, other) in enumerate(pairs):
+            at = words(wanted), place
+            if at in self.open_places or (at not in self.settled and _is_of_time(wanted, match)):
+                continue
+            if not self._alike(line, match.group(), other):
+                return False
+        return True
+
+    def _alike(self, line: int, expected: str, actual: str) -> bool:
+        assert self.within is not None
+        if not _exact(expected, actual):
+            unit, size = _last_digit(expected), abs(float(expected))
+            if unit > self.within * size:  # else it is one that may be off by as much anyway
+                self.expected += min(1.0, self.drift * size / unit)
+        if expected == actual:
+            return True
+        if not alike(expected, actual, self.within):
+            return False
+        one, other = float(expected), float(actual)
+        if abs(one - other) > self.within * max(abs(one), abs(other)):
+            self.flips.append((line, other - one))
+        return True
+
+    def flipped_too_often(self) -> int | None:
+        """The line of the first number that is off by one in its last digit, where more are than roundings flip.
+
+        A number that is off by a part d of it shows another last digit in `d * number / unit` of all cases.
+        """
+        count = len(self.flips)
+        if not count:
+            return None
+        one_way = len({math.copysign(1.0, off) for _, off in self.flips}) == 1
+        if (count >= _ONE_WAY and one_way) or _at_least(count, self.expected) < _CHANCE:
+            return self.flips[0][0]
+        return None
+
+
+def _at_least(count: int, mean: float) -> float:
+    """The chance of `count` or more events where `mean` are expected (Poisson)."""
+    term, below = math.exp(-mean), 0.0
+    for k in range(count):
+        below += term
+        term *= mean / (k + 1)
+    # The first term that is left is all that counts where the sum is 1 but for roundings.
+    return max(1.0 - below, term)
+
+
+def _is_of_time(line: str, match: re.Match[str]) -> bool:
+    """Whether a number is a duration or a speed by its unit, which two runs may have alike by chance."""
+    if _digits(match.group()) >= _DIGITS:
+        return False
+    return bool(_UNIT_OF_TIME.match(line, match.end()) or _OF_TIME.search(line, 0, match.start()))
+
+
+def _open_places(wanted: Iterable[str], again: Iterable[str]) -> set[tuple[str, int]]:
+    """Where two originals print other numbers: the words of a line, and the number's place in it.
+
+    A duration may be the same twice, so one line of a kind speaks for all of them.
+    """
+    found = set()
+    for one, two in zip(wanted, again, strict=True):
+        numbers = zip(_NUMBER.findall(one), _NUMBER.findall(two), strict=True)
+        for place, (number, other) in enumerate(numbers):
+            few = number != other and _digits(number) < _DIGITS
+            if few or not alike(number, other):
+                found.add((words(one), place))
+    return found
+
+
+def _settled_places(
+    wanted: Iterable[str], open_places: set[tuple[str, int]]
+) -> set[tuple[str, int]]:
+    """Where the numbers change from line to line, and each is the same in both originals: chance does not do that."""
+    seen: dict[tuple[str, int], set[str]] = {}
+    for line in wanted:
+        for place, number in enumerate(_NUMBER.findall(line)):
+            seen.setdefault((words(line), place), set()).add(number)
+    return {
+        place
+        for place, values in seen.items()
+        if len(values) >= _SETTLED and place not in open_places
+    }
+
+
+def _digits(number: str) -> int:
+    return len(re.sub(r"\D", "", number).lstrip("0"))
+
+
+def _exact(expected: str, actual: str) -> bool:
+    """Whether two numbers are counts, or no numbers at all."""
+    if expected.lstrip("+-").isdigit() and actual.lstrip("+-").isdigit():
+        return True
+    return not (math.isfinite(float(expected)) and math.isfinite(float(actual)))
+
+
+def alike(expected: str, actual: str, within: float = PRINTED) -> bool:
+    """Whether two printed numbers may be one: a part of it off, and one in the last digit."""
+    if expected == actual:
+        return True
+    if _exact(expected, actual):
+        return False
+    one, other = float(expected), float(actual)
+    return abs(one - other) <= within * max(abs(one), abs(other)) + max(
+        _last_digit(expected), _last_digit(actual)
+    )
+
+
+def _last_digit(number: str) -> float:
+    """A bit more than one in the last digit of a number that is printed so."""
+    mantissa, _, exponent = number.lower().partition("e")
+    digits = len(mantissa.partition(".")[2])
+    return 1.01 * 10.0 ** (int(exponent or 0) - digits)

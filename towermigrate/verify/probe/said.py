@@ -1,0 +1,104 @@
+"""What a program itself says on its standard error and by `logging`; what libraries say there is left out.
+
+A text counts as the program's own where the frame that writes it, or that asks for the log record, is of a file of its
+tree. Both TensorFlow's and Abseil's loggers are Python's.
+"""
+
+# ruff: noqa: UP006, UP035
+# (Python 3.6 has neither `list[int]` nor `int | None`.)
+
+import logging
+import os
+import re
+import sys
+from typing import Any, Dict, List
+
+# The files by which a call of a program comes to a log record.
+_BETWEEN = re.compile(
+    r"[/\\](?:logging[/\\]__init__|tf_logging|absl[/\\]logging[/\\]\w+)\.py$|[/\\]six[^/\\]*\.py$"
+)
+_MOST_LINES = 10000
+# What libraries say is known by these many different lines, to be left out of the program's own log files.
+_MOST_KNOWN = 2000
+
+
+class Said:
+    """The lines of one process since `begin`: the program's own, and those of libraries."""
+
+    def __init__(self) -> None:
+        self._tree = ""
+        self._text: List[str] = []
+        self._count = 0
+        self.of_libraries: List[str] = []
+        self._known: Dict[str, bool] = {}
+
+    def begin(self, tree: str) -> None:
+        self._tree = os.path.join(os.path.realpath(tree), "")
+        sys.stderr = _Heard(sys.stderr, self)
+        logger_class: Any = logging.Logger
+        original = logger_class.callHandlers
+
+        def call_handlers(logger: Any, record: Any) -> Any:
+            self._record(record)
+            return original(logger, record)
+
+        logger_class.callHandlers = call_handlers
+
+    def text(self) -> str:
+        return "".join(self._text)
+
+    def write(self, text: str, frame: Any) -> None:
+        """Keep what is written from `frame`, if that is one of the program's own."""
+        if self._is_own(frame) and self._count < _MOST_LINES:
+            self._text.append(text)
+            self._count += text.count("\n")
+
+    def is_whole(self) -> bool:
+        """Whether nothing was left out since there is too much of it."""
+        return self._count < _MOST_LINES
+
+    def _is_own(self, frame: Any) -> bool:
+        return frame is not None and self._is_of_tree(frame.f_code.co_filename)
+
+    def _is_of_tree(self, path: str) -> bool:
+        if path not in self._known:
+            self._known[path] = os.path.realpath(path).startswith(self._tree)
+        return self._known[path]
+
+    def _record(self, record: Any) -> None:
+        frame: Any = sys._getframe(2)
+        while frame is not None and _BETWEEN.search(frame.f_code.co_filename):
+            frame = frame.f_back
+        try:
+            text = "%s: %s\n" % (record.levelname, record.getMessage())
+        except Exception:  # logging tells the program so
+            return
+        if self._is_own(frame):
+            self.write(text, frame)
+        elif len(self.of_libraries) < _MOST_KNOWN:
+            lines = text.partition(": ")[2].split("\n")
+            self.of_libraries += [
+                line for line in lines if line.strip() and line not in self.of_libraries
+            ]
+
+
+class _Heard:
+    """A standard error that also tells who writes to it."""
+
+    def __init__(self, stream: Any, said: Said) -> None:
+        self._stream = stream
+        self._said = said
+
+    def write(self, text: Any) -> Any:
+        if isinstance(text, str):
+            self._said.write(text, sys._getframe(1))
+        return self._stream.write(text)
+
+    def writelines(self, texts: Any) -> None:
+        texts = list(texts)
+        for text in texts:
+            self._said.write(text, sys._getframe(1))
+        self._stream.writelines(texts)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
