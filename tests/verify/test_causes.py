@@ -11,11 +11,13 @@ import pytest
 
 from tests.verify.faulty import TOWERS, Program, record, with_own_inputs, with_runs
 from tests.verify.recordings import STAGES, recording
+from tests.verify.traces import recorded
 from towermigrate.verify.causes.runs import of_shown, of_start
 from towermigrate.verify.causes.updates import _at_bounds
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.diagnose import Diagnosis, diagnose
+from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.trace import Arrays, Trace
 
 TOLERANCE = 1e-6
@@ -184,7 +186,12 @@ def _others(step: int, inputs: Arrays) -> Arrays:
     return {**inputs, "input/0/x": np.random.RandomState(step).randn(12, 5)}
 
 
+def _constant(step: int, inputs: Arrays) -> Arrays:
+    return {key: np.zeros_like(value) for key, value in inputs.items()}
+
+
 INPUTS = {
+    "an input has one value in all rows": _constant,
     "every tower gets the same rows": _same,
     "rows that the original gave to another": _swapped,
     "the remainder of the rows is dropped": _fewer,
@@ -327,6 +334,68 @@ def test_other_steps(tmp_path: Path, order: list[int], cause: str) -> None:
     result = Comparison(differences=[difference])
     (found,) = diagnose(first, made, result, ("a", "b", "c"), TOWERS)
     assert found.cause == cause
+
+
+def _turns(folder: Path, order: list[int], said: list[int]) -> Trace:
+    """Runs that train the stages of `order`, by their variables, while the recording says those of `said`."""
+    runs = [
+        {f"gradient/{said[at]}/{'ab'[stage]}": np.float32([1, 2]), "input/0/x": np.float32([at])}
+        for at, stage in enumerate(order)
+    ]
+    return recording(folder, runs, stages=[[stage] for stage in said])
+
+
+def test_a_stage_that_is_trained_less_often_in_loop_style(tmp_path: Path) -> None:
+    order = [0, 0, 0, 1, 0, 0, 0, 1]
+    first = _turns(tmp_path / "1", order, order)
+    made = _turns(tmp_path / "2", [0, 0, 0, 1, 0, 0, 1, 0], order)
+    pair = replace(recorded(first, first), stages=("critic", "generator"))
+    found = loop_differences(pair, made, TOLERANCE, lockstep=False, growing=True)
+    assert [(each.name, each.run, each.step) for each in found] == [("training run", 6, 5)]
+    assert (found[0].expected, found[0].actual) == ("updates critic", "updates generator")
+    for difference in (*found, replace(found[0], level="input", name="input x", key="input/0/x")):
+        comparison = Comparison(differences=[difference])
+        (cause,) = diagnose(first, made, comparison, ("critic", "generator"), TOWERS)
+        assert cause.cause == "a step of one stage is skipped"
+    assert not loop_differences(pair, first, TOLERANCE, lockstep=False, growing=True)
+
+
+def _normed(folder: Path, moves: dict[int, float]) -> Trace:
+    """Two stages in turn; the moving average moves by so much in the runs of each."""
+    mean, runs = np.float32([1, 2, 3]), []
+    for number in range(4):
+        mean = mean + np.float32([1, 3, -2]) * np.float32(moves.get(number % 2, 0))
+        runs.append({"state/variable/n/moving_mean": mean, "loss/0/0": np.float32(1)})
+    initial = {"variable/n/moving_mean": np.float32([1, 2, 3])}
+    return recording(folder, runs, initial, stages=[[0], [1], [0], [1]])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "run", "cause"),
+    [
+        ({1: 0.1}, {0: 0.1}, 0, "are updated with another stage than the original's"),
+        ({0: 0.1}, {1: 0.1}, 0, "are updated with another stage than the original's"),
+        ({0: 0.1}, {}, 0, "its updates are left out"),
+        ({0: 0.1}, {0: 0.2}, 0, "another momentum"),
+    ],
+)
+def test_whose_stage_moves_batch_norm(
+    tmp_path: Path, theirs: dict[int, float], ours: dict[int, float], run: int, cause: str
+) -> None:
+    first, made = _normed(tmp_path / "1", theirs), _normed(tmp_path / "2", ours)
+    difference = Difference(
+        0, run % 2, "update", "n/moving_mean", None, 1.0, 2.0, 0.5, "state/variable/n/moving_mean", run
+    )  # fmt: skip
+    comparison = Comparison(differences=[difference])
+    (found,) = diagnose(first, made, comparison, ("critic", "generator"), TOWERS)
+    assert cause in found.cause
+
+
+def test_an_epsilon_that_is_too_small_to_be_told_is_not_said_to_be_zero(tmp_path: Path) -> None:
+    found = _diagnosed(tmp_path, replace(ADAM, epsilon=1e-9), {"epsilon": 1e-2})
+    assert found[0].cause == "another optimizer hyperparameter: epsilon"
+    assert "in place of 0" not in found[0].evidence
+    assert "too small to be told in the original" in found[0].evidence
 
 
 def test_of_two_stages_in_turn_a_step_more_may_be_a_step_less(tmp_path: Path) -> None:

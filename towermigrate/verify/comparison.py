@@ -17,6 +17,9 @@ Level = Literal[
 LEVELS: tuple[Level, ...] = (
     "structure", "initial", "input", "forward", "gradient", "update", "trajectory", "output",
 )  # fmt: skip
+# The names of differences that are about no single input.
+OF_A_LOOK = "input of a run that trains nothing"
+BATCHES_TAKEN = "input batches"
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 
 

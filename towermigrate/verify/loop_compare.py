@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from towermigrate.verify.causes.runs import stages_made
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.programs import Recorded
@@ -30,12 +31,40 @@ def loop_differences(
             told from what came of the one before.
         growing: roundings that add up are forgiven; what runs gave back was held before.
     """
-    found = list(_initial(recorded, made, tolerance))
+    found = [*_stages(recorded, made), *_initial(recorded, made, tolerance)]
     if lockstep:
         found += _between(recorded, made, tolerance)
     if not growing:
         found += _returned(recorded, made, tolerance)
     return found
+
+
+def _stages(recorded: Recorded, made: Trace) -> Iterator[Difference]:
+    """The first run that trains another stage than the original's."""
+    trained = stages_made(recorded.first, made) or []
+    steps: dict[int, int] = {}
+    for run, own, stages in zip(recorded.first.runs, made.runs, trained, strict=False):
+        if run.index != own.index:
+            return
+        if stages != run.stages:
+            yield Difference(
+                step=steps.get(run.stages[0], 0),
+                stage=run.stages[0],
+                level="structure",
+                name="training run",
+                replica=None,
+                expected=_said_stages(recorded, run.stages),
+                actual=_said_stages(recorded, stages),
+                error=float("inf"),
+                key="",
+                run=run.index,
+            )
+            return
+        steps.update((stage, steps.get(stage, 0) + 1) for stage in run.stages)
+
+
+def _said_stages(recorded: Recorded, stages: tuple[int, ...]) -> str:
+    return "updates " + ", ".join(recorded.stages[stage] for stage in stages)
 
 
 def _initial(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Difference]:

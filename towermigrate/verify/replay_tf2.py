@@ -39,6 +39,7 @@ from towermigrate.verify.probe.recording import (
     same,
     wait_for_recordings,
 )
+from towermigrate.verify.probe.seeds import Seeds
 from towermigrate.verify.wrappers_tf2 import (
     leave_sums_over_replicas_alone,
     wrap_functions,
@@ -90,6 +91,10 @@ class Replay:
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
+        self.batches: list[Any] = []
+        self.nexts = 0
+        self.trace.meta.update({"draws": {}, "looks": []})
+        self.last_inputs: dict[str, Any] = {}
         self.shapes: dict[str, Any] = {}
         self.own_initial: dict[str, Any] = {}
         self.between = Between()
@@ -326,6 +331,8 @@ class Replay:
         index = self.next_index
         self.next_index += 1
         self.trace.meta["training_runs"] = self.next_index
+        if len(self.batches) == 1:
+            self.trace.meta["draws"][str(index)] = self.nexts
         if index >= self.original_runs:
             self.trace.meta["extra_runs"] += 1
             self.finish("steps")
@@ -372,6 +379,7 @@ class Replay:
             self._failed(index, error)
             raise
         self.given = {}
+        self.last_inputs = {k: v for k, v in self.collected.items() if k.startswith("own/")}
         self._save(index, stages, table, trace, result)
         if index >= self.last_run and self.meta["ended"] == "steps":
             self.finish("steps")
@@ -395,10 +403,27 @@ class Replay:
             return function(*args, **kwargs)
         self.looks += 1
         self.given = given
+        self.collected = {}
         try:
             return function(*args, **kwargs)
         finally:
             self.given = {}
+            own = {k: v for k, v in self.collected.items() if k.startswith("own/")}
+            again = bool(own) and all(same(v, self.last_inputs.get(k)) for k, v in own.items())
+            self.trace.meta["looks"].append([self.next_index, again])
+
+    def count_draws(self, tower_batches: Any) -> None:
+        """Count how often the program takes the towers' batches from an iterator of the helpers."""
+        following = tower_batches.__next__
+
+        def counted(batches: Any) -> Any:
+            if not any(batches is known for known in self.batches):
+                self.batches.append(batches)
+            taken = following(batches)
+            self.nexts += 1
+            return taken
+
+        tower_batches.__next__ = counted
 
     def _takes(self, trace: _Trace, given: dict[str, Any]) -> bool:
         """Whether a call takes all these inputs. A worker sees its own tower's only, and all workers must agree."""
@@ -660,14 +685,17 @@ def main(config_path: str, worker: int | None = None) -> None:
     replay = Replay(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay
+    replay.count_draws(importlib.import_module("towermigrate.helpers.batches").TowerBatches)
     if config["helpers"]:  # a copy that `towermigrate vendor` put into the tree
         sys.path.insert(0, config["helpers"])
         importlib.import_module(f"{HELPERS_COPY}._hooks").active = replay  # type: ignore[attr-defined]
+        replay.count_draws(importlib.import_module(f"{HELPERS_COPY}.batches").TowerBatches)
         sys.path.pop(0)
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
     if replay.has_workers:
         wrap_run_of_strategies(replay)
+    Seeds(replay.trace.meta).install()
     make_random_ops_stateless(replay.next_seed, seed_of_variable)
     error = run_program(
         config["entry"],

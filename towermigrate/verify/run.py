@@ -41,6 +41,7 @@ from towermigrate.verify.levels import ladder, levels_not_compared
 from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
 from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
+from towermigrate.verify.pairing import pairing
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.references import (
     ReferenceDoesNotFit,
@@ -52,6 +53,7 @@ from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import Trial, trials
 from towermigrate.verify.scratch import TooLarge, check_size, no_space, remove_scratch
+from towermigrate.verify.seeds_compare import seed_differences
 from towermigrate.verify.session_choice import SessionProgram, session_program
 from towermigrate.verify.session_compare import (
     session_differences,
@@ -301,7 +303,7 @@ class _Verification:
             levels=levels,
             figures=result.figures.to_json(stages),
             amount=amount_compared(recorded.first, result, stages, self.options.steps),
-            left_out=tuple(doings_left_out(*traces, **vars(close))),
+            left_out=tuple(self._left_out(recorded, free_running, close)),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -318,6 +320,13 @@ class _Verification:
         missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
         missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
+
+    def _left_out(self, recorded: Recorded, made: Trace, close: Closeness) -> list[str]:
+        """What could not be compared though training was."""
+        found = doings_left_out(recorded.first, recorded.second, made, **vars(close))
+        if not self.options.synthetic and not isinstance(self.programs, HandWrittenPrograms):
+            found += pairing(recorded, made)[1]
+        return found
 
     def _compared(
         self,
@@ -340,6 +349,9 @@ class _Verification:
             growing=growing,
         )
         result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
+        result.differences += seed_differences(recorded, made)
+        if not self.options.synthetic and not isinstance(self.programs, HandWrittenPrograms):
+            result.differences += pairing(recorded, made)[0]
         if isinstance(self.programs, HandWrittenPrograms):
             result.differences += loop_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

@@ -7,23 +7,62 @@ from collections.abc import Iterator
 import numpy as np
 
 from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, fit
+from towermigrate.verify.causes.runs import out_of_turn
+from towermigrate.verify.comparison import BATCHES_TAKEN, OF_A_LOOK
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.trace import Array
 
 
 def of_inputs(case: Case) -> Iterator[Diagnosis]:
     """What the rewritten program would have read by itself, against what the original did."""
+    other = out_of_turn(case.first, case.expected, case.actual)
+    if other is not None:
+        yield other
+        return
+    told = _of_drawn(case)
+    if told is not None:
+        yield told
+        return
     key = case.first.key
     own, theirs = case.found.get("own/" + key), case.wanted.get(key)
     if own is None or theirs is None:
         yield _rows(case)
         return
-    for test in (_same_for_all, _of_another_tower, _schedule, _remainder, _of_another_step, _order):
+    for test in (
+        _constant,
+        _same_for_all,
+        _of_another_tower,
+        _schedule,
+        _remainder,
+        _of_another_step,
+        _order,
+    ):
         found = test(case, key, own, theirs)
         if found is not None:
             yield found
             return
     yield _rows(case)
+
+
+def _of_drawn(case: Case) -> Diagnosis | None:
+    """What is said of inputs in an order of chance (`drawn.py`, `pairing.py`), which have no rows to hold against others."""
+    first = case.first
+    evidence = f"{first.name}: {first.actual}, where the original has {first.expected}"
+    if first.name == OF_A_LOOK:
+        return Diagnosis(
+            "a run that trains nothing (a summary, an evaluation) gets other rows", evidence
+        )
+    if first.name == BATCHES_TAKEN:
+        return Diagnosis(
+            "another number of batches is taken: rows are lost, or used twice", evidence
+        )
+    if not first.key.startswith("pairing/"):
+        return None
+    if "its row" in str(first.expected):
+        return Diagnosis("labels go with other rows than in the original", evidence)
+    if "in every row" in str(first.expected):
+        return Diagnosis("rows are scaled, shifted or normalised otherwise", evidence)
+    return Diagnosis("rows are made of other data, or otherwise of the same", evidence)
 
 
 def _rows(case: Case) -> Diagnosis:
@@ -44,6 +83,21 @@ def _towers(case: Case, key: str) -> dict[int, str]:
         for tower in range(case.towers)
         if (other := f"input/{tower}/{parts[2]}") in case.wanted
     }
+
+
+def _constant(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    """One value in all rows of all towers: they are the same rows, but not as they are shared."""
+    owns = [own] + [case.found.get("own/" + other, own) for other in _towers(case, key).values()]
+    if (
+        own.size < 2
+        or any(np.unique(each).size != 1 for each in owns)
+        or np.unique(theirs).size < 2
+    ):
+        return None
+    return Diagnosis(
+        "an input has one value in all rows, where the original's rows have several",
+        f"{case.first.name}: {own.ravel()[0]} throughout",
+    )
 
 
 def _same_for_all(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:

@@ -24,7 +24,7 @@ def of_structure(
 ) -> Iterator[Diagnosis]:
     """Steps, stages, updates and variables that one of the programs has alone."""
     if first.name in ("training run", "training runs"):
-        yield _steps(first, expected, actual, stages)
+        yield out_of_turn(first, expected, actual) or _steps(first, expected, actual, stages)
     elif first.name == "optimizer updates":
         made = str(first.actual).split()[0]
         cause = "the update is skipped" if made == "0" else "the update of a step is made twice"
@@ -39,6 +39,23 @@ def of_structure(
 
 def out_of_turn(first: Difference, expected: Trace, actual: Trace) -> Diagnosis | None:
     """Runs that train another stage than the original's at that place, by the variables that have gradients in them."""
+    made = stages_made(expected, actual)
+    if made is None or made == [run.stages for run in expected.runs[: len(made)]]:
+        return None
+    if [run.index for run in expected.runs] != list(range(len(expected.runs))):
+        # Runs of the stage that trains most were not recorded to the end, so that turns cannot be counted.
+        return Diagnosis(
+            "a step of one stage is skipped or made twice, or the stages are in another order",
+            f"training run {first.run}: {first.actual}, {first.expected} in the original",
+        )
+    return _in_turn_of(first, [run.stages for run in expected.runs], made)
+
+
+def stages_made(expected: Trace, actual: Trace) -> list[tuple[int, ...]] | None:
+    """The stages that the rewritten program's runs train, by the variables that have gradients; None where that is open.
+
+    A step of a `tf.function` does not say which stage it is.
+    """
     theirs = _variables_of_runs(expected)
     ours = _variables_of_runs(actual)
     alone: dict[frozenset[str], set[tuple[int, ...]]] = {}
@@ -49,10 +66,7 @@ def out_of_turn(first: Difference, expected: Trace, actual: Trace) -> Diagnosis 
     known = [alone.get(names, set()) for names in ours]
     if not all(known):
         return None
-    made = [next(iter(stages)) for stages in known]
-    if made == [run.stages for run in expected.runs[: len(made)]]:
-        return None
-    return _in_turn_of(first, [run.stages for run in expected.runs], made)
+    return [next(iter(stages)) for stages in known]
 
 
 def _variables_of_runs(trace: Trace) -> list[frozenset[str]]:
@@ -195,6 +209,11 @@ def _apart(expected: Trace, actual: Trace, index: int) -> float | None:
 
 
 def of_start(first: Difference) -> Diagnosis:
+    if first.key.startswith("seed/"):
+        return Diagnosis(
+            "another seed of random numbers, of initial values or of random operations",
+            f"{first.name}: {first.actual} in place of {first.expected}",
+        )
     power = _POWER.search(first.name)
     if power is not None:  # Adam's running powers of its betas begin with the betas
         return Diagnosis(

@@ -10,6 +10,7 @@ from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, fit, jo
 from towermigrate.verify.causes.formulas import Fitted, fitted
 from towermigrate.verify.causes.inputs import shifted
 from towermigrate.verify.comparison import Difference
+from towermigrate.verify.probe.recording import same
 from towermigrate.verify.trace import Array
 
 _AVERAGE = "/ExponentialMovingAverage"
@@ -133,6 +134,12 @@ def _batch_norm(case: Case, off: list[Difference]) -> Diagnosis | None:
             stay.append(each.name)
         ratios.append(fit(*changes) if np.size(changes[0]) > 1 else None)
     names = few(each.name for each in mine)
+    keys = [each.key for each in mine]
+    if _at_another_stage(case, keys):
+        return Diagnosis(
+            "batch norm's moving averages are updated with another stage than the original's",
+            f"{names}: they move in training runs in which the original's stay",
+        )
     if stay and len(stay) == len(mine):
         return Diagnosis(
             "batch norm's moving averages stay that the original's step moves (its updates are left out)",
@@ -144,10 +151,24 @@ def _batch_norm(case: Case, off: list[Difference]) -> Diagnosis | None:
             "batch norm's moving averages have another momentum, or are updated another number of times",
             f"{names}: they move {told[0]:.4g} times as far",
         )
+    if case.towers < 2 or stay:
+        return None
     return Diagnosis(
         "batch norm's moving averages are another tower's, or made another way of the towers'",
         names,
     )
+
+
+def _at_another_stage(case: Case, keys: list[str]) -> bool:
+    """Whether variables move in runs of a stage in which the original leaves them alone, while it moves them in others."""
+    theirs: set[tuple[int, ...]] = set()
+    ours: set[tuple[int, ...]] = set()
+    for run, wanted, found, before, own in case.pairs():
+        for stages, arrays, old in ((theirs, wanted, before), (ours, found, own)):
+            moved = [k for k in keys if k in arrays and not same(arrays[k], old.get(k[6:]))]
+            if moved:
+                stages.add(run.stages)
+    return len({run.stages for run in case.expected.runs}) > 1 and bool(ours - theirs)
 
 
 def _moved(case: Case, off: list[Difference]) -> Diagnosis | None:
@@ -234,9 +255,14 @@ def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
         # What a rate is off by beside another number comes of it.
         told = {key: pair for key, pair in other.items() if key != "learning rate"}
         key, (one, two) = next(iter(told.items()))
+        # An epsilon is told only where it is not lost beside what it is added to.
+        said = f"{two:.6g} in place of {one:.6g}"
+        if key == "epsilon" and not (one and two):
+            said = f"{one or two:.6g} in {'the original' if one else 'this one'}, and too small to be told in "
+            said += "this one" if one else "the original"
         return Diagnosis(
             f"another optimizer hyperparameter: {key}",
-            f"{name}: {two:.6g} in place of {one:.6g}, by the formula of {theirs.formula}",
+            f"{name}: {said}, by the formula of {theirs.formula}",
         )
     return Diagnosis(
         "another optimizer, optimizer formula or hyperparameter",

@@ -22,6 +22,7 @@ from .outputs import returned
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
+from .seeds import Seeds
 from .variables import less, load_values, move_values, read_values, variables_by_key
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
@@ -58,7 +59,10 @@ class _Graph:
 
 
 class _Plan:
-    """What a fetch set trains, and the tensors that may be fetched beside it; `drawn` are inputs of one that only looks."""
+    """What a fetch set trains, and the tensors that may be fetched beside it.
+
+    `drawn` are inputs of one that only looks; `draws` says whether one that trains draws any.
+    """
 
     def __init__(
         self,
@@ -66,8 +70,10 @@ class _Plan:
         fetches: Dict[str, Any],
         feedable: Dict[str, List[Any]],
         drawn: Dict[str, List[Any]],
+        draws: bool,
     ) -> None:
         self.drawn = drawn
+        self.draws = draws
         self.stages = stages
         self.fetches = fetches
         self.feedable = feedable
@@ -91,6 +97,11 @@ class Probe:
         self.paused = False
         self.runs = 0
         self.looks = 0
+        # So often inputs were drawn: by training runs and by those that only look.
+        self.draws_made = 0
+        self.trace.meta["draws"] = {}
+        self.trace.meta["looks"] = []
+        self.last_inputs: Dict[str, Any] = {}
         self.updates: Any = collections.Counter()
         self.trace.meta["updates_made"] = self.updates
         self.recorded_last = True
@@ -260,6 +271,10 @@ class Probe:
         plan = self._plan(session, here, fetches, feed_dict)
         looks = plan.drawn and threading.current_thread() is threading.main_thread()
         if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
+            # From here on it is not known how often inputs were drawn.
+            self.trace.meta["draws_unknown"] = self.trace.meta.get("draws_unknown") or bool(
+                plan.drawn
+            )
             return original(session, fetches, feed_dict, options, run_metadata)
         with self.lock:
             self.local.inside = True
@@ -330,7 +345,8 @@ class Probe:
                         if is_plain(gradient.op):
                             key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
                             fetches[key] = gradient
-        return _Plan(stages, fetches, feedable, drawn)
+        draws = any(self._draws(used[0], fed) for used in feedable.values())
+        return _Plan(stages, fetches, feedable, drawn, draws)
 
     def _draws(self, tensor: Any, fed: Dict[str, bool]) -> bool:
         """Whether a tensor's value is drawn: from a queue, an iterator or by chance."""
@@ -357,6 +373,8 @@ class Probe:
         else:
             record = any(self.updates[stage] < wanted for stage in plan.stages)
         self.updates.update(plan.stages)
+        self.draws_made += bool(plan.draws)
+        self.trace.meta["draws"][str(index)] = self.draws_made
         feeds = dict(feed_dict or {})
         feeds[here.counter] = np.int64(index)
         if not record:
@@ -381,7 +399,7 @@ class Probe:
         if self.replay is not None:
             given = read_arrays(self.replay, "run_%05d" % index)
             if not self.config.get("synthetic"):
-                self._compare_own_inputs(original, session, plan, given, feeds)
+                self._compare_own_inputs(original, session, plan, given, feeds, index)
             for key, tensors in plan.feedable.items():
                 if key in given:
                     for tensor in tensors:
@@ -400,6 +418,7 @@ class Probe:
         both = {"theirs": fetches, "ours": ours}
         result = original(session, both, feeds, options, run_metadata)
         arrays.update(result["ours"])
+        self.last_inputs = {k: v for k, v in result["ours"].items() if k.startswith("input/")}
         arrays.update(returned(self.tf, result["theirs"]))
         if state:
             after = original(session, dict(state), None, None, None)
@@ -428,6 +447,7 @@ class Probe:
         """A run that trains nothing, on drawn inputs: what it shows is the same only on the same rows."""
         name = "look_%05d" % self.looks
         self.looks += 1
+        self.draws_made += 1
         if self.replay is not None:
             given = read_arrays(self.replay, name)
             feeds = dict(feed_dict or {})
@@ -438,6 +458,8 @@ class Probe:
         both = {"theirs": fetches, "ours": drawn}
         result = original(session, both, feed_dict, options, run_metadata)
         self.trace.arrays(name, result["ours"])
+        again = all(same(v, self.last_inputs.get(k)) for k, v in result["ours"].items())
+        self.trace.meta["looks"].append([self.runs, again])
         return result["theirs"]
 
     def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
@@ -457,6 +479,7 @@ class Probe:
         plan: _Plan,
         given: Dict[str, Any],
         feeds: Any,
+        index: int,
     ) -> None:
         """Note which inputs this second run would have had by itself.
 
@@ -472,6 +495,10 @@ class Probe:
         agreed = self.trace.meta.setdefault("inputs_agreed", {})
         for key, value in values.items():
             agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
+        # What another run draws tells which rows come again (`pairing.py`).
+        other = {"own/" + key: value for key, value in values.items() if not agreed[key]}
+        if other and not self.config.get("rounding"):
+            self.trace.arrays("own_%05d" % index, other)
 
     # ---- variables -------------------------------------------------------------------------------
 
@@ -568,6 +595,7 @@ def main(config_path: str) -> None:
     probe = Probe(config, tf)
     probe.trace.meta["tensorflow"] = version
     vars(builtins)["_tm_probe_"] = probe
+    Seeds(probe.trace.meta).install()
     make_random_ops_stateless(probe.next_seed, seed_of_variable)
     _patch_sessions(probe, config["towers"])
     error = run_program(

@@ -28,6 +28,7 @@ from .plans import Plan, make_plan
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless
 from .recording import TraceWriter, read_arrays, read_meta, same
+from .seeds import Seeds
 from .seen import PROBE_SCOPE, SeenGraph
 from .starts import Starts
 from .state import State
@@ -349,6 +350,7 @@ def main(config_path: str) -> None:
     probe.trace.meta["tensorflow"] = tensorflow.__version__
     probe.watcher.install()
     probe.install()
+    Seeds(probe.trace.meta).install()
     make_random_ops_stateless(probe.next_seed, probe.initial_seed)
     error = run_program(
         config["entry"],
