@@ -21,10 +21,12 @@ def main():
         other = tf.compat.v1.train.AdamOptimizer(0.01)
         ema = tf.train.ExponentialMovingAverage(0.9)
         variables = tm.TowerVariables()
+    tf.compat.v1.set_random_seed(3)
 
     @variables.tower
     def tower(x):
         w = tf.compat.v1.get_variable('w', [3], initializer=tf.compat.v1.zeros_initializer())
+        tf.compat.v1.get_variable('u', initializer=tf.compat.v1.truncated_normal_initializer(seed=1))
         x = tf.compat.v1.layers.dropout(x, rate=0.5, training=True)
         return tf.compat.v1.reduce_mean(x * w) + 0.1 * tf.nn.l2_loss(w)
 
@@ -42,6 +44,8 @@ def main():
     for number in range(8):
         value = train_step(*tm.shard_batch(np.ones([4, 3]), specs=(x,))).numpy()
         print('step %d: %.4f' % (number, value))
+        tf.compat.v1.logging.warning('loss %.4f', value)
+        open('log', 'w').write('%d' % number)
     saver.save('./model.ckpt', global_step=number)
 """
 
@@ -92,6 +96,10 @@ IN_LOOP = [
     ("returned: another tower's", "return tm.first_tower("),
     ("printed: other words", "'So ' + ('step %d: %.4f' % (number, value))"),
     ("files: tensors missing", "tm.tf1_saver(variables, step, averages=[ema])"),
+    ("initial: seed of the graph", "set_random_seed((3) + 1)"),
+    ("initial: seed of a variable", "seed=(1) + 1"),
+    ("logged: other words", "'So ' + ('loss %.4f')"),
+    ("files: other contents", "write('+' + ('%d' % number))"),
     ("files: another step", "global_step=(number) + 1"),
 ]  # fmt: skip
 IN_SESSION = [

@@ -87,6 +87,7 @@ _RIGHT: dict[str, tuple[str, ...]] = {
     # What a program does to a value that it has fetched shows in what it prints.
     "returned": ("returned", "printed"),
     "printed": ("printed",),
+    "logged": ("printed",),
     "files: tensors changed": ("file", "host"),
     "files": ("file",),
     "events": ("file",),

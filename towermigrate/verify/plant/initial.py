@@ -1,4 +1,4 @@
-"""Faults in what variables begin with: spread, constants, another initializer, a restore that is left out."""
+"""Faults in what variables begin with: spread, constants, seeds, another initializer, a restore that is left out."""
 
 from __future__ import annotations
 
@@ -38,6 +38,23 @@ def faults(source: Source) -> Iterator[Fault]:
                 "the constant is 0.01 more",
                 call,
                 source.wrap(call.args[0], "(", ") + 0.01"),
+            )
+    for call in source.calls("set_random_seed"):
+        if call.args:
+            yield from source.fault(
+                "initial: seed of the graph",
+                "the seed is one more",
+                call,
+                source.wrap(call.args[0], "(", ") + 1"),
+            )
+    for call in source.calls("truncated_normal_initializer", "random_normal_initializer"):
+        seed = argument(call, 2, "seed")
+        if seed is not None:
+            yield from source.fault(
+                "initial: seed of a variable",
+                "the seed is one more",
+                call,
+                source.wrap(seed, "(", ") + 1"),
             )
     for call in source.calls("dense", "conv2d"):
         layers = source.code(call.func).endswith(("layers.dense", "layers.conv2d"))

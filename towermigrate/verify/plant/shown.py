@@ -1,4 +1,4 @@
-"""Faults in what people see: returned values, printed lines, checkpoints, event files."""
+"""Faults in what people see: returned values, printed and logged lines, checkpoints, event files, other files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from towermigrate.verify.plant.source import Source, argument, last_name
 def faults(source: Source) -> Iterator[Fault]:
     yield from _returned(source)
     yield from _printed(source)
+    yield from _logged(source)
     yield from _checkpoints(source)
+    yield from _written(source)
     yield from _events(source)
 
 
@@ -103,6 +105,33 @@ def _printed(source: Source) -> Iterator[Fault]:
                 "the line is printed twice",
                 call,
                 source.after(statement, source.code(statement)),
+            )
+
+
+def _logged(source: Source) -> Iterator[Fault]:
+    for call in source.calls("warning", "warn", "error", "fatal"):
+        if "logging" in source.code(call.func) and call.args:
+            yield from source.fault(
+                "logged: other words",
+                "the record begins with a word more",
+                call,
+                source.wrap(call.args[0], "'So ' + (", ")"),
+            )
+
+
+def _written(source: Source) -> Iterator[Fault]:
+    for call in source.calls("write"):
+        # Of a text only: a file of bytes would not take it.
+        text = call.args[0] if len(call.args) == 1 else None
+        written = text.left if isinstance(text, ast.BinOp) else text
+        if not (isinstance(written, ast.Constant) and isinstance(written.value, str)):
+            continue
+        if "std" not in source.code(call.func):
+            yield from source.fault(
+                "files: other contents",
+                "what is written begins with a letter more",
+                call,
+                source.wrap(call.args[0], "'+' + (", ")"),
             )
 
 
