@@ -7,12 +7,17 @@ that is given is the same in both.
 # ruff: noqa: UP006, UP035
 # (Python 3.6 has neither `list[int]` nor `int | None`.)
 
+import os
 import re
 import sys
 from typing import Any, Dict, List
 
 # Keras draws seeds of its own, and gives on those of the program in another way in each version.
 _OF_KERAS = re.compile(r"[/\\](?:tf_)?keras[/\\]")
+# What stands between a function of TensorFlow and its caller.
+_WRAPPERS = re.compile(
+    r"[/\\](?:util[/\\](?:dispatch|deprecation|traceback_utils|tf_export|module_wrapper)|tf_decorator)\.py$"
+)
 
 
 class Seeds:
@@ -24,6 +29,7 @@ class Seeds:
     """
 
     def __init__(self, meta: Dict[str, Any]) -> None:
+        self.library = ""
         self.graph: List[int] = []
         self.operations: List[int] = []
         self.layers: List[int] = []
@@ -41,6 +47,8 @@ class Seeds:
         from tensorflow.python.framework import ops, random_seed
 
         module: Any = random_seed
+        framework = os.path.dirname(os.path.abspath(module.__file__))
+        self.library = os.path.join(os.path.dirname(os.path.dirname(framework)), "")
         get_seed = module.get_seed
 
         def noted(op_seed: Any = None) -> Any:
@@ -67,9 +75,16 @@ class Seeds:
             context.set_global_seed = set_global_seed
 
     def _set(self, value: Any) -> None:
-        # Graphs of functions take over the seed of the graph around them.
+        # Graphs of functions take over the seed of the graph around them, and those of datasets get one of their own.
         frame: Any = sys._getframe(2)
-        if frame.f_code.co_name == "set_random_seed":
+        if frame.f_code.co_name != "set_random_seed":
+            return
+        while frame is not None and (
+            frame.f_code.co_name in ("set_random_seed", "set_seed")
+            or _WRAPPERS.search(frame.f_code.co_filename)
+        ):
+            frame = frame.f_back
+        if frame is not None and not frame.f_code.co_filename.startswith(self.library):
             _add(self.graph, value)
 
     def _drawn(self, seed: Any) -> None:
