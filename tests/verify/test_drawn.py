@@ -100,6 +100,21 @@ def test_a_few_labels_that_are_alike_by_chance_say_nothing(tmp_path: Path) -> No
     assert not _compared(tmp_path, theirs, ours)
 
 
+def test_labels_that_are_one_value_throughout(tmp_path: Path) -> None:
+    rng = np.random.RandomState(0)
+    theirs = {
+        (run, t): rng.randint(4, size=3).astype(np.int32) for run in range(RUNS) for t in range(2)
+    }
+    ours = {key: 0 * labels for key, labels in theirs.items()}
+    for rows in theirs.values():
+        rows[0] = 1
+    found = _compared(tmp_path / "a", theirs, ours)
+    assert found == [("input x", None, "4 values", "0 throughout")]
+    few = {(run, t): np.int32([int(run == 3 and t == 0)]) for run in range(RUNS) for t in range(2)}
+    zeros = {key: 0 * labels for key, labels in few.items()}
+    assert not _compared(tmp_path / "b", few, zeros)
+
+
 def test_what_the_original_fixes_is_compared_by_its_rows_elsewhere(tmp_path: Path) -> None:
     agreed = {f"input/{tower}/x": True for tower in range(2)}
     assert not _compared(tmp_path, _draw(1), _draw(2, True), inputs_agreed=agreed)

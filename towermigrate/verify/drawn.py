@@ -20,6 +20,8 @@ from towermigrate.verify.trace import Array, Trace
 _ENOUGH = 100
 # So many values that two towers have alike are not by chance, even if they are labels of two classes.
 _TOLD_APART = 30
+# That all draws of several values are one value.
+_BY_CHANCE = 1e-6
 # Draws of the same data spread alike, up to this factor.
 _SPREAD = 2.0
 
@@ -113,7 +115,7 @@ def _unlike(
         np.concatenate([a.ravel() for each in rows for a in each.values()])
         for rows in (theirs, ours)
     )
-    said_otherwise = _range(wanted_all, found_all)
+    said_otherwise = _constant(wanted_all, found_all) or _range(wanted_all, found_all)
     if said_otherwise is not None:
         yield _difference(recorded, name, None, 0, *said_otherwise)
 
@@ -124,6 +126,16 @@ def _shared(rows: list[dict[int, Array]], first: int, second: int) -> bool | Non
         return None
     alike = {same(each[first], each[second]) for each in rows if {first, second} <= each.keys()}
     return alike.pop() if len(alike) == 1 else None
+
+
+def _constant(wanted: Array, found: Array) -> tuple[str, str] | None:
+    """One value throughout, which the original's data would not have by chance."""
+    values, counts = np.unique(wanted, return_counts=True)
+    if len(values) < 2 or not found.size or np.unique(found).size != 1:
+        return None
+    if (counts.max() / counts.sum()) ** found.size > _BY_CHANCE:
+        return None
+    return f"{len(values)} values", f"{found.ravel()[0]} throughout"
 
 
 def _range(wanted: Array, found: Array) -> tuple[str, str] | None:
