@@ -101,6 +101,24 @@ def control_flow(of: Any) -> Any:
     return of._get_control_flow_context()
 
 
+def is_in_loop(graph: Any) -> bool:
+    """Whether a graph is building the body of a v1 loop, or a branch in one."""
+    context = graph._get_control_flow_context()
+    return context is not None and context.GetWhileContext() is not None
+
+
+def is_control_flow(operation: Any) -> bool:
+    """Whether an operation is a part of a v1 branch or loop."""
+    return operation.type in _CONTROL_FLOW
+
+
+_CONTROL_FLOW = frozenset(
+    prefix + name
+    for prefix in ("", "Ref")
+    for name in ("Switch", "Merge", "Enter", "Exit", "NextIteration")
+)
+
+
 def add_variable_creator(graph: Any, creator: Any) -> None:
     """As `tf.variable_creator_scope(creator)`, in this graph and thread, for the rest of the graph's life."""
     graph._variable_creator_stack = [*graph._variable_creator_stack, (100, creator)]

@@ -13,6 +13,7 @@ import tensorflow as tf
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import written_handle
 from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrored
+from towermigrate.helpers._session_turns import can_wait, turn, way_to
 
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
@@ -138,7 +139,16 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
             with tf.control_dependencies(_reads_of(copy) if counts_on else []):
                 return getattr(copy, method)(value, read_value=False)
 
-        written = self._write(act)
+        towers = mirrored()
+        way = None if towers is None or here.writes is not None else way_to(value, self.copies)
+        if towers is not None and way is not None and can_wait(towers):
+            first = self.name not in towers.turns
+            written: list[Any] = []
+            with turn(towers, self, way, written) as value:
+                # Those in turn are one writer: they write every copy in the same order.
+                written += self._write(act, counts=first)
+        else:
+            written = self._write(act)
         if not read_value:
             return tf.group(*written, name=name)
         called = "".join(part.capitalize() for part in method.split("_"))

@@ -1,0 +1,148 @@
+"""Assignments that count on from a variable's old value, one after another.
+
+Batch normalization moves its averages by `v.assign_sub((v - mean) * (1 - decay))`. Where every tower does so in
+one run, TF1's towers found, one after another, what the last had left: operations that read a reference variable
+saw its memory, and the difference was made where the update was. The copies of a mirrored variable are read
+once, at the beginning of the run as a rule, so all towers would start from the same value, and the average move
+by `towers * (1 - decay)` of the way. No order can be asked for, as a run may need the last tower's update alone;
+so each takes its turn: a lock, the variable read again, the value made again from it, every copy written.
+Which tower's turn is first is chance, as it was.
+
+Source: the lock is that of `tf.CriticalSection`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _session_tensorflow as private
+from towermigrate.helpers._session_checks import written_handle
+from towermigrate.helpers._session_graphs import TowerGraph
+
+_NEAR = 8  # operations from a variable to what is assigned to it
+_MOST = 40  # operations that are made again
+# Each lock has a thread. Variables that share one wait for each other's few operations.
+_LOCKS = 4
+
+
+@dataclass(frozen=True)
+class Way:
+    """What leads from reads of a variable to a value made of it: operations, each after what it needs."""
+
+    value: Any
+    reads: frozenset[Any]
+    operations: tuple[Any, ...]
+
+    @property
+    def others(self) -> list[Any]:
+        """The tensors that the value is made of besides."""
+        inside = {*self.reads, *self.operations}
+        found = {
+            tensor.ref(): tensor
+            for each in self.operations
+            for tensor in each.inputs
+            if tensor.op not in inside
+        }
+        return list(found.values())
+
+    @property
+    def after(self) -> list[Any]:
+        """The operations that these wait for: an assignment, where a read is what it gave."""
+        inside = {*self.reads, *self.operations}
+        waited = {before for each in inside for before in each.control_inputs}
+        return sorted(waited - inside, key=lambda each: str(each.name))
+
+
+def way_to(value: Any, copies: Sequence[Any]) -> Way | None:
+    """How a value is made from a variable whose copies these are; None where it is not, or not simply."""
+    handles = {copy.handle.op.name for copy in copies}
+    leads: dict[Any, bool] = {}
+    operations: list[Any] = []
+    reads: set[Any] = set()
+
+    def follow(operation: Any, depth: int) -> bool:
+        if operation in leads:
+            return leads[operation]
+        leads[operation] = False
+        if operation.type == "ReadVariableOp":
+            if written_handle(operation) in handles:
+                reads.add(operation)
+                leads[operation] = True
+        elif depth < _NEAR and not private.is_control_flow(operation):
+            # What comes out of a branch or a loop is taken as it came, whatever was read there.
+            if sum(follow(tensor.op, depth + 1) for tensor in operation.inputs):
+                leads[operation] = True
+                operations.append(operation)
+        return leads[operation]
+
+    if not follow(value.op, 0):
+        return None
+    simple = len(operations) <= _MOST and not any(each.op_def.is_stateful for each in operations)
+    return Way(value, frozenset(reads), tuple(operations)) if simple else None
+
+
+def can_wait(towers: TowerGraph) -> bool:
+    """Whether what is built here can take a turn: in the graph itself, and in no loop."""
+    graph = tf.compat.v1.get_default_graph()
+    return towers.graph is graph and not private.is_in_loop(graph)
+
+
+@contextlib.contextmanager
+def turn(towers: TowerGraph, variable: Any, way: Way, done: list[Any]) -> Iterator[Any]:
+    """Yields the value, made again in a turn; what is put into `done` belongs to it, and is replaced by its end.
+
+    Nothing in the turn waits for another one: the lock is asked for when all that the value is made of is there.
+    """
+    others = way.others
+    if private.control_flow(towers.graph) is not None:
+        # A branch hears only of what is in it.
+        others = [tf.identity(each) for each in others]
+    with tf.control_dependencies([*others, *way.after]), _on_cpu():
+        lock = tf.raw_ops.MutexLock(mutex=_mutex_for(variable, towers))
+    with tf.control_dependencies([lock.op]):
+        yield _made_again(way, variable)
+    with tf.control_dependencies(done), _on_cpu():
+        done[:] = [tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)]
+
+
+def _made_again(way: Way, variable: Any) -> Any:
+    with private.colocate_with(None, ignore_existing=True):
+        now = variable.read_value()
+        made = {read: [now] for read in way.reads}
+        for each in way.operations:
+            with tf.device(each.device):
+                again = each.graph.create_op(
+                    each.type,
+                    [
+                        made[tensor.op][tensor.value_index] if tensor.op in made else tensor
+                        for tensor in each.inputs
+                    ],
+                    [output.dtype for output in each.outputs],
+                    attrs={
+                        k: v
+                        for k, v in each.node_def.attr.items()
+                        if k not in ("_class", "_output_shapes")
+                    },
+                    name=f"in_turn/{each.name.rpartition('/')[2]}",
+                )
+            made[each] = list(again.outputs)
+    return made[way.value.op][way.value.value_index]
+
+
+def _mutex_for(variable: Any, towers: TowerGraph) -> Any:
+    place = towers.turns.setdefault(variable.name, len(towers.turns)) % _LOCKS
+    if place not in towers.locks:
+        with tf.control_dependencies(None), _on_cpu():
+            towers.locks[place] = tf.raw_ops.MutexV2(name=f"towermigrate_turns_{place}/")
+    return towers.locks[place]
+
+
+@contextlib.contextmanager
+def _on_cpu() -> Iterator[None]:
+    with private.colocate_with(None, ignore_existing=True), tf.device("/cpu:0"):
+        yield
