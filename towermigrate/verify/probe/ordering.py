@@ -35,7 +35,7 @@ class Writes:
         for number, op in enumerate(graph.get_operations()):
             self._made[op] = number
             if UPDATES.search(op.type) and op.inputs and not op.name.startswith(PROBE_SCOPE):
-                name = op.inputs[0].op.name
+                name = _before_branches(op.inputs[0]).op.name
                 writes = self.by_variable.setdefault(name, [])
                 self.places[op] = (name, len(writes))
                 writes.append(op)
@@ -60,7 +60,9 @@ class Writes:
             places.sort()
             writes = self.by_variable[name]
             for first, second in zip(places, places[1:]):  # noqa: B905
-                if not self._after(writes[second], writes[first]):
+                if _branches(writes[first]) == _branches(writes[second]) and not self._after(
+                    writes[second], writes[first]
+                ):
                     found.add((name, first, second))
         return found
 
@@ -85,7 +87,9 @@ class Writes:
                     continue
                 if self._after(op, use) or self._after(use, op):
                     continue
-                if any(each in self.places for each in _all_after(use, after)):
+                for_writes = {each for each in _all_after(use, after) if each in self.places}
+                # What counts on from the variable is put in order with that write of it.
+                if for_writes and not any(self.places[each][0] == name for each in for_writes):
                     found.add((name, number, place))
         return found
 
@@ -147,7 +151,10 @@ class Writes:
                 if later in before:
                     continue
                 waiting = {op for op in behind - before if _reads(op, name)} | {later}
-                for op in waiting:
+                # Out of a branch that is not taken nothing comes, and what waits for it would not run either.
+                where = _branches(earlier)
+                waiting = {op for op in waiting if _branches(op) == where}
+                for op in waiting | _locks_of(waiting):
                     _wait(op, earlier)
 
     def _after(self, later: Any, earlier: Any) -> bool:
@@ -172,6 +179,40 @@ def _wait(op: Any, earlier: Any) -> None:
         op._add_control_inputs([earlier])
     except AttributeError:
         op._add_control_input(earlier)
+
+
+def _before_branches(tensor: Any) -> Any:
+    """What `tf.cond` hands into its branches, as it was outside of them."""
+    while tensor.op.type in ("Switch", "RefSwitch"):
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
+def _branches(op: Any) -> List[Tuple[str, int]]:
+    """The branches that an operation is in, from within, each by what decides and which one it is.
+
+    Loops count as branches that no other operation shares.
+    """
+    found = []
+    context = op._get_control_flow_context()
+    while context is not None:
+        decides = getattr(context, "pred", None)
+        if decides is None or getattr(context, "branch", None) is None:
+            found.append((str(context.name), -1))
+        else:
+            decides = _before_branches(decides)
+            while decides.op.type == "Identity":
+                decides = _before_branches(decides.op.inputs[0])
+            found.append((str(decides.name), int(context.branch)))
+        context = context.outer_context
+    return found
+
+
+def _locks_of(operations: Set[Any]) -> Set[Any]:
+    """The locks in which these run: what waits for another write must not have them already."""
+    return {
+        before for op in operations for before in op.control_inputs if before.type == "MutexLock"
+    }
 
 
 def _followers(reached: Any) -> Dict[Any, List[Any]]:
@@ -205,13 +246,16 @@ def _variable_of(tensor: Any) -> str:
 
 def _reads(op: Any, variable: str) -> bool:
     """Whether an operation works on what a variable holds: reads it, or takes what a shared read hands on."""
+    if op.type in ("Switch", "RefSwitch"):
+        return False
+    inputs = [_before_branches(tensor) for tensor in op.inputs]
     if op.type == "ReadVariableOp":
-        return bool(op.inputs[0].op.name == variable)
+        return bool(inputs[0].op.name == variable)
     return any(
         tensor.op.name == variable
         or tensor.op.type in _READS
         and tensor.op.inputs
         and tensor.op.inputs[0].op.name == variable
-        for tensor in op.inputs
+        for tensor in inputs
         if tensor.dtype.base_dtype.name != "resource"
-    ) and not (op.type == "Identity" and op.inputs[0].op.name == variable)
+    ) and not (op.type == "Identity" and inputs[0].op.name == variable)
