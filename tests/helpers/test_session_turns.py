@@ -199,3 +199,37 @@ def test_an_average_of_two_images_of_one_tower() -> None:
         ]
         assert np.array_equal(found[0], found[1])
         assert min(np.abs(each - found[0]).max() for each in orders) < TOLERANCE
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_value_from_before_an_update_stays_that(waits: bool) -> None:
+    """Weights that go half of the way back (Lookahead, Reptile): made again, the old value would be the new one."""
+    with tf.Graph().as_default():
+        tm.mirror_variables(2)
+        w = v1.get_variable("w", [], initializer=v1.ones_initializer())
+        old = w + 0.0
+        with tf.control_dependencies([old]):
+            moved = v1.assign(w, 5.0)
+        with tf.control_dependencies([moved] if waits else []):
+            back = v1.assign(w, old * 3.0)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run([moved, back])
+            # Where nothing waits, whichever comes last; never three times the new value.
+            for copy in session.run([copy.value() for copy in w.copies]):
+                assert copy == 3.0 if waits else copy in (3.0, 5.0)
+
+
+def test_part_of_the_way_back_is_between_the_old_value_and_the_new_one() -> None:
+    with tf.Graph().as_default():
+        tm.mirror_variables(2)
+        w = v1.get_variable("w", [], initializer=v1.ones_initializer())
+        old = w + 0.0
+        with tf.control_dependencies([old]):
+            moved = v1.assign(w, 5.0)
+        with tf.control_dependencies([moved]):
+            back = v1.assign(w, old + 0.5 * (w - old))
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(back)
+            assert session.run([copy.value() for copy in w.copies]) == [3.0, 3.0]

@@ -96,6 +96,12 @@ def controls_of(graph: Any) -> set[Any]:
     return controls
 
 
+def waiting_for(operation: Any) -> list[Any]:
+    """What runs after an operation: by its results, or by a control dependency."""
+    by_result = [user for output in operation.outputs for user in output.consumers()]
+    return [*by_result, *operation._control_outputs]
+
+
 def control_flow(of: Any) -> Any:
     """The branch or loop of v1 control flow that an operation is in, or that a graph is building."""
     return of._get_control_flow_context()

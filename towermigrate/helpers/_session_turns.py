@@ -14,18 +14,19 @@ Source: the lock is that of `tf.CriticalSection`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
-from towermigrate.helpers._session_checks import written_handle
+from towermigrate.helpers._session_checks import is_write, written_handle
 from towermigrate.helpers._session_graphs import TowerGraph
 
 _NEAR = 8  # operations from a variable to what is assigned to it
 _MOST = 40  # operations that are made again
+_MOST_LOOKED_AT = 20_000  # operations before or behind an assignment
 # Each lock has a thread. Variables that share one wait for each other's few operations.
 _LOCKS = 4
 
@@ -84,6 +85,41 @@ def way_to(value: Any, copies: Sequence[Any]) -> Way | None:
         return None
     simple = len(operations) <= _MOST and not any(each.op_def.is_stateful for each in operations)
     return Way(value, frozenset(reads), tuple(operations)) if simple else None
+
+
+def is_ordered(way: Way, copies: Sequence[Any], behind: Iterable[Any]) -> bool:
+    """Whether the author has put a write of the variable behind what is made of it, or before the assignment.
+
+    `old = w + 0.0`, an update that waits for it, and `w.assign(old + 0.5 * (w - old))` after that: made again, `old`
+    would be the new value. What cannot be looked through counts as ordered.
+
+    Args:
+        behind: what the assignment waits for besides, of `tf.control_dependencies`.
+    """
+    handles = {copy.handle.op.name for copy in copies}
+
+    def is_reached(start: Iterable[Any], step: Callable[[Any], Iterable[Any]], most: int) -> bool:
+        waiting, seen = list(start), set(start)
+        while waiting:
+            each = waiting.pop()
+            if is_write(each) and written_handle(each) in handles:
+                return True
+            new = {one for one in step(each) if one not in seen}
+            seen |= new
+            waiting += new
+            if len(seen) > most:
+                return True
+        return False
+
+    mine = [*way.reads, *way.operations]
+    waited = [*behind, *way.after]
+    if is_reached(mine, private.waiting_for, _MOST_LOOKED_AT):
+        return True
+    return bool(waited) and is_reached(waited, _before, _MOST_LOOKED_AT)
+
+
+def _before(operation: Any) -> list[Any]:
+    return [*(tensor.op for tensor in operation.inputs), *operation.control_inputs]
 
 
 def can_wait(towers: TowerGraph) -> bool:

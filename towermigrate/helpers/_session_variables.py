@@ -13,7 +13,7 @@ import tensorflow as tf
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import written_handle
 from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrored
-from towermigrate.helpers._session_turns import can_wait, turn, way_to
+from towermigrate.helpers._session_turns import can_wait, is_ordered, turn, way_to
 
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
@@ -141,6 +141,9 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
 
         towers = mirrored()
         way = None if towers is None or here.writes is not None else way_to(value, self.copies)
+        if way is not None:
+            controls = private.controls_of(_v1.get_default_graph())
+            way = None if is_ordered(way, self.copies, controls) else way
         if towers is not None and way is not None and can_wait(towers):
             first = self.name not in towers.turns
             written: list[Any] = []
