@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 import towermigrate.helpers as tm
-from towermigrate.helpers import _shares
+from towermigrate.helpers import _loss_parts
 
 v1 = tf.compat.v1
 
@@ -616,12 +616,12 @@ def test_a_captured_share_is_read_back_out_of_a_function() -> None:
 
         @tf.function(autograph=False)
         def inner() -> None:
-            found.append(_shares.parts_of(3.0 * made))
+            found.append(_loss_parts.parts_of(3.0 * made))
 
         inner()
 
     outer()
-    assert found == [_shares.Parts(shares=("global_batch_loss",))]
+    assert found == [_loss_parts.Parts(shares=("global_batch_loss",))]
 
 
 # What a share is added to or passes, and what the error says: traced, and eagerly.

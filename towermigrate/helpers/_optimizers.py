@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _shares
+from towermigrate.helpers import _marks, _shares
 
 _CLASSES = (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
@@ -73,7 +73,7 @@ def _watched(method: Any, name: str) -> Any:
             "experimental_aggregate_gradients", True
         )
         if not sums and of_pairs and _sums_over_replicas():
-            _shares.refuse_gradients(
+            _marks.refuse_gradients(
                 given,
                 f"{type(optimizer).__name__} is told to sum nothing, so that the copies of a variable would drift apart",
                 "Leave out skip_gradients_aggregation, or give it what average_gradients returns.",
@@ -99,7 +99,7 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
     if _parts:
         return
     name = type(optimizer).__name__
-    if any(_shares.is_averaged(grad) for grad in grads):
+    if any(_marks.is_averaged(grad) for grad in grads):
         raise ValueError(
             f"{name} sums over the replicas, and average_gradients has done so already: the gradient would count once "
             "for each of them. Apply it with apply_averaged, or give this optimizer what tower_gradients returns."
@@ -107,7 +107,7 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
     _, how = clipping_of(optimizer) if clips else (None, {})
     if how:
         said = ", ".join(f"{key}={value}" for key, value in how.items())
-        _shares.refuse_gradients(
+        _marks.refuse_gradients(
             [(grad, None) for grad in grads],
             f"{name} with {said} clips in each replica, before the sum over them",
             "Take average_gradients of what the tape gives and apply it with apply_averaged, which clips the average.",

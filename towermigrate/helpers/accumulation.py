@@ -8,6 +8,7 @@ import tensorflow as tf
 from towermigrate.helpers import (
     _by_hand,
     _keras3,
+    _marks,
     _optimizers,
     _policies,
     _reached,
@@ -193,7 +194,7 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
                 indices = tf.squeeze(tf.where(rows[place] > 0), -1)
                 shape = tf.shape(total, tf.int64)
                 grad = tf.IndexedSlices(tf.gather(grad, indices), indices, shape)
-            averaged.append((_shares.mark_averaged(grad), variable))
+            averaged.append((_marks.mark_averaged(grad), variable))
         return averaged
 
     def _add(self, grad: Any, place: int, examples: Any) -> None:
@@ -220,7 +221,7 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
     instead = "Give it the gradients of the mean over this tower's micro-batch."
     if share:
         raise ValueError(f"{what}, and share=True says that they are divided already. {instead}")
-    _shares.refuse_gradients(pairs, what, instead)
+    _marks.refuse_gradients(pairs, what, instead)
     grads = [grad for grad, _ in pairs]
     came_by = _by_hand.of_gradients(grads)
     if share is None:
@@ -229,7 +230,7 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
         towers = _reached.notes_of_towers(came_by)
         mean = "give it the gradients of the mean over this tower's micro-batch"
         _by_hand.refuse_global_counts(towers, came_by, replicas, mean)
-    if any(_shares.is_averaged(grad) for grad in grads):
+    if any(_marks.is_averaged(grad) for grad in grads):
         raise ValueError(f"{what}, and average_gradients has averaged these. {instead}")
 
 

@@ -12,6 +12,7 @@ from towermigrate.helpers import (
     _checks,
     _hooks,
     _keras3,
+    _marks,
     _optimizers,
     _policies,
     _reached,
@@ -150,13 +151,13 @@ def apply_averaged(
     pairs = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
     if not pairs:
         raise ValueError("apply_averaged got no gradient for any variable.")
-    _shares.refuse_gradients(
+    _marks.refuse_gradients(
         pairs,
         "apply_averaged sums nothing, so that the copies of a variable would drift apart",
         "Give these to optimizer.apply_gradients, or give apply_averaged what average_gradients "
         "returns.",
     )
-    _shares.refuse_own_gradients(
+    _marks.refuse_own_gradients(
         [grad for grad, _ in pairs],
         "apply_averaged sums nothing, and these are one replica's own gradients: the copies of a variable would "
         "drift apart",
@@ -290,7 +291,7 @@ def _all_reduced(
     if reduce == "mean":
         _refuse_shares(pairs, share)
     else:
-        if any(_shares.is_averaged(grad) for grad, _ in pairs if grad is not None):
+        if any(_marks.is_averaged(grad) for grad, _ in pairs if grad is not None):
             raise ValueError(
                 "average_gradients(reduce='sum') got gradients that it has averaged or summed already: they would count "
                 "once for each replica. Apply them with apply_averaged."
@@ -334,7 +335,7 @@ def _all_reduced(
     # not sum, and a program that wrongly calls it would be right on CPUs and wrong on GPUs.
     return [
         (
-            _shares.mark_averaged(
+            _marks.mark_averaged(
                 _slices.sum_duplicates(grad) if _is_sparse(grad) else tf.identity(grad)
             ),
             variable,
@@ -348,7 +349,7 @@ def _is_sparse(grad: Any) -> bool:
 
 
 def _refuse_shares(pairs: GradsAndVars, share: bool | None) -> None:
-    _shares.refuse_gradients(
+    _marks.refuse_gradients(
         pairs,
         "average_gradients would divide a second time by the number of towers",
         "Give it what optimizer.compute_gradients or tape.gradient returns, or give these to "

@@ -34,7 +34,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _shares, _slices
+from towermigrate.helpers import _marks, _slices
 from towermigrate.helpers._policies import GradsAndVars
 
 
@@ -133,12 +133,12 @@ def _summed(grads_and_vars: Sequence[tuple[Any, Any]]) -> GradsAndVars:
             "Clipping got a list of towers' lists; give it one tower's list of (gradient, "
             "variable), in the loop that collects them, or the average."
         )
-    _shares.refuse_gradients(
+    _marks.refuse_gradients(
         pairs,
         "Clipping would limit neither a tower's gradient nor the average",
         "Clip what optimizer.compute_gradients or average_gradients returns.",
     )
-    _shares.refuse_to_clip_shares([grad for grad, _ in pairs if grad is not None])
+    _marks.refuse_to_clip_shares([grad for grad, _ in pairs if grad is not None])
     return [(_slices.sum_duplicates(grad), variable) for grad, variable in pairs]
 
 

@@ -43,6 +43,7 @@ from towermigrate.helpers import (
     _by_hand,
     _hooks,
     _keras3,
+    _marks,
     _optimizers,
     _policies,
     _reached,
@@ -181,7 +182,7 @@ def tower_gradients(
             grad = _policies.with_sparse(grad, sparse)
             grad = grad if is_sum else _slices.divided(grad, count)
             if reduce == "mean":
-                grad = _shares.mark_gradient(grad, replicas)
+                grad = _marks.mark_gradient(grad, replicas)
             shares.append((grad, variable))
     return shares
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _shares
+from towermigrate.helpers import _loss_parts
 from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers.losses import aligned, masked, mean_over_example, wide
 
@@ -129,7 +129,7 @@ class LossMetric(_WeightedMean):
         self._add(wide(value) if share else wide(value) / replicas, 1.0 / replicas)
 
     def _is_share(self, value: Any) -> bool:
-        parts = _shares.parts_of(value)
+        parts = _loss_parts.parts_of(value)
         if parts.shares and not (parts.others or parts.divided or parts.constant):
             return True
         found = "a scalar that is not known to be a share of the global loss"

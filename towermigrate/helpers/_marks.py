@@ -1,0 +1,105 @@
+"""The marks on gradients: whose part they are, what was averaged; and what refuses them where they would come out wrong."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _behind
+
+# On a share: the name of the function that returned it.
+SHARE = "_towermigrate_share"
+# On what a backward pass gives to a share: everything behind it is a gradient of one.
+BACKWARD = "_towermigrate_share_gradient"
+# On what was reduced over the replicas: the same on all of them.
+AVERAGED = "_towermigrate_averaged"
+# On a gradient, as an attribute of the tensor: how many towers it is one's share of.
+TOWERS = "_towermigrate_towers"
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def mark_gradient(grad: Any, replicas: int) -> Any:
+    """`grad`, known from now on as one tower's share of a gradient that has yet to be summed."""
+    if replicas > 1:
+        context = tf.distribute.get_replica_context()
+        index = None if context is None else context.replica_id_in_sync_group
+        number = tf.get_static_value(index) if tf.is_tensor(index) else index
+        grad = _behind.marked(grad, TOWERS, f"{replicas}/{number}")
+        setattr(grad, TOWERS, replicas)
+    return grad
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def mark_averaged(grad: Any) -> Any:
+    """`grad`, known from now on as reduced over the replicas."""
+    grad = _behind.marked(grad, AVERAGED, "yes")
+    setattr(grad, AVERAGED, True)
+    return grad
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_averaged(grad: Any) -> bool:
+    """Whether it is what `mark_averaged` gave, or in a graph made of it, undivided, and of no tower's own share."""
+    if getattr(grad, AVERAGED, False):
+        return True
+    if not _behind.values_of(AVERAGED, [grad], until=TOWERS):
+        return False
+    if _behind.values_of(TOWERS, [grad], until=AVERAGED):
+        return False
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    return not _behind.is_divided([grad], replicas, until=AVERAGED)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_to_clip_shares(grads: Iterable[Any]) -> None:
+    """Raise where one replica's part of the gradient of a share is to be clipped."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return
+    names = sorted(_behind.values_of(BACKWARD, grads, until=AVERAGED))
+    if names:
+        raise ValueError(
+            f"Clipping would limit one tower's part of a gradient: that of a share of the global loss, which "
+            f"{' and '.join(names)} made. Clip what average_gradients(…, reduce='sum') makes of the parts."
+        )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
+    """Raise where gradients that are to be the same on all replicas are certain to be one replica's own."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return
+    context = tf.distribute.get_replica_context()
+    index = None if context is None else context.replica_id_in_sync_group
+    number = tf.get_static_value(index) if tf.is_tensor(index) else index
+    if number != 0:
+        return
+    grads = list(grads)
+    if _behind.is_one_replicas_own(grads, AVERAGED) or _behind.is_marked_in_one_replica(
+        grads, BACKWARD, AVERAGED
+    ):
+        raise ValueError(f"{what}. {instead}")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_gradients(grads_and_vars: Iterable[tuple[Any, Any]], what: str, instead: str) -> None:
+    """Raise where `tower_gradients` made one of the gradients; a ValueError.
+
+    Args:
+      grads_and_vars: `[(gradient, variable)]`.
+      what: what would become of them, beginning with the function that got them.
+      instead: what to write.
+    """
+    pairs = [(grad, variable) for grad, variable in grads_and_vars if grad is not None]
+    # One walk for all tells in most cases that there is nothing to be found for each.
+    hidden = bool(_behind.values_of(TOWERS, [grad for grad, _ in pairs], until=AVERAGED))
+    for grad, variable in pairs:
+        towers = getattr(grad, TOWERS, None)
+        if towers is None and hidden:
+            # Those of several replicas were added up: that is the sum.
+            found = _behind.values_of(TOWERS, [grad], until=AVERAGED)
+            towers = next(iter(found)).partition("/")[0] if len(found) == 1 else None
+        if towers is not None:
+            raise ValueError(
+                f"{what}: the gradient of {getattr(variable, 'name', 'a variable')} comes from tower_gradients, and is one "
+                f"tower's share of a sum over {towers}. {instead}"
+            )
