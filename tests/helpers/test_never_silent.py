@@ -496,7 +496,7 @@ _OWN: dict[str, Callable[[Any, Any], Any]] = {
         tf.nn.l2_loss(w * x) / tf.cast(tf.shape(x)[0], tf.float32)
     ),
     "with a decay": lambda w, x: tf.reduce_mean(w * x) + 0.01 * tf.reduce_sum(w * w * [1.0, 0.0]),
-    "two halves": lambda w, x: (tf.reduce_mean(w * x) + tf.reduce_mean(2 * w * x)) / 2,
+    "two halves": lambda w, x: 0.5 * (tf.reduce_mean(w * x) + tf.reduce_mean(2 * w * x)),
     "half a sum": lambda w, x: 0.5 * tf.reduce_sum(w * x),
     "a sum of sums over its rows": lambda w, x: (
         tf.reduce_sum(tf.math.unsorted_segment_sum(w * x, tf.range(tf.size(x)) % 2, 2))

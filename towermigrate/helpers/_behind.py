@@ -5,7 +5,7 @@ there is no graph, and nothing is found.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
 import tensorflow as tf
@@ -18,8 +18,15 @@ _BODIES = {
     **dict.fromkeys(("While", "StatelessWhile"), ("body",)),
     **dict.fromkeys(("Case", "StatelessCase"), ("branches",)),
 }
+# These take a part of the input at that place.
+_PARTS = {
+    **dict.fromkeys(("GatherNd", "GatherV2", "Slice", "SplitV", "StridedSlice", "Unpack"), 0),
+    "Split": 1,
+}
 # These reduce over replicas: what is before them is no longer one replica's.
 _REDUCTIONS = re.compile(r"Collective|Nccl|CrossReplicaSum|AllReduce")
+# On what a program has all-reduced itself.
+REDUCED = "_towermigrate_reduced"
 _OTHER_REPLICAS = re.compile(r"(?:^|/)replica_[1-9]\d*(?:_\d+)?/")
 # The marks that this process has set: for the others no graph need be walked.
 _used: set[str] = set()
@@ -67,12 +74,41 @@ def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
     """
     own = False
     for operation in _walk(tensors, until):
-        if _attribute(operation, until) is not None or _REDUCTIONS.search(operation.type):
+        if _attribute(operation, until) is not None or _is_reduction(operation):
             return False
         if _OTHER_REPLICAS.search(operation.name):
             return False
         own = own or _GRADIENTS.search(operation.name) is not None
     return own
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_made_of(mark: str, tensor: Any) -> bool:
+    """Whether something with a mark stands behind a tensor, where a gradient is not stopped on purpose."""
+    if mark not in _used:
+        return False
+    walk = _walk([tensor], None, lambda each: each.op.type in ("StopGradient", "PreventGradient"))
+    return any(_attribute(operation, mark) is not None for operation in walk)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_partly_own(tensor: Any, until: str) -> bool:
+    """Whether the first replica's tensor is certain to be made of what was reduced, and of a gradient of its own data.
+
+    Args:
+      tensor: what the first replica has.
+      until: the mark of what was reduced.
+    """
+    reduced = own = data = False
+    for operation in _walk([tensor], until):
+        if _attribute(operation, until) is not None or _is_reduction(operation):
+            reduced = True
+        elif _OTHER_REPLICAS.search(operation.name):
+            return False
+        else:
+            own = own or _GRADIENTS.search(operation.name) is not None
+            data = data or _is_source(operation) and operation.outputs[0].shape.rank != 0
+    return reduced and own and data
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -134,6 +170,97 @@ def is_divided(tensors: Iterable[Any], number: int, until: str) -> bool:
     return False
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_made_of_reduced(tensor: Any, keeps: Collection[str]) -> bool:
+    """Whether nothing but what was all-reduced and constants stand behind a tensor, by operations of these types alone."""
+    reduced = False
+    for operation in _walk([tensor], None) if REDUCED in _used else ():
+        if _is_reduction(operation):
+            reduced = True
+        elif operation.type not in keeps and operation.type != "Const":
+            return False
+    return reduced
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_reduced_by_hand(tensor: Any) -> bool:
+    """Whether what was reduced over the replicas has a part in a tensor of a graph."""
+    return any(
+        _is_reduction(each) or _OTHER_REPLICAS.search(each.name) for each in _walk([tensor], None)
+    )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def has_size(tensor: Any) -> bool:
+    """Whether the number of elements or rows of something has a part in a tensor of a graph."""
+    return any(each.type in ("Shape", "Size") for each in _walk([tensor], None))
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def sources(tensors: Iterable[Any], until: str | None = None) -> frozenset[tuple[int, str]]:
+    """The operations that data and chance come from, behind tensors of a graph."""
+    return frozenset(
+        (id(operation.graph), operation.name)
+        for operation in _walk(tensors, until)
+        if _is_source(operation)
+    )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def rows_of(tensors: Iterable[Any]) -> frozenset[Any]:
+    """What tells the rows that tensors of a graph are made of: where data comes from, and which part of it was taken."""
+    found: set[Any] = set()
+
+    def stops(tensor: Any) -> bool:
+        operation = tensor.op
+        if operation.type in ("Shape", "Size"):
+            return True
+        place = _PARTS.get(operation.type)
+        if place is None or not sources([operation.inputs[place]]):
+            return False
+        which: list[Any] = [operation.type, tensor.value_index]
+        for index, each in enumerate(operation.inputs):
+            value = None if index == place else tf.get_static_value(each)
+            which.append((id(each.graph), each.name) if value is None else value.tobytes())
+        found.add(tuple(which))
+        return True
+
+    for operation in _walk(tensors, None, stops):
+        if _is_source(operation):
+            found.add((id(operation.graph), operation.name))
+    return frozenset(found)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def calls(tensors: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """The calls of functions behind tensors of a graph, each with the graph of its function."""
+    found: dict[tuple[int, str], tuple[Any, Any]] = {}
+    for operation in _walk(tensors, None):
+        if operation.type in _CALLS:
+            known = operation.graph._get_function(operation.get_attr("f").name)
+            graph = getattr(known, "graph", None)
+            if graph is not None:
+                found[id(operation.graph), operation.name] = (operation, graph)
+    return list(found.values())
+
+
+def _is_source(operation: Any) -> bool:
+    kind = operation.type
+    if kind == "Placeholder":
+        (value,) = operation.outputs
+        captured = any(inner is value for _, inner in getattr(value.graph, "captures", ()))
+        return not captured and value.dtype not in (tf.resource, tf.variant)
+    return kind.startswith(("IteratorGetNext", "Random")) or "Dequeue" in kind
+
+
+def _is_reduction(operation: Any) -> bool:
+    return (
+        _REDUCTIONS.search(operation.type) is not None
+        or REDUCED in _used
+        and _attribute(operation, REDUCED) is not None
+    )
+
+
 def _attribute(operation: Any, name: str) -> str | None:
     if operation.type != "Identity":
         return None
@@ -143,7 +270,9 @@ def _attribute(operation: Any, name: str) -> str | None:
         return None
 
 
-def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
+def _walk(
+    tensors: Iterable[Any], until: str | None, stops: Callable[[Any], bool] | None = None
+) -> Iterator[Any]:
     waiting = [each for each in map(_dense, tensors) if tf.is_symbolic_tensor(each)]
     visited: set[tuple[int, str]] = set()
     while waiting:
@@ -158,7 +287,7 @@ def _walk(tensors: Iterable[Any], until: str | None) -> Iterator[Any]:
         yield operation
         if until is not None and _attribute(operation, until) is not None:
             continue
-        if _REDUCTIONS.search(operation.type):
+        if _is_reduction(operation) or stops is not None and stops(tensor):
             continue
         waiting += operation.inputs
         if operation.type in _CALLS:

@@ -23,7 +23,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import ops as _ops
 
-from towermigrate.helpers import _behind, _reached
+from towermigrate.helpers import _behind, _divisors, _reached
 
 _REDUCTIONS = ("Sum", "Mean", "L2Loss")
 _CONTRACTIONS = ("MatMul", "BatchMatMulV2", "Einsum")
@@ -48,11 +48,15 @@ class Weighted:
         that is known only while the step runs. Empty for a mean.
       weight: the derivative of the loss by each element, or by the mean; a tensor likewise.
       elements: the elements, or the mean; None of what an eager thread remembers, and where their sum keeps none.
+      chain: what the weight was divided by.
+      is_hidden: whether the weight does not tell, and what it was divided by may.
     """
 
     counts: tuple[Any, ...]
     weight: Any
     elements: Any
+    chain: _divisors.Chain = _divisors.Chain()
+    is_hidden: bool = False
 
 
 class _Watcher(threading.local):
@@ -62,6 +66,7 @@ class _Watcher(threading.local):
 
     def __init__(self) -> None:
         self.passed: collections.deque[Weighted] = collections.deque(maxlen=1000)
+        self.eager = _divisors.Eager()
 
 
 _watcher = _Watcher()
@@ -77,12 +82,44 @@ _HELD = "_towermigrate_weighted"
 def watch_gradients() -> None:
     """Let the gradients of sums and divisions tell who watches; otherwise they are as they were."""
     registered = _ops._gradient_registry._registry
-    for kind in (*_REDUCTIONS, *_CONTRACTIONS, *_QUOTIENTS, *_PRODUCTS, *_SEGMENTS, *_PARTS):
+    kinds = (*_REDUCTIONS, *_CONTRACTIONS, *_QUOTIENTS, *_PRODUCTS, *_SEGMENTS, *_PARTS)
+    for kind in (*kinds, *_divisors.FORMS):
         entry = registered.get(kind)
         if entry is None:  # of a newer TensorFlow
             continue
         if not hasattr(entry["type"], _WATCHED):
             entry["type"] = _telling(kind, entry["type"])
+
+
+@contextlib.contextmanager
+def since() -> Iterator[list[Weighted]]:
+    """What this thread's eager gradients come by in this block."""
+    before = len(_watcher.passed)
+    found: list[Weighted] = []
+    try:
+        yield found
+    finally:
+        found += itertools.islice(_watcher.passed, before, None)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def shows_a_count(found: Sequence[Weighted], replicas: int) -> bool:
+    """Whether something is known to be divided by the rows of all replicas, if they have as many."""
+    known = [
+        one
+        for one in found
+        if all(isinstance(each, int) for each in one.counts)
+        and isinstance(one.weight, float)
+        and one.counts
+    ]
+    ones = [one for one in candidates(known, replicas) if not one.is_hidden]
+    try:
+        for one in ones:
+            for count in one.counts:
+                _refuse([one], [count], replicas, str)
+    except ValueError:
+        return True
+    return False
 
 
 @contextlib.contextmanager
@@ -93,24 +130,63 @@ def watch() -> Iterator[list[Weighted]]:
         yield _watcher.found
     finally:
         _watcher.found = outer
+        _watcher.eager.clear()
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def of_gradients(grads: Iterable[Any]) -> list[Weighted]:
+def of_gradients(grads: Iterable[Any], replicas: int | None = None) -> list[Weighted]:
     """The candidates that gradients came by which nobody watched; in eager mode all of this thread's since the last call."""
-    passed: list[Weighted] = list(_watcher.passed)
+    grads = list(grads)
+    passed = [*_watcher.passed, *marked(grads)]
+    replicas = replicas or tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1:
+        passed = []
+    passed = _with_outside(passed, grads)
     forget_gradients()
-    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
-        return []
-    keys = [key for key in _behind.values_of(_CAME_BY, grads) if key in _known]
-    passed += [_known[key] for key in sorted(keys, key=lambda key: int(key.rpartition("/")[2]))]
-    found: list[Weighted] = candidates(passed)
+    found: list[Weighted] = candidates(passed, replicas)
     return found
 
 
 def forget_gradients() -> None:
     """Let eager gradients be what they were taken for."""
     _watcher.passed.clear()
+    _watcher.eager.clear()
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def with_functions(found: list[Weighted], grads: Iterable[Any]) -> list[Weighted]:
+    """What `watch` saw, with what came by in functions of their own, traced before, and stands outside of them."""
+    passed = [one for one in _watcher.passed if one.chain.openings]
+    for one in passed:
+        _watcher.passed.remove(one)
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return found
+    grads = list(grads)
+    traced = [one for one in marked(grads) if one.chain.openings]
+    return _with_outside([*found, *passed, *traced], grads)
+
+
+def _with_outside(ones: list[Weighted], grads: list[Any]) -> list[Weighted]:
+    """With the numbers too that are divided by outside of functions; eagerly all that were, as it is not seen by which."""
+    if not any(one.chain.openings for one in ones):
+        return ones
+    every = _watcher.eager.every()
+    calls = _behind.calls(grads)
+    made = []
+    for one in ones:
+        if one.chain.openings:
+            chain = _divisors.through_calls(one.chain, calls)
+            more = [each for each in every if each not in chain.divisors]
+            one = replace(one, chain=replace(chain, divisors=(*chain.divisors, *more)))
+        made.append(one)
+    return made
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def marked(grads: Iterable[Any]) -> list[Weighted]:
+    """What is marked behind gradients."""
+    keys = [key for key in _behind.values_of(_CAME_BY, grads) if key in _known]
+    return [_known[key] for key in sorted(keys, key=lambda key: int(key.rpartition("/")[2]))]
 
 
 def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,14 +194,22 @@ def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:
         found = _watcher.found
         if upstream[0] is None or (found is None and not _is_one_of_several()):
             return original(op, *upstream)
-        one = _seen(kind, op, upstream)
+        is_symbolic = tf.is_symbolic_tensor(upstream[0])
+        one = None if kind in _divisors.FORMS else _with_chain(kind, op, upstream)
         grads = original(op, *upstream)
+        is_in_eager = getattr(threading.current_thread(), "in_eager", False)
+        if not is_symbolic:
+            _watcher.eager.note(kind, op, upstream[0], grads)
+        elif is_in_eager and kind in _PRODUCTS + _QUOTIENTS:
+            _watcher.eager.note_traced(kind, op)
         if one is None:
             return grads
         if found is not None:
             found.append(one)
-        elif tf.is_symbolic_tensor(upstream[0]):
+        elif is_symbolic:
             key = _kept(one, upstream[0].graph)
+            if one.chain.openings and is_in_eager:
+                _watcher.passed.append(one)  # what the function returns eagerly has no graph
             if not isinstance(grads, (list, tuple)):
                 return _behind.marked(grads, _CAME_BY, key)
             return [g if g is None else _behind.marked(g, _CAME_BY, key) for g in grads]
@@ -152,6 +236,40 @@ def _kept(one: Weighted, graph: Any) -> str:
     getattr(graph, _HELD).append(one)
     _known[key] = one
     return key
+
+
+def _with_chain(kind: str, op: Any, upstream: Sequence[Any]) -> Weighted | None:
+    """What `_seen` saw, and what its weight was divided by; that alone where the weight is no single number."""
+    one = _seen(kind, op, upstream)
+    if any(each is None for each in upstream):
+        return one
+    last = upstream[0]
+    chain = _divisors.in_graph(last) if tf.is_symbolic_tensor(last) else _watcher.eager.of(last)
+    if kind in _PRODUCTS + _QUOTIENTS:
+        taken = _rows_and_number(kind, op, last)
+        if taken is None:
+            return one
+        rows, number = taken
+        last_one = _divisors.Divisor(number, kind in _QUOTIENTS)
+        chain = replace(chain, divisors=(*chain.divisors, last_one))
+        one = one or Weighted(_counts(rows), None, rows)
+    if one is not None:
+        return replace(one, chain=chain)
+    if not (chain.divisors or chain.openings) or kind in _SEGMENTS:
+        return None
+    if kind in _PARTS:
+        is_one = all(each.shape.rank == 0 for each in upstream)
+        return Weighted((len(upstream),), None, None, chain) if is_one else None
+    rows = op.inputs[0]
+    if kind in _CONTRACTIONS:
+        last = _plain(last)
+    is_one = last.shape.num_elements() == 1 if kind in _CONTRACTIONS else last.shape.rank == 0
+    if rows is None or not is_one:
+        return None
+    if kind == "Mean":
+        return Weighted((), None, rows, chain)
+    counts = _counts(rows)[: 1 if kind in _CONTRACTIONS else None]
+    return Weighted(counts, None, rows, chain) if counts else None
 
 
 def _seen(kind: str, op: Any, upstream: Sequence[Any]) -> Weighted | None:
@@ -182,14 +300,20 @@ def _reduced(kind: str, op: Any, upstream: Any) -> Weighted | None:
 
 def _contracted(op: Any, upstream: Any) -> Weighted | None:
     """A product of matrices that is one number: a weighted sum."""
-    while tf.is_symbolic_tensor(upstream) and upstream.op.type in _FORMS:
-        upstream = upstream.op.inputs[0]
+    upstream = _plain(upstream)
     if upstream.shape.num_elements() != 1 or op.inputs[0] is None:
         return None
     weight = _one_number(upstream)
     size: Any = op.inputs[0].shape.num_elements()
     count = tf.size(op.inputs[0]) if size is None else size
     return None if weight is None else Weighted((count,), weight, op.inputs[0])
+
+
+def _plain(upstream: Any) -> Any:
+    """What was only given another form."""
+    while tf.is_symbolic_tensor(upstream) and upstream.op.type in _FORMS:
+        upstream = upstream.op.inputs[0]
+    return upstream
 
 
 def _added(op: Any, upstream: Sequence[Any]) -> Weighted | None:
@@ -210,6 +334,16 @@ def _summed_in_segments(op: Any, upstream: Any) -> Weighted | None:
 
 def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
     """The losses of the rows times or over a number that nothing is trained by."""
+    taken = _rows_and_number(kind, op, upstream)
+    weight = None if taken is None else _one_number(upstream)
+    if taken is None or not isinstance(weight, float):
+        return None
+    rows, number = taken
+    return Weighted(_counts(rows), weight / number, rows)
+
+
+def _rows_and_number(kind: str, op: Any, upstream: Any) -> tuple[Any, float] | None:
+    """Rows, and the number that they are divided by."""
     if not upstream.shape.rank:
         return None
     places = (1,) if kind in _QUOTIENTS else (0, 1)
@@ -221,10 +355,9 @@ def _scaled(kind: str, op: Any, upstream: Any) -> Weighted | None:
         # In a graph only a constant is known; eagerly a variable is a number too.
         if kind in _PRODUCTS and place not in constant and not tf.is_symbolic_tensor(scalar):
             continue
-        weight, factor = _one_number(upstream), _one_number(scalar)
-        if isinstance(weight, float) and isinstance(factor, float) and factor:
-            weight = weight * factor if kind in _PRODUCTS else weight / factor
-            return Weighted(_counts(rows), weight, rows)
+        factor = _one_number(scalar)
+        if isinstance(factor, float) and factor:
+            return rows, factor if kind in _QUOTIENTS else 1 / factor
     return None
 
 
@@ -320,12 +453,27 @@ def _is_size(operation: Any) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def candidates(found: Sequence[Weighted]) -> list[Weighted]:
+def candidates(found: Sequence[Weighted], replicas: int) -> list[Weighted]:
     """Those of what `watch` saw that may be divided by a global count; the same on every replica that means the same."""
-    means = [one for one in found if not one.counts]
-    sums = [one for one in found if one.counts and _may_be_a_mean(one.weight)]
+    means = [one for one in found if not one.counts and one.weight is not None]
+    sums = [one for one in found if one.counts and _shows(one)]
     # Two halves of a loss look like shares on two replicas.
-    return [*means, *sums] if len(means) == 1 else sums
+    plain = [*means, *sums] if len(means) == 1 else sums
+    hidden = [one for one in found if one.counts and _divisors.may_count(one.chain.divisors)]
+    every = [one for one in found if not one.counts]
+    is_plain = len(every) == len(means) == 1
+    if every and not is_plain and all(_is_over(replicas, one) for one in every):
+        hidden.append(every[0])
+    return [*plain, *(replace(one, is_hidden=True) for one in hidden)]
+
+
+def _shows(one: Weighted) -> bool:
+    return one.weight is not None and _may_be_a_mean(one.weight)
+
+
+def _is_over(replicas: int, mean: Weighted) -> bool:
+    """Whether a mean was divided by the number of replicas, and not only multiplied by the reciprocal."""
+    return any(one.is_quotient and one.number == replicas for one in mean.chain.divisors)
 
 
 def _may_be_a_mean(weight: Any) -> bool:
@@ -358,8 +506,14 @@ def refuse_global_counts(
     said = functools.partial(_said, replicas=replicas, instead=instead)
     if replicas == 1:
         return
-    alike = {tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in towers}
+    alike = {
+        tuple((len(one.counts), _weight_of(one), one.is_hidden) for one in tower)
+        for tower in towers
+    }
     for of_towers in zip(*(towers if len(alike) == 1 else [mine]), strict=True):
+        if of_towers[0].is_hidden:
+            _refuse_hidden(list(of_towers), replicas, said)
+            continue
         if not of_towers[0].counts:
             _refuse_means(list(of_towers), replicas, said)
         for counts in zip(*(one.counts for one in of_towers), strict=True):
@@ -367,7 +521,8 @@ def refuse_global_counts(
 
 
 def _weight_of(one: Weighted) -> Any:
-    return round(1 / one.weight) if one.counts and isinstance(one.weight, float) else ""
+    is_number = one.counts and not one.is_hidden and isinstance(one.weight, float)
+    return round(1 / one.weight) if is_number else ""
 
 
 def _refuse(
@@ -405,6 +560,73 @@ def _refuse(
         largest = tf.reduce_max([tf.cast(each, tf.int64) for each in counts])
         is_global = tf.logical_and(is_global, largest > 1)
     what = "a sum divided by the number of elements that all replicas have together"
+    with tf.device("/cpu:0"):
+        tf.debugging.assert_equal(is_global, False, said(what))
+
+
+def _refuse_hidden(ones: list[Weighted], replicas: int, said: Callable[[str], str]) -> None:
+    """Raise where a count of all towers' rows is among what the weight was divided by."""
+    one = ones[0]
+    divisors = one.chain.divisors
+    if not one.counts:
+        raise ValueError(said(f"made of means, each divided by {replicas}"))
+    if any(each.is_reduced for each in divisors):
+        raise ValueError(said("a sum divided by what was added up over the replicas"))
+    if tf.is_symbolic_tensor(one.elements) and _behind.is_of_variables([one.elements]):
+        return
+    for counts in zip(*(each.counts for each in ones), strict=True):
+        _refuse_divisors(ones, list(counts), replicas, said)
+
+
+def _refuse_divisors(
+    ones: list[Weighted], counts: list[Any], replicas: int, said: Callable[[str], str]
+) -> None:
+    one, divisors = ones[0], ones[0].chain.divisors
+    known = all(isinstance(each, int) for each in counts)
+    reads = _reads_rows(one.elements)
+    if known and max(counts) < 2 and not reads:
+        return
+    numbers = _divisors.products(divisors)
+    places = [
+        place
+        for place, each in enumerate(divisors)
+        if not isinstance(each.number, float) and _comes_from(each.number, _is_count)
+    ]
+    unknown = [divisors[place].number for place in places]
+    if known:
+        whole = sum(counts) * replicas / len(counts)
+        if any(math.isclose(each, whole, rel_tol=1e-5) for each in numbers):
+            raise ValueError(said(f"a sum over this tower's {counts[0]}, divided by {whole:g}"))
+        if not unknown:
+            return
+    if not reads or tf.executing_eagerly() and not one.chain.openings:
+        return
+    if not (_reached.can_merge() and all(map(_is_here, (*counts, *unknown)))):
+        if any(map(_behind.has_size, unknown)) or not (unknown or numbers):
+            return
+        what = (
+            "a sum divided by a count, which cannot be compared with those of other replicas here"
+        )
+        raise ValueError(said(what))
+    if one.weight is not None and _may_be_a_mean(one.weight) and len(divisors) == 1:
+        return  # the weight tells, and was looked at
+    # A factor of a half is the usual one of squares.
+    likely = [each for each in numbers if each > 2]
+    if not unknown and not likely:
+        return
+    whole = tf.add_n([tf.cast(each, tf.float64) for each in counts]) * (replicas / len(counts))
+    towers = [one.chain.divisors for one in ones if len(one.chain.divisors) == len(divisors)]
+    found = [tf.abs(each / whole - 1.0) < 1e-5 for each in likely]
+    for place in places:
+        values = [tf.cast(each[place].number, tf.float64) for each in towers]
+        if all(map(_is_here, values)):  # that of all rows is the same on all towers
+            apart = tf.reduce_max(values) - tf.reduce_min(values)
+            near = tf.abs(values[0] / whole - 1.0) < 1e-5
+            found.append(tf.logical_and(near, apart < 1e-5 * tf.reduce_max(values)))
+    is_global = tf.reduce_any(found)
+    largest = tf.reduce_max([tf.cast(each, tf.int64) for each in counts])
+    is_global = tf.logical_and(is_global, largest > 1)
+    what = "a sum divided, among others, by the number of elements that all replicas have together"
     with tf.device("/cpu:0"):
         tf.debugging.assert_equal(is_global, False, said(what))
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.eager import record
 
 from towermigrate.helpers import _behind
 
@@ -13,6 +14,8 @@ SHARE = "_towermigrate_share"
 BACKWARD = "_towermigrate_share_gradient"
 # On what was reduced over the replicas: the same on all of them.
 AVERAGED = "_towermigrate_averaged"
+# On a gradient of a share by variables, which a program has taken itself: one replica's part of it.
+OF_VARIABLES = "_towermigrate_share_gradient_of_variables"
 # On a gradient, as an attribute of the tensor: how many towers it is one's share of.
 TOWERS = "_towermigrate_towers"
 
@@ -63,6 +66,39 @@ def refuse_to_clip_shares(grads: Iterable[Any]) -> None:
         )
 
 
+_CUT = (
+    "average_gradients passes no gradient on, and the loss is made of what it returned: the terms of second order would "
+    "be missing. Take tf.distribute.get_replica_context().all_reduce, which passes it on; or write "
+    "tf.stop_gradient(gradient) of the average where it is meant to be cut."
+)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_cut_gradients(loss: Any) -> None:
+    """Raise for a loss of a graph that is made of averages, through which no gradient goes."""
+    if tf.is_tensor(loss) and _behind.is_made_of(AVERAGED, loss):
+        raise ValueError(_CUT)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def cut(average: Any, grad: Any) -> Any:
+    """In eager mode, `average`, from which a gradient is not to be passed on to what `grad` is made of."""
+    if not tf.executing_eagerly() or not record.could_possibly_record():
+        return average
+    if isinstance(average, tf.IndexedSlices) or isinstance(grad, tf.IndexedSlices):
+        return average
+
+    @tf.custom_gradient  # type: ignore[untyped-decorator]
+    def averaged(one: Any, own: Any) -> Any:
+        def backward(upstream: Any) -> Any:
+            raise ValueError(_CUT)
+
+        del own
+        return tf.identity(one), backward
+
+    return averaged(average, grad)
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
     """Raise where gradients that are to be the same on all replicas are certain to be one replica's own."""
@@ -78,6 +114,12 @@ def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
         grads, BACKWARD, AVERAGED
     ):
         raise ValueError(f"{what}. {instead}")
+    if any(_behind.is_partly_own(_dense(grad), AVERAGED) for grad in grads):
+        raise ValueError(f"{what}: they are added to averages. {instead}")
+
+
+def _dense(grad: Any) -> Any:
+    return grad.values if isinstance(grad, tf.IndexedSlices) else grad
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -82,9 +82,34 @@ def _watched(method: Any, name: str) -> Any:
             grads = [pair[0] for pair in given] if of_pairs else given
             _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
             _shares.forget_gradients()  # this is what they were taken for
-        return method(optimizer, *args, **kwargs)
+            if of_pairs:
+                _shares.note_sums(variable for _, variable in given)
+            else:
+                named = args[1] if len(args) > 1 else kwargs.get("trainable_variables")
+                _shares.note_sums(optimizer.variables if named is None else named)
+        try:
+            return method(optimizer, *args, **kwargs)
+        except RuntimeError as error:
+            what = _meets_in_a_branch(optimizer)
+            if not what or "merge_call" not in str(error):
+                raise
+            raise ValueError(
+                f"{type(optimizer).__name__} with {what} updates inside of a tf.cond, where replicas cannot meet: Keras 3 "
+                f"cannot do it in several replicas. Make it without {what}{_INSTEAD[what]}"
+            ) from error
 
     return apply
+
+
+_INSTEAD = {
+    "use_ema": "; tf.train.ExponentialMovingAverage, applied after the update, keeps the averages.",
+    "gradient_accumulation_steps": "; GradientAccumulator adds up the gradients of several micro-batches.",
+}
+
+
+def _meets_in_a_branch(optimizer: Any) -> str:
+    inner, _ = clipping_of(optimizer)
+    return next((name for name in _INSTEAD if getattr(inner, name, None)), "")
 
 
 def _sums_over_replicas() -> bool:

@@ -11,13 +11,13 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from towermigrate.helpers import _behind
+from towermigrate.helpers import _behind, _by_hand, _reached
 from towermigrate.helpers._loss_parts import (
     KERAS,
     TENSORFLOW_SHARES,
@@ -29,7 +29,7 @@ from towermigrate.helpers._loss_parts import (
     is_reciprocal,
     parts_of,
 )
-from towermigrate.helpers._marks import BACKWARD, SHARE
+from towermigrate.helpers._marks import AVERAGED, BACKWARD, OF_VARIABLES, SHARE
 
 # Where TensorFlow calls what a py_function was given.
 _PY_FUNCTION = os.path.join("tensorflow", "python", "ops", "script_ops.py")
@@ -37,6 +37,12 @@ _PY_FUNCTION = os.path.join("tensorflow", "python", "ops", "script_ops.py")
 # Strategies in whose eager replicas a tf.function made a share. What it returns is a tensor without
 # a mark, and its backward pass runs no Python that could tell.
 _hidden: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+# On a variable: what made the share whose gradient by it was taken in a replica, and not summed there; of what such
+# a gradient gets to outside of `strategy.run`, only the variable tells.
+_NOT_SUMMED = "_towermigrate_not_summed"
+_WATCHED = "_towermigrate_watched"
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -131,6 +137,9 @@ class _Watcher(threading.local):
 
     def __init__(self) -> None:
         self.passed: dict[str, None] = {}
+        # Those of them that the gradient was taken of by variables.
+        self.of_variables: dict[str, None] = {}
+        self.gradients: dict[int, Any] = {}
 
 
 _watcher = _Watcher()
@@ -149,6 +158,7 @@ def watch() -> Iterator[list[Seen]]:
 def forget_gradients() -> tuple[str, ...]:
     """What made the shares that gradients were taken of, unwatched and eagerly, since this was called last."""
     passed, _watcher.passed = _watcher.passed, {}
+    _watcher.of_variables, _watcher.gradients = {}, {}
     return tuple(passed)
 
 
@@ -169,6 +179,8 @@ def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) ->
         return True
     parts = eager_parts(loss, seen) if is_eager(loss) else graph_parts(loss, replicas)
     names = parts.shares or tuple(dict.fromkeys(one.name for one in seen))
+    if stated is None and replicas > 1:
+        _refuse_what_is_made_of_parts(loss, names)
     if not names:
         if stated is None and (made_of := _behind.values_of(BACKWARD, [loss])):
             raise ValueError(
@@ -241,6 +253,111 @@ def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) ->
     return True
 
 
+def _refuse_what_is_made_of_parts(loss: Any, names: Sequence[str]) -> None:
+    """Raise where weights that a gradient of a share has moved, or such a gradient itself, stand in the loss."""
+    if is_eager(loss):
+        made_of = set(_watcher.of_variables) if names else set()
+        if made_of:
+            forget_gradients()
+    else:
+        found = _behind.is_marked_in_one_replica([loss], OF_VARIABLES, AVERAGED)
+        made_of = _behind.values_of(OF_VARIABLES, [loss], AVERAGED) if found else set()
+    if made_of:
+        may_be = "may be (eagerly that does not show)" if is_eager(loss) else "is"
+        raise ValueError(
+            f"The loss {may_be} made of a gradient by variables of what {' and '.join(sorted(made_of))} returned: one "
+            "replica's part of that gradient. For a step of the weights within the loss, take the gradient of all towers, "
+            "tf.distribute.get_replica_context().all_reduce('sum', gradient), or that of the tower's own mean; share=True "
+            "or share=False says that it is meant."
+        )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def watch_gradients() -> None:
+    """Know the gradients of shares by variables that a program takes itself, with a tape or `tf.gradients`."""
+    if not hasattr(tf.GradientTape.gradient, _WATCHED):
+        tf.GradientTape.gradient = _marking_gradients(tf.GradientTape.gradient, 2)
+    for module in (tf, tf.compat.v1, tf.compat.v2):
+        if not hasattr(module.gradients, _WATCHED):
+            module.gradients = _marking_gradients(module.gradients, 1)
+
+
+def _marking_gradients(original: Any, place: int) -> Any:
+    @functools.wraps(original)
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        if _watcher.seen is not None or replicas == 1 or not tf.distribute.has_strategy():
+            return original(*args, **kwargs)
+        before = dict(_watcher.passed)
+        with _by_hand.since() as came_by:
+            result = original(*args, **kwargs)
+        given = args[place] if len(args) > place else kwargs.get("sources", kwargs.get("xs"))
+        sources, grads = tf.nest.flatten(given), tf.nest.flatten(result)
+        if len(sources) != len(grads):
+            return result
+        passed = [name for name in _watcher.passed if name not in before]
+        marked = []
+        for source, grad in zip(sources, grads, strict=True):
+            if grad is not None and _is_of_variables(source):
+                grad = _noted(source, grad, passed)
+                if _by_hand.shows_a_count([*came_by, *_by_hand.marked([grad])], replicas):
+                    _not_summed(source, "a division by a count of all towers")
+            marked.append(grad)
+        return tf.nest.pack_sequence_as(result, marked)
+
+    setattr(gradient, _WATCHED, True)
+    return gradient
+
+
+def _noted(variable: Any, grad: Any, passed: Sequence[str]) -> Any:
+    """A gradient by a variable, known for one of a share where it is."""
+    _watcher.of_variables |= dict.fromkeys(passed)
+    if passed:
+        _watcher.gradients[id(grad)] = grad
+    names = " and ".join(sorted({*_behind.values_of(BACKWARD, [grad]), *passed}))
+    if names:
+        _not_summed(variable, names)
+    return _behind.marked(grad, OF_VARIABLES, names) if names else grad
+
+
+def _not_summed(variable: Any, what: str) -> None:
+    whole = _reached.container(_kept(variable))
+    if isinstance(whole, tf.Variable) and not hasattr(whole, _NOT_SUMMED):
+        setattr(whole, _NOT_SUMMED, what)
+
+
+def _is_of_variables(source: Any) -> bool:
+    if isinstance(_kept(source), tf.Variable):
+        return True
+    is_of_variables: bool = tf.is_symbolic_tensor(source) and (
+        source.dtype == tf.resource or _behind.is_of_variables([source])
+    )
+    return is_of_variables
+
+
+def _kept(variable: Any) -> Any:
+    """TensorFlow's variable that one of Keras 3 keeps, or `variable` itself."""
+    kept = getattr(variable, "_value", None)
+    return kept if isinstance(kept, tf.Variable) else variable
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def note_all_reduced(values: Any) -> None:
+    """In eager mode: these were summed over the replicas by hand, and are no replica's part any more."""
+    if any(id(value) in _watcher.gradients for value in tf.nest.flatten(values)):
+        forget_gradients()
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def note_sums(variables: Iterable[Any]) -> None:
+    """The gradients of these are summed over the replicas now."""
+    for variable in variables:
+        whole = _reached.container(_kept(variable))
+        if hasattr(whole, _NOT_SUMMED):
+            delattr(whole, _NOT_SUMMED)
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_shares(values: Iterable[Any], what: str) -> None:
     """Raise where a share of the global loss is to be divided by a global count once more; eagerly its own mark tells."""
@@ -268,11 +385,15 @@ def refuse_what_is_no_loss(loss: Any) -> None:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_gradients_of_shares(
-    grads: Iterable[Any], what: str, instead: str = "Write reduce='sum'."
+    grads: Iterable[Any],
+    what: str,
+    instead: str = "Write reduce='sum'.",
+    given_out: Sequence[Any] = (),
 ) -> None:
     """Raise where gradients of a share are to be averaged: the mean would divide by the towers a second time.
 
-    In eager mode a gradient does not show what it is of; where this thread took one of a share, it is said.
+    In eager mode a gradient does not show what it is of; where this thread took one of a share, it is said. Outside of
+    replicas `given_out` are the gradients' variables: whether a replica took one of a share by them tells there.
     """
     names = sorted(_behind.values_of(BACKWARD, grads))
     if names:
@@ -281,7 +402,11 @@ def refuse_gradients_of_shares(
             f"by a global count already: their mean would be 1/N of the gradient. {instead}"
         )
     passed = forget_gradients()
-    if passed and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+    of_several = tf.distribute.get_strategy().num_replicas_in_sync > 1
+    if tf.executing_eagerly() and given_out:
+        noted = [getattr(_reached.container(_kept(each)), _NOT_SUMMED, None) for each in given_out]
+        passed, of_several = tuple(sorted({name for name in noted if name})), True
+    if passed and of_several:
         raise ValueError(
             f"{what} may have got gradients of a share of the global loss: {', '.join(passed)} made one, and a "
             "gradient was taken of it before. In eager mode a gradient does not show what it is of. If they "

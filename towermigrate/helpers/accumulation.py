@@ -1,11 +1,14 @@
 """Gradient accumulation: one update for several micro-batches, as for one batch of all their examples."""
 
+import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import tensorflow as tf
 
 from towermigrate.helpers import (
+    _behind,
     _by_hand,
     _keras3,
     _marks,
@@ -29,6 +32,11 @@ class _Book:
     def __init__(self, variables: list[Any]) -> None:
         self.variables = variables
         self.kinds: dict[int, set[str]] = {}
+        # The variables that an `add` lists, always the same; and by graph and tower, the rows of each one's gradients.
+        self._listed: frozenset[int] | None = None
+        self._rows: weakref.WeakKeyDictionary[Any, dict[Any, list[frozenset[Any]]]] = (
+            weakref.WeakKeyDictionary()
+        )
         self._places = {id(variable): place for place, variable in enumerate(variables)}
         self._is_of_replicas = tf.distribute.has_strategy()
 
@@ -40,6 +48,32 @@ class _Book:
                 f"GradientAccumulator.{method} was called outside of a replica; call it in the function that "
                 "strategy.run gets."
             )
+
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def check_once(self, places: list[int], grads: list[Any]) -> None:
+        """Refuse a second `add` for one micro-batch, whose examples would count twice."""
+        said = "its examples would count twice, and halve the average"
+        if self._listed is None:
+            self._listed = frozenset(places)
+        if self._listed != frozenset(places):
+            others = [self.variables[place] for place in sorted(self._listed ^ frozenset(places))]
+            raise ValueError(
+                f"GradientAccumulator.add got gradients of other variables than before ({_reached.names(others)}). If they "
+                f"are of one micro-batch, {said}: give one add all of them. If it is another micro-batch, list the same "
+                "variables, with None where there is no gradient; or make an accumulator for each list."
+            )
+        graph = None if tf.executing_eagerly() else tf.compat.v1.get_default_graph()
+        if graph is None:
+            return
+        rows = _behind.rows_of(grads)
+        tower = getattr(threading.current_thread(), "replica_id_in_sync_group", None)
+        before = self._rows.setdefault(graph, {}).setdefault(tower, [])
+        if rows and rows in before:
+            raise ValueError(
+                f"GradientAccumulator.add was called for the same rows before: {said}. Give one add the gradients of all "
+                "losses of a micro-batch: add the losses up, or their gradients."
+            )
+        before.append(rows)
 
     def place(self, variable: Any) -> int:
         place = self._places.get(id(_reached.container(variable)))
@@ -115,7 +149,7 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
         """Add this tower's gradients of one micro-batch. In the function that `strategy.run` gets.
 
         Args:
-          grads_and_vars: `[(gradient, variable)]` of the *mean* over this tower's micro-batch, as `tape.gradient` or
+          grads_and_vars: `[(gradient, variable)]`, of the same variables in each call: of the *mean* over this tower's micro-batch, as `tape.gradient` or
             `compute_gradients` gives it: tensors, `tf.IndexedSlices`, or None, which counts as zeros.
           examples: how many examples it has, a scalar: `tf.shape(x)[0]`. For a mean over tokens, or a weighted one,
             the sum of the weights. Where it is 0 the gradients, NaN as they may be, do not count.
@@ -125,8 +159,9 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
 
         Raises:
           ValueError: gradients of a share of a global loss, also of one divided by hand, or of `tower_gradients`, which
-            are divided by other towers' counts already, or averaged ones; a variable that is not in the list; `examples` is no scalar; called
-            outside of a replica.
+            are divided by other towers' counts already, or averaged ones; a variable that is not in the list; other
+            variables than in another call, or in a graph a second call for the same rows: the examples of one
+            micro-batch would count twice; `examples` is no scalar; called outside of a replica.
         """
         _keras3.watch()
         _optimizers.watch()
@@ -137,6 +172,7 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
         places = [self._book.place(variable) for _, variable in given]
         pairs = [(grad, v) for grad, v in given if grad is not None]
         _check_own(pairs, share)
+        self._book.check_once(places, [grad for grad, _ in pairs])
         examples = tf.cast(examples, tf.float32)
         if examples.shape.rank:
             raise ValueError(

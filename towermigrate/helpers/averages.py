@@ -25,6 +25,8 @@ from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import is_multi_worker, static_tower_index, strategy_of
 
+_SUM_INSTEAD = "write reduce='sum', which adds the towers' gradients up"
+
 
 def average_gradients(
     tower_grads: Sequence[Any],
@@ -89,7 +91,9 @@ def average_gradients(
         )
     if reduce == "mean":
         for pairs in towers:
-            _refuse_shares(pairs, share)
+            _refuse_shares(pairs, share, is_list=True)
+        if share is None:
+            _refuse_counts(towers)
     _reached.check_order([[variable for _, variable in pairs] for pairs in towers])
     if _hooks.active is not None:
         for index, pairs in enumerate(towers):
@@ -298,6 +302,7 @@ def _all_reduced(
             )
         # These are what they were taken for.
         _shares.forget_gradients()
+        _shares.note_sums(variable for _, variable in pairs)
         _by_hand.forget_gradients()
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
@@ -308,8 +313,7 @@ def _all_reduced(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    instead = "write reduce='sum', which adds the towers' gradients up"
-    _by_hand.refuse_global_counts(of_towers, unsaid, replicas, instead)
+    _by_hand.refuse_global_counts(of_towers, unsaid, replicas, _SUM_INSTEAD)
     kept, towers = [], []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)
@@ -336,11 +340,13 @@ def _all_reduced(
     return [
         (
             _marks.mark_averaged(
-                _slices.sum_duplicates(grad) if _is_sparse(grad) else tf.identity(grad)
+                _slices.sum_duplicates(grad)
+                if _is_sparse(grad)
+                else _marks.cut(tf.identity(grad), own)
             ),
             variable,
         )
-        for grad, (_, variable) in zip(grads, kept, strict=True)
+        for grad, (own, variable) in zip(grads, kept, strict=True)
     ]
 
 
@@ -348,7 +354,17 @@ def _is_sparse(grad: Any) -> bool:
     return isinstance(grad, tf.IndexedSlices)
 
 
-def _refuse_shares(pairs: GradsAndVars, share: bool | None) -> None:
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _refuse_counts(towers: list[GradsAndVars]) -> None:
+    """Raise where the losses of towers' gradients were divided by a count of all towers' rows by hand."""
+    if len(towers) == 1:
+        return
+    grads = [[grad for grad, _ in pairs if grad is not None] for pairs in towers]
+    came_by = [_by_hand.of_gradients(each, len(towers)) for each in grads]
+    _by_hand.refuse_global_counts(came_by, came_by[0], len(towers), _SUM_INSTEAD)
+
+
+def _refuse_shares(pairs: GradsAndVars, share: bool | None, is_list: bool = False) -> None:
     _marks.refuse_gradients(
         pairs,
         "average_gradients would divide a second time by the number of towers",
@@ -356,7 +372,9 @@ def _refuse_shares(pairs: GradsAndVars, share: bool | None) -> None:
         "optimizer.apply_gradients, which sums them. reduce='sum' makes the average of them.",
     )
     if share is None:
-        _shares.refuse_gradients_of_shares([grad for grad, _ in pairs], "average_gradients")
+        given_out = [variable for _, variable in pairs] if is_list else []
+        grads = [grad for grad, _ in pairs]
+        _shares.refuse_gradients_of_shares(grads, "average_gradients", given_out=given_out)
 
 
 def _reduced_over_replicas(

@@ -5,6 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from towermigrate.helpers import _reduced
+
 
 def gradient_penalty(
     critic: Callable[[Any], Any],
@@ -106,7 +108,8 @@ def clip_weights(var_list: Sequence[Any], limit: Any) -> Any:
       An operation in a graph, None eagerly.
 
     Raises:
-      ValueError: no variable, one that is not floating, or a limit that is not above 0.
+      ValueError: no variable, one that is not floating, a limit that is not above 0, or one that differs between the
+        replicas, as one made of a replica's own data does: the copies of a variable would drift apart.
 
     Example:
       >>> w = tf.Variable([-3.0, 0.005])
@@ -220,7 +223,12 @@ def _mean(penalties: Any) -> Any:
 
 
 def _clip_all(strategy: Any, var_list: Any, limit: Any) -> Any:
-    del strategy  # each variable knows its own
+    limits = [limit] if strategy is None else list(strategy.experimental_local_results(limit))
+    if len(limits) > 1 and not _reduced.are_alike(limits):
+        raise ValueError(
+            "clip_weights got limits that differ between the replicas: the copies of a variable would drift apart. Give "
+            "it one number for all, or what tf.distribute.get_replica_context().all_reduce makes of theirs."
+        )
     updates = [_clip(variable, limit) for variable in var_list]
     return None if tf.executing_eagerly() else tf.group(*updates)
 

@@ -154,6 +154,8 @@ def tower_gradients(
         )
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     is_unsaid = share is None
+    if is_unsaid:
+        _marks.refuse_cut_gradients(loss)
     with _shares.watch() as seen, _by_hand.watch() as weighted:
         if isinstance(source, tf.GradientTape):
             grads = source.gradient(loss, var_list)
@@ -161,12 +163,14 @@ def tower_gradients(
             # In eager mode the optimizer takes a function, which it calls under its own tape.
             target = called_loss if callable(loss) else loss
             grads = [g for g, _ in source.compute_gradients(target, var_list)]
+        reaching = [grad for grad in grads if grad is not None]
+        weighted = _by_hand.with_functions(weighted, reaching)
     pairs = list(zip(grads, var_list, strict=True))
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), loss, pairs)
     if is_unsaid and isinstance(source, tf.GradientTape):
         _shares.refuse_what_is_no_loss(loss)
-    unsaid = _by_hand.candidates(weighted) if is_unsaid and reduce == "mean" else []
+    unsaid = _by_hand.candidates(weighted, replicas) if is_unsaid and reduce == "mean" else []
     reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _check_reached(loss, var_list, reached)
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import indexed_slices
 
+from towermigrate.helpers import _reduced
 from towermigrate.helpers.strategy import current_strategy, is_multi_worker
 
 
@@ -66,8 +67,9 @@ def sum_over_towers(value: Any, strategy: Any = None) -> Any:
     """The sum of the towers' values, as `tf.add_n(values)`. Arguments as for `last_tower`.
 
     Raises:
-      ValueError: what is given is no value for each tower: a sum already, or a variable, which would count as often as
-        there are towers.
+      ValueError: what is given is no value for each tower: a sum already, also one that the replicas made with
+        `all_reduce` (as far as that shows: not where a `tf.function` has returned it), or a variable, which would count
+        as often as there are towers; or bools.
     """
     _check_per_tower(value, strategy, "sum_over_towers")
     return _each(
@@ -80,12 +82,24 @@ def concat_towers(value: Any, strategy: Any = None) -> Any:
 
     Arguments as for `last_tower`.
 
+    Raises:
+      ValueError: the values are scalars.
+
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
       >>> concat_towers(strategy.run(lambda x: x + 1, args=shard_batch([1, 2, 3, 4]))).numpy()
       array([2, 3, 4, 5], dtype=int32)
     """
-    return _each(value, strategy, lambda towers: tf.concat(towers, 0))
+    return _each(value, strategy, _joined)
+
+
+def _joined(towers: list[Any]) -> Any:
+    if any(tf.convert_to_tensor(each).shape.rank == 0 for each in towers):
+        raise ValueError(
+            "concat_towers got scalars, which have no axis 0. Take tf.stack(each_tower(value)) for one number of each "
+            "tower, or sum_over_towers or mean_over_towers for one of all."
+        )
+    return tf.concat(towers, 0)
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -106,6 +120,17 @@ def _check_per_tower(value: Any, strategy: Any, what: str) -> None:
             raise ValueError(
                 f"{what} got {kind}: it would count {replicas} times. Give it what strategy.run returns. If every "
                 f"tower returns this same value, and it is to count for each, multiply it by {replicas}."
+            )
+        towers = list(strategy.experimental_local_results(leaf))
+        if getattr(towers[0], "dtype", None) == tf.bool or isinstance(towers[0], bool):
+            raise ValueError(
+                f"{what} got bools. tf.cast(value, tf.int32), in the function that strategy.run gets, makes numbers of "
+                "them that count; for whether it is so on any tower, take tf.reduce_any of each_tower(value)."
+            )
+        if _reduced.is_reduced(towers[0], replicas):
+            raise ValueError(
+                f"{what} got what the replicas have all-reduced already, the same on each: it would count {replicas} "
+                "times. Take first_tower(value), or return what was not reduced yet."
             )
 
 

@@ -157,6 +157,17 @@ class OnTowers:
             return tf.tensordot(losses, tf.ones_like(losses), 1) / count
         if kind == "sum * number":
             return tf.reduce_sum(losses) * (1 / count)
+        if kind == "half of a sum / number":
+            return 0.5 * tf.reduce_sum(2.0 * losses) / count
+        if kind == "sum / number in a function":
+            nested = tf.function(lambda each: tf.reduce_sum(each) / count, autograph=False)
+            return nested(losses)
+        if kind == "sum in a function / number":
+            return tf.function(tf.reduce_sum, autograph=False)(losses) / count
+        if kind == "sum / reduced size" and self.program.mode != "xla":
+            own = tf.cast(tf.shape(losses)[0], tf.float32)
+            every = tf.distribute.get_replica_context().all_reduce("SUM", own)
+            return tf.reduce_sum(losses) / every
         if kind == "sum of losses / number":
             return tf.reduce_sum(losses / count)
         if kind == "sum of a matrix / number":
@@ -238,6 +249,8 @@ class OnTowers:
             loss, grads = compute(*batch)
             self.bring_together(list(zip(grads, self.listed, strict=True)))
             self._note_average()
+            if self.program.mistake == "loss reduced twice":
+                loss = tf.distribute.get_replica_context().all_reduce("SUM", loss)
             return loss
 
         losses = self.strategy.run(tower, args=batch)
@@ -280,6 +293,8 @@ class OnTowers:
         if not program.is_share and program.mode == "eager":
             options["share"] = False  # nothing tells there
         averaged = self._clipped(tm.average_gradients(pairs, **options))
+        if mistake == "own gradient on an average":
+            averaged = [(tf.convert_to_tensor(a) + g, v) for (a, v), (g, _) in zip(averaged, pairs)]  # noqa: B905
         if mistake == "average applied with a sum":
             optimizer.apply_gradients(averaged)
             return
@@ -309,6 +324,8 @@ class OnTowers:
             said: dict[str, Any] = {"share": False} if is_said else {}
             pairs = list(zip(grads, self.listed, strict=True))
             self.accumulator.add(pairs, tf.shape(batch[0])[0], **said)
+            if program.mistake == "micro-batch added twice":
+                self.accumulator.add(pairs, tf.shape(batch[0])[0], **said)
             return loss
 
         return self.strategy.run(tower, args=batch)

@@ -26,6 +26,10 @@ BY_HAND = (
     "sum of a matrix / number",
     "product / number",
     "mean * part",
+    "half of a sum / number",
+    "sum / number in a function",
+    "sum in a function / number",
+    "sum / reduced size",
 )
 
 MISTAKES = (
@@ -51,6 +55,9 @@ MISTAKES = (
     "share in a py_function",
     "share in a cond",
     "activity without examples",
+    "own gradient on an average",
+    "micro-batch added twice",
+    "loss reduced twice",
     "by hand, not said",
 )
 
@@ -177,6 +184,13 @@ def _fit(program: Program, chance: random.Random) -> None:
         program.loss, program.path = "share", "tower_gradients"
     if program.mistake in ("average of a share", "own gradients applied without"):
         program.loss, program.path = "share", "average"
+    if program.mistake in ("own gradient on an average", "micro-batch added twice"):
+        program.loss = "own mean"
+        program.path = "average" if "average" in program.mistake else "accumulator"
+    if program.mistake == "micro-batch added twice":
+        program.mode = "function"  # eagerly the rows do not show
+    if program.mistake == "loss reduced twice":
+        program.loss, program.path = "share", "tower_gradients"
     if program.mistake == "accumulated share":
         program.loss, program.path = "own mean", "accumulator"
     if program.mistake == "by hand, not said":
