@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _by_hand
+from towermigrate.helpers import _behind, _weighted
 from towermigrate.helpers._marks import AVERAGED, SHARE
 
 KERAS = "a Keras 3 loss"
@@ -97,7 +97,7 @@ def is_reciprocal(derivative: Any, replicas: int) -> bool:
     if replicas == 1 or derivative.shape.rank != 0:
         return False
     symbolic = tf.is_symbolic_tensor(derivative)
-    value = _by_hand.static_number(derivative) if symbolic else float(derivative)
+    value = _weighted.static_number(derivative) if symbolic else float(derivative)
     return value is not None and _close(value, 1 / replicas)
 
 

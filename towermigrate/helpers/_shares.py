@@ -17,7 +17,7 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
 
-from towermigrate.helpers import _behind, _by_hand, _reached
+from towermigrate.helpers import _behind, _by_hand, _global_counts, _reached
 from towermigrate.helpers._loss_parts import (
     KERAS,
     TENSORFLOW_SHARES,
@@ -301,7 +301,7 @@ def _marking_gradients(original: Any, place: int) -> Any:
         for source, grad in zip(sources, grads, strict=True):
             if grad is not None and _is_of_variables(source):
                 grad = _noted(source, grad, passed)
-                if _by_hand.shows_a_count([*came_by, *_by_hand.marked([grad])], replicas):
+                if _global_counts.shows_a_count([*came_by, *_by_hand.marked([grad])], replicas):
                     _not_summed(source, "a division by a count of all towers")
             marked.append(grad)
         return tf.nest.pack_sequence_as(result, marked)

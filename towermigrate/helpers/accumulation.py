@@ -10,6 +10,7 @@ import tensorflow as tf
 from towermigrate.helpers import (
     _behind,
     _by_hand,
+    _global_counts,
     _keras3,
     _marks,
     _optimizers,
@@ -265,7 +266,7 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         towers = _reached.notes_of_towers(came_by)
         mean = "give it the gradients of the mean over this tower's micro-batch"
-        _by_hand.refuse_global_counts(towers, came_by, replicas, mean)
+        _global_counts.refuse_global_counts(towers, came_by, replicas, mean)
     if any(_marks.is_averaged(grad) for grad in grads):
         raise ValueError(f"{what}, and average_gradients has averaged these. {instead}")
 

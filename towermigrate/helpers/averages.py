@@ -10,6 +10,7 @@ from tensorflow.python.training import optimizer as _optimizer
 from towermigrate.helpers import (
     _by_hand,
     _checks,
+    _global_counts,
     _hooks,
     _keras3,
     _marks,
@@ -313,7 +314,7 @@ def _all_reduced(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    _by_hand.refuse_global_counts(of_towers, unsaid, replicas, _SUM_INSTEAD)
+    _global_counts.refuse_global_counts(of_towers, unsaid, replicas, _SUM_INSTEAD)
     kept, towers = [], []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)
@@ -361,7 +362,7 @@ def _refuse_counts(towers: list[GradsAndVars]) -> None:
         return
     grads = [[grad for grad, _ in pairs if grad is not None] for pairs in towers]
     came_by = [_by_hand.of_gradients(each, len(towers)) for each in grads]
-    _by_hand.refuse_global_counts(came_by, came_by[0], len(towers), _SUM_INSTEAD)
+    _global_counts.refuse_global_counts(came_by, came_by[0], len(towers), _SUM_INSTEAD)
 
 
 def _refuse_shares(pairs: GradsAndVars, share: bool | None, is_list: bool = False) -> None:

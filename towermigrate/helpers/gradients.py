@@ -41,6 +41,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import (
     _by_hand,
+    _global_counts,
     _hooks,
     _keras3,
     _marks,
@@ -90,8 +91,9 @@ def tower_gradients(
         `tf.nn.scale_regularization_loss` made. True says that `loss` is a share, and nothing is
         checked: for a loss divided by the global batch size by hand. False says that it is a
         tower's own loss. It must be said where a sum over its rows is divided by the
-        number of all towers' rows, or may be: in a nested function by a number that only a run
-        knows, or a mean that is divided by the number of replicas.
+        number of all towers' rows, among other factors too, or may be: in a nested function by a
+        number where its rows are not known, or a mean, or all means of a sum, that are divided by
+        the number of replicas.
 
     Returns:
       `[(gradient, variable)]` in the order of `var_list`, ready for `apply_gradients`.
@@ -103,7 +105,8 @@ def tower_gradients(
         a strategy's scope; no tower's loss reaches any of the variables; the towers' lists have another order; an unknown policy; a share that is
         divided by the number of replicas once more (multiplied by the reciprocal: where it is the
         only one, and in eager mode), added to a tower's own mean, or used so that the loss cannot be proved to
-        be one.
+        be one; a loss made of a share's gradient by variables, or of what `average_gradients` returned, which passes no
+        gradient on.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -170,12 +173,12 @@ def tower_gradients(
         _hooks.active.gradients(static_tower_index(), loss, pairs)
     if is_unsaid and isinstance(source, tf.GradientTape):
         _shares.refuse_what_is_no_loss(loss)
-    unsaid = _by_hand.candidates(weighted, replicas) if is_unsaid and reduce == "mean" else []
+    unsaid = _global_counts.candidates(weighted, replicas) if is_unsaid and reduce == "mean" else []
     reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _check_reached(loss, var_list, reached)
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
     if not is_sum:
-        _by_hand.refuse_global_counts(of_towers, unsaid, replicas)
+        _global_counts.refuse_global_counts(of_towers, unsaid, replicas)
     shares = []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)
