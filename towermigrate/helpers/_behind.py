@@ -244,6 +244,18 @@ def calls(tensors: Iterable[Any]) -> list[tuple[Any, Any]]:
     return list(found.values())
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def rows_of_sources(tensor: Any) -> tuple[int, ...]:
+    """How many rows the data behind a tensor of a graph has, where that is known; each number once."""
+    shapes = [
+        output.shape
+        for operation in _walk([tensor], None)
+        if _is_source(operation)
+        for output in operation.outputs
+    ]
+    return tuple(sorted({shape[0] for shape in shapes if shape.rank and shape[0] is not None}))
+
+
 def _is_source(operation: Any) -> bool:
     kind = operation.type
     if kind == "Placeholder":

@@ -39,10 +39,17 @@ class Divisor:
 
 @dataclass(frozen=True)
 class Chain:
-    """The divisors of a derivative; `openings` are inputs of this function, outside of which there may be more of them."""
+    """The divisors of a derivative.
+
+    Attributes:
+      divisors: these.
+      openings: inputs of this function, outside of which there may be more of them.
+      is_of_rows: whether rows were divided, as the gradient of a mean divides by their number.
+    """
 
     divisors: tuple[Divisor, ...] = ()
     openings: tuple[Any, ...] = ()
+    is_of_rows: bool = False
 
 
 class Eager:
@@ -58,7 +65,12 @@ class Eager:
         return Chain() if kept is None or kept[0] is not upstream else kept[1]
 
     def note(self, kind: str, op: Any, upstream: Any, grads: Any) -> None:
-        """Remember what the gradients of an operation of numbers were divided by."""
+        """Remember what the gradients of an operation of numbers were divided by, and which are those of a mean's rows."""
+        if kind == "Mean" or self.of(upstream).is_of_rows and kind in ("Sum", *FORMS):
+            for grad in grads if isinstance(grads, (list, tuple)) else [grads]:
+                if grad is not None:
+                    self._chains[id(grad)] = (grad, Chain(is_of_rows=True))
+            return
         if upstream.shape.rank != 0 and kind not in FORMS:
             return
         before = self.of(upstream)
@@ -113,6 +125,7 @@ def in_graph(upstream: Any) -> Chain:
     """The divisors of a derivative in a graph, as far as products and quotients go back."""
     found: list[Divisor] = []
     openings: list[Any] = []
+    is_of_rows = False
     waiting, left = [upstream], 60
     while waiting and left:
         left -= 1
@@ -124,6 +137,7 @@ def in_graph(upstream: Any) -> Chain:
             waiting.append(tensor.op.inputs[1 if kind == "Fill" else 0])
         elif kind in QUOTIENTS:
             over, under = tensor.op.inputs
+            is_of_rows = is_of_rows or tensor.shape.rank != 0
             waiting.append(over)
             found += _divisor(under, True)
         elif kind in PRODUCTS:
@@ -132,7 +146,7 @@ def in_graph(upstream: Any) -> Chain:
             found += [one for each in known for one in _divisor(each, False)]
         elif kind == "Placeholder":
             openings.append(tensor)
-    return Chain(tuple(found), tuple(openings))
+    return Chain(tuple(found), tuple(openings), is_of_rows)
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -154,7 +168,7 @@ def through_calls(chain: Chain, calls: Sequence[tuple[Any, Any]]) -> Chain:
                     more = in_graph(operation.inputs[place])
                     divisors += more.divisors
                     waiting += more.openings
-    return Chain(tuple(divisors), chain.openings)
+    return Chain(tuple(divisors), chain.openings, chain.is_of_rows)
 
 
 def _divisor(tensor: Any, is_quotient: bool) -> list[Divisor]:

@@ -20,6 +20,23 @@ OF_VARIABLES = "_towermigrate_share_gradient_of_variables"
 TOWERS = "_towermigrate_towers"
 
 
+# Of what is the same on every replica, these make what is so too.
+_KEEPS = frozenset(
+    "Abs Add AddN AddV2 Cast Div DivNoNan Exp ExpandDims Identity Log Max Maximum Mean Min Minimum Mul Neg Pack Pow Prod "
+    "RealDiv Reshape Rsqrt Sqrt Square Squeeze StopGradient StridedSlice Sub Sum".split()
+)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def is_reduced(value: Any, replicas: int) -> bool:
+    """Whether a value is made of reduced ones and of constants alone, and was not divided by the number of replicas."""
+    if not tf.is_symbolic_tensor(value):
+        return getattr(value, _behind.REDUCED, False) is True
+    if not _behind.is_made_of_reduced(value, _KEEPS):
+        return False
+    return not _behind.is_divided([value], replicas, until=_behind.REDUCED)
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def mark_gradient(grad: Any, replicas: int) -> Any:
     """`grad`, known from now on as one tower's share of a gradient that has yet to be summed."""
@@ -42,14 +59,16 @@ def mark_averaged(grad: Any) -> Any:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_averaged(grad: Any) -> bool:
-    """Whether it is what `mark_averaged` gave, or in a graph made of it, undivided, and of no tower's own share."""
+    """Whether it is what `mark_averaged` or `all_reduce` gave, or in a graph made of it, undivided, and of no own share."""
     if getattr(grad, AVERAGED, False):
+        return True
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas > 1 and is_reduced(_dense(grad), replicas):
         return True
     if not _behind.values_of(AVERAGED, [grad], until=TOWERS):
         return False
     if _behind.values_of(TOWERS, [grad], until=AVERAGED):
         return False
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
     return not _behind.is_divided([grad], replicas, until=AVERAGED)
 
 

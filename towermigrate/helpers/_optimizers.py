@@ -126,7 +126,7 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
     name = type(optimizer).__name__
     if any(_marks.is_averaged(grad) for grad in grads):
         raise ValueError(
-            f"{name} sums over the replicas, and average_gradients has done so already: the gradient would count once "
+            f"{name} sums over the replicas, and average_gradients has done so already, or all_reduce: the gradient would count once "
             "for each of them. Apply it with apply_averaged, or give this optimizer what tower_gradients returns."
         )
     _, how = clipping_of(optimizer) if clips else (None, {})

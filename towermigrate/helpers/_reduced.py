@@ -13,11 +13,6 @@ import tensorflow as tf
 from towermigrate.helpers import _behind, _shares
 
 _WATCHED = "_towermigrate_watched"
-# Of what is the same on every replica, these make what is so too.
-_KEEPS = frozenset(
-    "Abs Add AddN AddV2 Cast Div DivNoNan Exp ExpandDims Identity Log Max Maximum Mean Min Minimum Mul Neg Pack Pow Prod "
-    "RealDiv Reshape Rsqrt Sqrt Square Squeeze StopGradient StridedSlice Sub Sum".split()
-)
 
 
 def watch() -> None:
@@ -52,16 +47,6 @@ def _marked(value: Any) -> Any:
         setattr(value, _behind.REDUCED, True)
         return value
     return _behind.marked(value, _behind.REDUCED, "yes")
-
-
-@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def is_reduced(value: Any, replicas: int) -> bool:
-    """Whether a value is made of reduced ones and of constants alone, and was not divided by the number of replicas."""
-    if not tf.is_symbolic_tensor(value):
-        return getattr(value, _behind.REDUCED, False) is True
-    if not _behind.is_made_of_reduced(value, _KEEPS):
-        return False
-    return not _behind.is_divided([value], replicas, until=_behind.REDUCED)
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

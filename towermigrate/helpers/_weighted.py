@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from towermigrate.helpers import _divisors
+from towermigrate.helpers import _behind, _divisors
 
 REDUCTIONS = ("Sum", "Mean", "L2Loss")
 CONTRACTIONS = ("MatMul", "BatchMatMulV2", "Einsum")
@@ -49,10 +49,14 @@ def with_chain(
         return one
     last = upstream[0]
     chain = _divisors.in_graph(last) if tf.is_symbolic_tensor(last) else eager.of(last)
+    if kind in PRODUCTS + QUOTIENTS and last.shape.rank == 0:
+        return _of_one_number(kind, op, last, chain)
     if kind in PRODUCTS + QUOTIENTS:
         taken = _rows_and_number(kind, op, last)
         if taken is None:
             return one
+        if chain.is_of_rows and kind in PRODUCTS:
+            return None  # half of each square, say, under a mean
         rows, number = taken
         last_one = _divisors.Divisor(number, kind in QUOTIENTS)
         chain = replace(chain, divisors=(*chain.divisors, last_one))
@@ -74,6 +78,23 @@ def with_chain(
         return Weighted((), None, rows, chain)
     counts = _counts(rows)[: 1 if kind in CONTRACTIONS else None]
     return Weighted(counts, None, rows, chain) if counts else None
+
+
+def _of_one_number(kind: str, op: Any, upstream: Any, chain: _divisors.Chain) -> Weighted | None:
+    """In a graph: one number made of rows in whatever way, divided by another; and how many rows its data has."""
+    if not tf.is_symbolic_tensor(upstream):
+        return None
+    for place in (1,) if kind in QUOTIENTS else (0, 1):
+        whole, divisor = op.inputs[1 - place], _divisors.constant(op.inputs[place])
+        if not divisor or whole.op.type == "Mean" or whole.shape.rank != 0:
+            continue
+        number = divisor if kind in QUOTIENTS else 1 / divisor
+        counts = tuple(each for each in _behind.rows_of_sources(whole) if each > 1)
+        if number < 2 or not counts:
+            continue
+        last_one = _divisors.Divisor(number, kind in QUOTIENTS)
+        return Weighted(counts, None, whole, replace(chain, divisors=(*chain.divisors, last_one)))
+    return None
 
 
 def _seen(kind: str, op: Any, upstream: Sequence[Any]) -> Weighted | None:

@@ -298,7 +298,7 @@ def _all_reduced(
     else:
         if any(_marks.is_averaged(grad) for grad, _ in pairs if grad is not None):
             raise ValueError(
-                "average_gradients(reduce='sum') got gradients that it has averaged or summed already: they would count "
+                "average_gradients(reduce='sum') got gradients that it has averaged or summed already, or all_reduce has: they would count "
                 "once for each replica. Apply them with apply_averaged."
             )
         # These are what they were taken for.

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import indexed_slices
 
-from towermigrate.helpers import _reduced
+from towermigrate.helpers import _marks
 from towermigrate.helpers.strategy import current_strategy, is_multi_worker
 
 
@@ -127,7 +127,7 @@ def _check_per_tower(value: Any, strategy: Any, what: str) -> None:
                 f"{what} got bools. tf.cast(value, tf.int32), in the function that strategy.run gets, makes numbers of "
                 "them that count; for whether it is so on any tower, take tf.reduce_any of each_tower(value)."
             )
-        if _reduced.is_reduced(towers[0], replicas):
+        if _marks.is_reduced(towers[0], replicas):
             raise ValueError(
                 f"{what} got what the replicas have all-reduced already, the same on each: it would count {replicas} "
                 "times. Take first_tower(value), or return what was not reduced yet."
