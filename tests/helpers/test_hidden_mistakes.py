@@ -84,6 +84,7 @@ _SHARES: dict[str, Callable[[Any, Any], Any]] = {
         0.5 * total(w * x) * (1.0 / _all_reduced(_count(x)))
     ),
     "a safe all-reduced count": lambda w, x: total(w * x) / tf.maximum(_all_reduced(_count(x)), 1.0),
+    "three means' weight over the towers": lambda w, x: 3.0 * mean(w * x) / TOWERS,
     "two means over the towers": lambda w, x: (mean(w * x) + mean(2.0 * w * x)) / TOWERS,
     "three means over the towers": lambda w, x: (
         (mean(w * x) + mean(2.0 * w * x) + 0.1 * mean(w * w * x)) / TOWERS
@@ -163,6 +164,69 @@ def test_a_towers_own_loss_behind_other_arithmetic_is_averaged(
     gradient = float(tape.gradient(whole, expected))
     made = _update(_Step(two_towers), _OWN[form], path, mode)
     assert made == pytest.approx([1.0 - gradient] * 2, rel=1e-5)
+
+
+_OF_ONE_NUMBER: dict[str, Callable[[Any], Any]] = {
+    "a loop": lambda per: tf.foldl(lambda a, b: a + b, per),
+    "a cumulative sum": lambda per: tf.cumsum(per)[-1],
+    "a norm": lambda per: tf.norm(per) ** 2,
+    "a product of a matrix": lambda per: tf.linalg.matvec(per[None], tf.ones_like(per))[0],
+}
+
+
+@pytest.mark.parametrize("path", ["tower_gradients", "optimizer", "average", "accumulator"])
+@pytest.mark.parametrize("form", list(_OF_ONE_NUMBER))
+def test_a_count_shows_whatever_added_the_rows_up(two_towers: Any, form: str, path: str) -> None:
+    step, made = _Step(two_towers), _OF_ONE_NUMBER[form]
+    with pytest.raises(ValueError, match="share of the global loss"):
+        _update(step, lambda w, x: made(w * x) / 4.0, path, "function")
+    expected = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        whole = tf.add_n([made(expected * part) / 2.0 for part in (ROWS[:2], ROWS[2:])]) / 2.0
+    found = _update(_Step(two_towers), lambda w, x: made(w * x) / 2.0, path, "function")
+    assert found == pytest.approx([1.0 - float(tape.gradient(whole, expected))] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["function", "eager"])
+@pytest.mark.parametrize("path", ["tower_gradients", "average"])
+def test_half_of_each_square_under_a_mean_is_no_share(
+    two_towers: Any, path: str, mode: str
+) -> None:
+    forms: list[Callable[[Any, Any], Any]] = [
+        lambda w, x: mean(0.5 * tf.square(w * x)),
+        lambda w, x: mean(total(0.5 * tf.square(w * x[:, tf.newaxis] * [1.0, 2.0]), 1)),
+        lambda w, x: mean(-0.5 * total(w * x[:, tf.newaxis] * [1.0, 2.0], 1)),
+    ]
+    for form in forms:
+        expected = tf.Variable(1.0)
+        with tf.GradientTape() as tape:
+            whole = tf.add_n([form(expected, part) for part in (ROWS[:2], ROWS[2:])]) / 2.0
+        found = _update(_Step(two_towers), form, path, mode)
+        assert found == pytest.approx([1.0 - float(tape.gradient(whole, expected))] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["function", "eager"])
+def test_gradients_that_all_reduce_has_summed_are_not_summed_again(
+    two_towers: Any, eager: bool
+) -> None:
+    def body(step: _Step, x: Any, use: Callable[[Any], Any]) -> None:
+        use(_all_reduced(_own(step, lambda: tm.global_batch_loss(step.w * x))))
+
+    step = _Step(two_towers)
+    uses: list[Callable[[Any], Any]] = [
+        lambda grad: step.opt.apply_gradients([(grad, step.w)]),
+        lambda grad: tm.average_gradients([(grad, step.w)], reduce="sum"),
+    ]
+    for use in uses:
+        with pytest.raises(ValueError, match="or all_reduce.*apply_averaged"):
+            step.run(lambda x: body(step, x, use), eager=eager)  # noqa: B023
+    rights: list[Callable[[Any], Any]] = [
+        lambda grad: tm.apply_averaged(step.opt, [(grad, step.w)]),
+        lambda grad: step.opt.apply_gradients([(grad / TOWERS, step.w)]),
+    ]
+    for use in rights:
+        step.w.assign(1.0)
+        assert step.run(lambda x: body(step, x, use), eager=eager) == [-2.0] * 2  # noqa: B023
 
 
 def test_a_number_in_a_function_is_asked_for_where_its_rows_are_not_known(two_towers: Any) -> None:

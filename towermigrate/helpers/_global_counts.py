@@ -21,8 +21,7 @@ def candidates(found: Sequence[Weighted], replicas: int) -> list[Weighted]:
     plain = [*means, *sums] if len(means) == 1 else sums
     hidden = [one for one in found if one.counts and _divisors.may_count(one.chain.divisors)]
     every = [one for one in found if not one.counts]
-    is_plain = len(every) == len(means) == 1
-    if every and not is_plain and all(_is_over(replicas, one) for one in every):
+    if every and all(_is_over(replicas, one) for one in every):
         hidden.append(every[0])
     return [*plain, *(replace(one, is_hidden=True) for one in hidden)]
 

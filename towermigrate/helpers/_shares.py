@@ -265,7 +265,7 @@ def _refuse_what_is_made_of_parts(loss: Any, names: Sequence[str]) -> None:
     if made_of:
         may_be = "may be (eagerly that does not show)" if is_eager(loss) else "is"
         raise ValueError(
-            f"The loss {may_be} made of a gradient by variables of what {' and '.join(sorted(made_of))} returned: one "
+            f"The loss {may_be} made of a gradient of what {' and '.join(sorted(made_of))} returned, by variables: one "
             "replica's part of that gradient. For a step of the weights within the loss, take the gradient of all towers, "
             "tf.distribute.get_replica_context().all_reduce('sum', gradient), or that of the tower's own mean; share=True "
             "or share=False says that it is meant."
