@@ -294,7 +294,8 @@ class OnTowers:
             options["share"] = False  # nothing tells there
         averaged = self._clipped(tm.average_gradients(pairs, **options))
         if mistake == "own gradient on an average":
-            averaged = [(tf.convert_to_tensor(a) + g, v) for (a, v), (g, _) in zip(averaged, pairs)]  # noqa: B905
+            own = {id(v): tf.convert_to_tensor(g) for g, v in pairs if g is not None}
+            averaged = [(tf.convert_to_tensor(g) + own.get(id(v), 0.0), v) for g, v in averaged]
         if mistake == "average applied with a sum":
             optimizer.apply_gradients(averaged)
             return
