@@ -65,18 +65,23 @@ def refuse_global_counts(
     said = functools.partial(_said, replicas=replicas, instead=instead)
     if replicas == 1:
         return
-    alike = {
-        tuple((len(one.counts), _weight_of(one), one.is_hidden) for one in tower)
-        for tower in towers
-    }
-    for of_towers in zip(*(towers if len(alike) == 1 else [mine]), strict=True):
-        if of_towers[0].is_hidden:
-            _refuse_hidden(list(of_towers), replicas, said)
-            continue
-        if not of_towers[0].counts:
-            _refuse_means(list(of_towers), replicas, said)
-        for counts in zip(*(one.counts for one in of_towers), strict=True):
-            _refuse(list(of_towers), list(counts), replicas, said)
+    # Apart: where towers have other numbers of rows, what is hidden may show on some of them only.
+    for is_hidden in (False, True):
+        of_kind = [[one for one in tower if one.is_hidden is is_hidden] for tower in towers]
+        alike = {tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in of_kind}
+        own = [one for one in mine if one.is_hidden is is_hidden]
+        for of_towers in zip(*(of_kind if len(alike) == 1 else [own]), strict=True):
+            _refuse_one(list(of_towers), replicas, said)
+
+
+def _refuse_one(ones: list[Weighted], replicas: int, said: Callable[[str], str]) -> None:
+    if ones[0].is_hidden:
+        _refuse_hidden(ones, replicas, said)
+        return
+    if not ones[0].counts:
+        _refuse_means(ones, replicas, said)
+    for counts in zip(*(one.counts for one in ones), strict=True):
+        _refuse(ones, list(counts), replicas, said)
 
 
 def _weight_of(one: Weighted) -> Any:

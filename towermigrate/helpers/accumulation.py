@@ -72,7 +72,8 @@ class _Book:
         if rows and rows in before:
             raise ValueError(
                 f"GradientAccumulator.add was called for the same rows before: {said}. Give one add the gradients of all "
-                "losses of a micro-batch: add the losses up, or their gradients."
+                "losses of a micro-batch: add the losses up, or their gradients. If it holds these rows in two forms, join "
+                "the forms (tf.concat), and count both."
             )
         before.append(rows)
 
@@ -173,13 +174,14 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
         places = [self._book.place(variable) for _, variable in given]
         pairs = [(grad, v) for grad, v in given if grad is not None]
         _check_own(pairs, share)
-        self._book.check_once(places, [grad for grad, _ in pairs])
         examples = tf.cast(examples, tf.float32)
         if examples.shape.rank:
             raise ValueError(
                 f"examples has the shape {examples.shape}; expected one number, how many examples this tower's "
                 "micro-batch has."
             )
+        counts = tf.get_static_value(examples) != 0  # a batch without examples counts nothing twice
+        self._book.check_once(places, [grad for grad, _ in pairs] if counts else [])
         for (grad, _), place in zip(given, places, strict=True):
             if grad is not None:
                 self._add(grad, place, examples)
