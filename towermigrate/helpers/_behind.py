@@ -6,7 +6,7 @@ there is no graph, and nothing is found.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
@@ -31,6 +31,8 @@ _OTHER_REPLICAS = re.compile(r"(?:^|/)replica_[1-9]\d*(?:_\d+)?/")
 # The marks that this process has set: for the others no graph need be walked.
 _used: set[str] = set()
 _GRADIENTS = re.compile(r"(?:^|/)(?:gradients|gradient_tape)(?:_\d+)?/")
+# What an operation of a graph, or a call's result, is told by: the graph, and the name in it.
+_Key: TypeAlias = tuple[int, str]
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -62,6 +64,31 @@ def values_of(mark: str, tensors: Iterable[Any], until: str | None = None) -> se
         if value is not None:
             found.add(value)
     return found
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def values_of_each(mark: str, tensors: Iterable[Any]) -> list[set[str]]:
+    """`values_of` each of the tensors for itself, by one walk for all."""
+    dense = [_dense(each) for each in tensors]
+    if mark not in _used:
+        return [set() for _ in dense]
+    after: dict[_Key, list[_Key]] = {}
+    marked_by: dict[str, list[_Key]] = {}
+    for operation in _walk(dense, None, after=after):
+        value = _attribute(operation, mark)
+        if value is not None:
+            marked_by.setdefault(value, []).append((id(operation.graph), operation.name))
+    found: dict[_Key, set[str]] = {}
+    for value, waiting in marked_by.items():
+        while waiting:
+            key = waiting.pop()
+            values = found.setdefault(key, set())
+            if value not in values:
+                values.add(value)
+                waiting += after.get(key, ())
+    return [
+        found.get(_key(each), set()) if tf.is_symbolic_tensor(each) else set() for each in dense
+    ]
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -283,36 +310,54 @@ def _attribute(operation: Any, name: str) -> str | None:
 
 
 def _walk(
-    tensors: Iterable[Any], until: str | None, stops: Callable[[Any], bool] | None = None
+    tensors: Iterable[Any],
+    until: str | None,
+    stops: Callable[[Any], bool] | None = None,
+    after: dict[_Key, list[_Key]] | None = None,
 ) -> Iterator[Any]:
+    """The operations behind tensors, each once; into `after` goes which of them each one is an input of."""
     waiting = [each for each in map(_dense, tensors) if tf.is_symbolic_tensor(each)]
-    visited: set[tuple[int, str]] = set()
+    visited: set[_Key] = set()
     while waiting:
         tensor = waiting.pop()
-        operation = tensor.op
-        # An output of a call has an operation of its own inside of the function.
-        has_results = operation.type in _CALLS or operation.type in _BODIES
-        key = (id(operation.graph), tensor.name if has_results else operation.name)
+        key = _key(tensor)
         if key in visited:
             continue
         visited.add(key)
-        yield operation
-        if until is not None and _attribute(operation, until) is not None:
+        yield tensor.op
+        if until is not None and _attribute(tensor.op, until) is not None:
             continue
-        if _is_reduction(operation) or stops is not None and stops(tensor):
+        if _is_reduction(tensor.op) or stops is not None and stops(tensor):
             continue
-        waiting += operation.inputs
-        if operation.type in _CALLS:
-            inside = _inside(tensor)
-            waiting += [] if inside is None else [inside]
-        elif operation.type in _BODIES:
-            waiting += _results(tensor)
-        elif operation.type == "Placeholder":
-            waiting += [
-                outer
-                for outer, inner in getattr(tensor.graph, "captures", ())
-                if inner is tensor and tf.is_symbolic_tensor(outer)
-            ]
+        behind = _one_step(tensor)
+        waiting += behind
+        if after is not None:
+            for each in behind:
+                after.setdefault(_key(each), []).append(key)
+
+
+def _key(tensor: Any) -> _Key:
+    operation = tensor.op
+    # An output of a call has an operation of its own inside of the function.
+    has_results = operation.type in _CALLS or operation.type in _BODIES
+    return id(operation.graph), tensor.name if has_results else operation.name
+
+
+def _one_step(tensor: Any) -> list[Any]:
+    operation = tensor.op
+    behind = list(operation.inputs)
+    if operation.type in _CALLS:
+        inside = _inside(tensor)
+        behind += [] if inside is None else [inside]
+    elif operation.type in _BODIES:
+        behind += _results(tensor)
+    elif operation.type == "Placeholder":
+        behind += [
+            outer
+            for outer, inner in getattr(tensor.graph, "captures", ())
+            if inner is tensor and tf.is_symbolic_tensor(outer)
+        ]
+    return behind
 
 
 def _inside(tensor: Any) -> Any:

@@ -142,8 +142,18 @@ def _with_outside(ones: list[Weighted], grads: list[Any]) -> list[Weighted]:
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def marked(grads: Iterable[Any]) -> list[Weighted]:
     """What is marked behind gradients."""
-    keys = [key for key in _behind.values_of(_CAME_BY, grads) if key in _known]
-    return [_known[key] for key in sorted(keys, key=lambda key: int(key.rpartition("/")[2]))]
+    return _known_by(_behind.values_of(_CAME_BY, grads))
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def marked_of_each(grads: Iterable[Any]) -> list[list[Weighted]]:
+    """What is marked behind each gradient."""
+    return [_known_by(keys) for keys in _behind.values_of_each(_CAME_BY, grads)]
+
+
+def _known_by(keys: set[str]) -> list[Weighted]:
+    ours = (key for key in keys if key in _known)
+    return [_known[key] for key in sorted(ours, key=lambda key: int(key.rpartition("/")[2]))]
 
 
 def _telling(kind: str, original: Callable[..., Any]) -> Callable[..., Any]:

@@ -297,25 +297,42 @@ def _marking_gradients(original: Any, place: int) -> Any:
         if len(sources) != len(grads):
             return result
         passed = [name for name in _watcher.passed if name not in before]
-        marked = []
-        for source, grad in zip(sources, grads, strict=True):
-            if grad is not None and _is_of_variables(source):
-                grad = _noted(source, grad, passed)
-                if _global_counts.shows_a_count([*came_by, *_by_hand.marked([grad])], replicas):
-                    _not_summed(source, "a division by a count of all towers")
-            marked.append(grad)
-        return tf.nest.pack_sequence_as(result, marked)
+        places = [
+            index
+            for index, (source, grad) in enumerate(zip(sources, grads, strict=True))
+            if grad is not None and _is_of_variables(source)
+        ]
+        of_variables = [grads[index] for index in places]
+        names = _behind.values_of_each(BACKWARD, of_variables)
+        counts = _show_counts(came_by, of_variables, replicas)
+        for index, of_shares, shows in zip(places, names, counts, strict=True):
+            grads[index] = _noted(sources[index], grads[index], passed, of_shares)
+            if shows:
+                _not_summed(sources[index], "a division by a count of all towers")
+        return tf.nest.pack_sequence_as(result, grads)
 
     setattr(gradient, _WATCHED, True)
     return gradient
 
 
-def _noted(variable: Any, grad: Any, passed: Sequence[str]) -> Any:
+def _show_counts(came_by: list[Any], grads: list[Any], replicas: int) -> list[bool]:
+    """Whether each gradient is of something divided by the rows of all replicas; most are of the same."""
+    known: dict[tuple[int, ...], bool] = {}
+    shows = []
+    for marked in _by_hand.marked_of_each(grads):
+        key = tuple(map(id, marked))
+        if key not in known:
+            known[key] = _global_counts.shows_a_count([*came_by, *marked], replicas)
+        shows.append(known[key])
+    return shows
+
+
+def _noted(variable: Any, grad: Any, passed: Sequence[str], of_shares: set[str]) -> Any:
     """A gradient by a variable, known for one of a share where it is."""
     _watcher.of_variables |= dict.fromkeys(passed)
     if passed:
         _watcher.gradients[id(grad)] = grad
-    names = " and ".join(sorted({*_behind.values_of(BACKWARD, [grad]), *passed}))
+    names = " and ".join(sorted({*of_shares, *passed}))
     if names:
         _not_summed(variable, names)
     return _behind.marked(grad, OF_VARIABLES, names) if names else grad
