@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from towermigrate.findings import Finding
 from towermigrate.symbols import contrib, tf0
 from towermigrate.symbols.aligned import aligned
-from towermigrate.symbols.alike import is_alike
+from towermigrate.symbols.alike import alike
 from towermigrate.symbols.bindings import Scope, Use
 from towermigrate.symbols.edits import Edit, Text, changes_names_only, splice
 from towermigrate.symbols.placement import added_imports
@@ -318,10 +318,18 @@ def _rewrite_use(work: Pass, use: Use) -> None:
         tf0.order_arguments(work, name, work.calls[id(use.chain)])
     if fate.renamed and not compat:
         if use.meaning == "tensorflow":
-            if is_alike(name, work.calls.get(id(use.chain))):
-                return
+            call = work.calls.get(id(use.chain))
+            same = alike(name, call)
+            if same is not None and call is not None:
+                for keyword in call.keywords:
+                    old = keyword.arg or ""
+                    if old in same.renamed:
+                        start = work.text.span(keyword)[0]
+                        work.replace(start, start + len(old), same.renamed[old], keyword.value)
+                if same.now is None:
+                    return
             start, end = work.text.span(use.root)
-            moved = load_names().moved.get(name)
+            moved = same.now if same is not None else load_names().moved.get(name)
             if moved is not None:
                 work.replace(
                     start, work.text.span(use.chain)[1], f"{use.root.id}.{moved}", use.chain

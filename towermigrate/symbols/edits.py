@@ -51,7 +51,7 @@ class Text:
             column = len(text.encode()[:column].decode())
         return self.starts[line - 1] + column
 
-    def span(self, node: ast.expr | ast.stmt | ast.alias) -> tuple[int, int]:
+    def span(self, node: ast.expr | ast.stmt | ast.alias | ast.keyword) -> tuple[int, int]:
         assert node.end_lineno is not None and node.end_col_offset is not None
         return (
             self.offset(node.lineno, node.col_offset),
