@@ -562,3 +562,28 @@ def test_a_keras_3_optimizer_that_accumulates_says_what_to_take(two_towers: Any)
 
     with pytest.raises(ValueError, match="gradient_accumulation_steps.*GradientAccumulator"):
         _Step(two_towers).run(body)
+
+
+@pytest.mark.parametrize("mode", ["function", "unknown rows"])
+def test_shapes_may_hold_dimensions_as_in_tensorflow_1(two_towers: Any, mode: str) -> None:
+    v1.disable_v2_tensorshape()  # a part of disable_v2_behavior, which session style calls
+    try:
+        for path in ("tower_gradients", "optimizer", "average", "accumulator"):
+            for form in (
+                lambda w, x: total(w * x[:, tf.newaxis]) / 4.0,
+                lambda w, x: 0.5 * total(w * x) / 4.0,
+            ):
+                with pytest.raises(
+                    (ValueError, tf.errors.InvalidArgumentError), match="share of the global loss"
+                ):
+                    _update(_Step(two_towers), form, path, mode)
+            found = _update(
+                _Step(two_towers), lambda w, x: tf.foldl(tf.add, w * x) / 2.0, path, mode
+            )
+            assert found == pytest.approx([1.0 - 3.0] * 2)
+            found = _update(
+                _Step(two_towers), lambda w, x: total(mean(w * x[:, tf.newaxis], 0)), path, mode
+            )
+            assert found == pytest.approx([1.0 - 3.0] * 2)
+    finally:
+        v1.enable_v2_tensorshape()

@@ -280,7 +280,9 @@ def rows_of_sources(tensor: Any) -> tuple[int, ...]:
         if _is_source(operation)
         for output in operation.outputs
     ]
-    return tuple(sorted({shape[0] for shape in shapes if shape.rank and shape[0] is not None}))
+    # As a number: where a program has switched TensorFlow 2's behavior off, a shape holds what is none.
+    rows = {tf.compat.dimension_value(shape[0]) for shape in shapes if shape.rank}
+    return tuple(sorted(rows - {None}))
 
 
 def _is_source(operation: Any) -> bool:

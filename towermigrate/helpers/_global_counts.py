@@ -223,7 +223,7 @@ def _refuse_means(ones: list[Weighted], replicas: int, said: Callable[[str], str
 def _may_be_a_part(one: Weighted) -> bool:
     """Whether a weight of a mean is its number of rows over another whole number, larger than one but no multiple."""
     shape = getattr(one.elements, "shape", None)
-    rows = shape[0] if shape is not None and shape.rank else None
+    rows = tf.compat.dimension_value(shape[0]) if shape is not None and shape.rank else None
     if rows is None or not tf.is_symbolic_tensor(one.elements):
         return False
     whole = rows / one.weight if one.weight else 0.0

@@ -195,7 +195,7 @@ def _counts(tensor: Any) -> tuple[Any, ...]:
     elements = tf.size(tensor) if elements is None else elements
     if shape.rank in (None, 1):
         return (elements,)
-    rows = shape[0]
+    rows = tf.compat.dimension_value(shape[0])
     return (elements, tf.shape(tensor)[0] if rows is None else rows)
 
 
