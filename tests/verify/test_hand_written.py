@@ -167,3 +167,11 @@ def test_own_inputs_are_told_by_their_values_and_else_by_their_shape() -> None:
     of_worker = own_inputs(recorded, [rows[2:], np.float64(0.5)], (1, 2))
     np.testing.assert_array_equal(of_worker["own_part/1/input/feed/x:0"], rows[2:])
     assert float(of_worker["own/input/feed/rate:0"]) == 0.5
+
+
+def test_rows_of_several_lengths_on_the_replicas() -> None:
+    class PerReplica:
+        values = (np.zeros((2, 3)), np.ones((2, 5)))
+
+    found = own_inputs({"input/feed/x:0": np.zeros((2, 5))}, [PerReplica()])
+    np.testing.assert_array_equal(found["own/input/feed/x:0"], np.ones((2, 5)))

@@ -23,7 +23,7 @@ import numpy as np
 
 from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.between import Between
-from towermigrate.verify.probe.operations import names_of_slots
+from towermigrate.verify.probe.operations import beside_slots, names_of_slots
 from towermigrate.verify.probe.outputs import returned
 from towermigrate.verify.probe.program import leave, run_program
 from towermigrate.verify.probe.randomness import (
@@ -471,9 +471,9 @@ class Replay:
                         self._take(value)  # On one replica a trace does not list its slots.
                         key = f"slot/{owner}/{slot}/{plain_name(variable)}"
                         names[id(whole(value))] = key
-            for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
+            for slot, value in beside_slots(optimizer):
                 self._take(value)
-                names[id(whole(value))] = f"slot/{owner}/{slot[0]}"
+                names[id(whole(value))] = f"slot/{owner}/{slot}"
         table = {}
         for container in self.tables:
             key = names.get(id(container), "variable/" + plain_name(container))
@@ -500,7 +500,7 @@ class Replay:
                 for slot in names_of_slots(update.optimizer):
                     for variable in update.variables:
                         names[id(whole(update.optimizer.get_slot(variable, slot)))] = ""
-                for value in getattr(update.optimizer, "_non_slot_dict", {}).values():
+                for _, value in beside_slots(update.optimizer):
                     names[id(whole(value))] = ""
         return names
 
@@ -521,7 +521,7 @@ class Replay:
             with contextlib.suppress(
                 TypeError, ValueError
             ):  # a value for each replica is no number
-                arrays.update(returned(self.tf, result))
+                arrays.update(returned(result))
         replicas = sorted(trace.updates)
         executions = 0
         for key, value in self.collected.items():
@@ -599,7 +599,8 @@ def own_inputs(
         ]
         if not parts or any(part.dtype.kind == "O" for part in parts):
             continue
-        if all(part.ndim for part in parts):
+        # Replicas may have rows of several lengths (buckets), which are no rows of one array.
+        if all(part.ndim for part in parts) and len({part.shape[1:] for part in parts}) == 1:
             candidates.append(np.concatenate(parts))
         candidates += parts
     found: dict[str, Any] = {}

@@ -139,10 +139,12 @@ class Doings:
             return {}
         import tensorflow as tf
 
+        # TensorFlow 1.3 has the second only.
+        load: Any = getattr(tf.train, "load_checkpoint", None) or tf.train.NewCheckpointReader
         found = {}
         for path in paths:
             try:
-                reader = tf.train.load_checkpoint(self._path(path))
+                reader = load(self._path(path))
                 for name in reader.get_variable_to_shape_map():
                     found["%s|%s" % (path, name)] = reader.get_tensor(name)
             except Exception:  # no checkpoint, or one that is being written

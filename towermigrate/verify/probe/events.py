@@ -4,6 +4,7 @@
 # (Python 3.6 has no `list[int]`.)
 
 import functools
+import importlib
 import os
 from typing import Any, Callable, Dict, List
 
@@ -19,12 +20,15 @@ _WRITERS: List[Any] = []
 
 def watch_writers() -> None:
     """Note every writer of event files from now on: what it holds back must be in the file when it is read."""
-    try:
-        from tensorflow.python.summary.writer import event_file_writer, event_file_writer_v2
-    except ImportError:
-        return
-    for cls in (event_file_writer.EventFileWriter, event_file_writer_v2.EventFileWriterV2):
-        _watch(cls)
+    for module, name in (
+        ("event_file_writer", "EventFileWriter"),
+        ("event_file_writer_v2", "EventFileWriterV2"),
+    ):
+        try:
+            found = importlib.import_module("tensorflow.python.summary.writer." + module)
+        except ImportError:  # TensorFlow 1.3 has the first only
+            continue
+        _watch(getattr(found, name))
 
 
 def _watch(cls: Any) -> None:
@@ -57,14 +61,15 @@ def read_events(place: Callable[[str], str], files: List[str]) -> Dict[str, Any]
     if not paths or sum(os.path.getsize(place(path)) for path in paths) > _MOST_READ:
         return {}
     import tensorflow as tensorflow
+    from tensorflow.python.framework import tensor_util
 
-    tf: Any = tensorflow.compat.v1
+    tf: Any = getattr(getattr(tensorflow, "compat", None), "v1", tensorflow)
     found: Dict[str, Any] = {}
     for path in paths:
         try:
             for event in tf.train.summary_iterator(place(path)):
                 for value in event.summary.value:
-                    number = _number(tf, value)
+                    number = _number(tensor_util, value)
                     if number is not None:
                         key = "%s|%s|%d" % (os.path.dirname(path), value.tag, event.step)
                         found[_free(key, found)] = number
@@ -82,7 +87,7 @@ def _free(key: str, taken: Dict[str, Any]) -> str:
     return name
 
 
-def _number(tf: Any, value: Any) -> Any:
+def _number(tensor_util: Any, value: Any) -> Any:
     kind = value.WhichOneof("value")
     if kind == "simple_value":
         return np.float64(value.simple_value)
@@ -101,6 +106,6 @@ def _number(tf: Any, value: Any) -> Any:
     if kind == "image":
         return np.array([value.image.height, value.image.width, value.image.colorspace])
     if kind == "tensor":
-        array = tf.make_ndarray(value.tensor)
+        array = tensor_util.MakeNdarray(value.tensor)
         return array if array.dtype.kind in "fiub" else None
     return None

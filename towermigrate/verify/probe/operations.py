@@ -14,6 +14,12 @@ def is_plain(op: Any) -> bool:
     return op._get_control_flow_context() is None
 
 
+def is_eager(tf: Any) -> bool:
+    """Whether operations run as they are made, which TensorFlow 1.3 does not know yet."""
+    ask = getattr(tf, "executing_eagerly", None)
+    return ask is not None and bool(ask())
+
+
 def is_stateful(op: Any) -> bool:
     """Whether an op may give another value each time it runs: a queue, an iterator, a random op."""
     definition = op.op_def
@@ -31,6 +37,16 @@ def names_of_slots(optimizer: Any) -> List[str]:
         return list(optimizer.get_slot_names())
     except (AttributeError, NotImplementedError):
         return []
+
+
+def beside_slots(optimizer: Any) -> List[Tuple[str, Any]]:
+    """What an optimizer keeps beside its slots, by name: Adam's powers of beta, say."""
+    kept = getattr(optimizer, "_non_slot_dict", None)
+    if kept is None:  # TensorFlow 1.3
+        powers = (("beta1_power", "_beta1_power"), ("beta2_power", "_beta2_power"))
+        found = [(name, getattr(optimizer, attribute, None)) for name, attribute in powers]
+        return [(name, value) for name, value in found if value is not None]
+    return [(key[0], value) for key, value in kept.items()]
 
 
 def closure(ops: List[Any], cut: Dict[Any, bool]) -> Tuple[Any, Any]:

@@ -22,10 +22,12 @@ def numbers(result: Dict[str, Any]) -> Dict[str, Any]:
     return found
 
 
-def returned(tf: Any, result: Any) -> Dict[str, Any]:
+def returned(result: Any) -> Dict[str, Any]:
     """The numbers that a training run gave back to the program, in the order that they come in."""
+    from tensorflow.python.util import nest  # TensorFlow 1.3 has it nowhere else
+
     found: Dict[str, Any] = {}
-    for value in tf.nest.flatten(result):
+    for value in nest.flatten(result):
         if value is None or isinstance(value, (str, bytes)):
             continue
         array = np.asarray(value)

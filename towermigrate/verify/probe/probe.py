@@ -419,7 +419,7 @@ class Probe:
         result = original(session, both, feeds, options, run_metadata)
         arrays.update(result["ours"])
         self.last_inputs = {k: v for k, v in result["ours"].items() if k.startswith("input/")}
-        arrays.update(returned(self.tf, result["theirs"]))
+        arrays.update(returned(result["theirs"]))
         if state:
             after = original(session, dict(state), None, None, None)
             self.between.left(after)

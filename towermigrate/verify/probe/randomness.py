@@ -56,7 +56,11 @@ def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
     """
     from tensorflow.python.framework import dtypes
     from tensorflow.python.ops import array_ops, gen_random_ops, nn_ops
-    from tensorflow.python.ops import gen_stateless_random_ops as stateless
+
+    try:
+        from tensorflow.python.ops import gen_stateless_random_ops as stateless
+    except ImportError:  # TensorFlow 1.3 has them in contrib
+        from tensorflow.contrib import stateless
 
     try:
         from tensorflow.python.ops import gen_stateless_random_ops_v2 as keyed
@@ -64,6 +68,8 @@ def make_random_ops_stateless(next_seed: Any, initial_seed: Any = None) -> None:
         keyed = None
 
     def replace(name: str, make: Any) -> None:
+        if not hasattr(gen_random_ops, name):  # TensorFlow 1.3 hides them
+            name = "_" + name
         original = getattr(gen_random_ops, name, None)
         if original is None:
             return

@@ -22,6 +22,7 @@ from typing import Any, Dict, Optional
 import numpy as np
 
 from .feeding import Sources, flatten, packed
+from .operations import is_eager
 from .ordering import Writes
 from .outputs import numbers
 from .plans import Plan, make_plan
@@ -80,7 +81,7 @@ class SessionProbe:
         from tensorflow.python.framework import ops
 
         graph = self.tf.get_default_graph()
-        if self.tf.executing_eagerly() or type(graph) is not ops.Graph:
+        if is_eager(self.tf) or type(graph) is not ops.Graph:
             return None
         here = self.watcher.here()
         if here.counter is None:

@@ -10,7 +10,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 
-from .operations import names_of_slots
+from .operations import beside_slots, names_of_slots
 
 
 def variables_by_key(graph: Any, applied: Any, described: Dict[str, Any]) -> Dict[str, Any]:
@@ -32,8 +32,8 @@ def variables_by_key(graph: Any, applied: Any, described: Dict[str, Any]) -> Dic
                 value = optimizer.get_slot(variable, slot)
                 if value is not None:
                     names[id(value)] = "slot/%d/%s/%s" % (owner, slot, variable.op.name)
-        for slot, value in getattr(optimizer, "_non_slot_dict", {}).items():
-            names[id(value)] = "slot/%d/%s" % (owner, slot[0])
+        for slot, value in beside_slots(optimizer):
+            names[id(value)] = "slot/%d/%s" % (owner, slot)
     state = {}
     trainable = [v.op.name for v in graph.get_collection("trainable_variables")]
     for variable in graph.get_collection("variables"):

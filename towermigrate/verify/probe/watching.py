@@ -11,7 +11,7 @@ import functools
 import threading
 from typing import Any, Callable, Dict, List
 
-from .operations import UPDATES, closure, is_plain
+from .operations import UPDATES, beside_slots, closure, is_eager, is_plain
 from .seen import (
     PROBE_SCOPE,
     Computed,
@@ -82,17 +82,20 @@ class Watcher:
         return pairs
 
     def _wrap_gradients(self) -> None:
-        """All of `tf.gradients` and its aliases go by one function of TensorFlow."""
-        from tensorflow.python.ops import gradients_impl
+        """All of `tf.gradients` and its aliases go by one function of TensorFlow; in early ones each is patched."""
+        from tensorflow.python.ops import gradients, gradients_impl
 
-        module: Any = gradients_impl
+        modules: List[Any] = [gradients_impl]
         try:
             from tensorflow.python.ops import gradients_util
 
-            module = gradients_util
+            modules = [gradients_util]
         except ImportError:  # TensorFlow 1.13
             pass
-        original = module._GradientsHelper
+        name = "_GradientsHelper"
+        if not hasattr(modules[0], name):  # TensorFlow 1.3
+            modules, name = [gradients_impl, gradients, self.tf], "gradients"
+        original = getattr(modules[0], name)
 
         @functools.wraps(original)
         def helper(ys: Any, xs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -107,10 +110,11 @@ class Watcher:
             self._computed(list(losses), list(gradients), list(sources))
             return gradients
 
-        module._GradientsHelper = helper
+        for module in modules:
+            setattr(module, name, helper)
 
     def _computed(self, losses: List[Any], gradients: List[Any], variables: List[Any]) -> None:
-        if self.tf.executing_eagerly():
+        if is_eager(self.tf):
             return
         tensors = [loss for loss in losses if isinstance(loss, self.tf.Tensor)]
         by_name: Dict[str, Any] = {}
@@ -131,7 +135,7 @@ class Watcher:
         inner = getattr(self._local, "applying", None)
         if inner is not None:
             inner.append(optimizer)
-        if inner is not None or self.tf.executing_eagerly():
+        if inner is not None or is_eager(self.tf):
             return original(*args, **kwargs)
         # The pairs may be an iterator, which gives them once.
         pairs = list(args[0] if args else kwargs.pop("grads_and_vars"))
@@ -224,7 +228,7 @@ class Watcher:
         @functools.wraps(original)
         def apply(average: Any, *args: Any, **kwargs: Any) -> Any:
             result = original(average, *args, **kwargs)
-            if isinstance(result, self.tf.Operation) and not self.tf.executing_eagerly():
+            if isinstance(result, self.tf.Operation) and not is_eager(self.tf):
                 here = self.here()
                 here.averages.append(result)
                 self._order_averages(here)
@@ -276,5 +280,5 @@ def _name_slots(here: SeenGraph, stage: int, update: Update, variables: List[Any
                 if value is not None:
                     name = "slot/%d/%s/%s" % (owner, slot, plain_name(variable))
                     here.slots.setdefault(plain_name(value), name)
-        for key, value in getattr(optimizer, "_non_slot_dict", {}).items():
-            here.slots.setdefault(plain_name(value), "slot/%d/%s" % (owner, key[0]))
+        for name, value in beside_slots(optimizer):
+            here.slots.setdefault(plain_name(value), "slot/%d/%s" % (owner, name))
