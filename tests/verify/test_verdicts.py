@@ -13,7 +13,7 @@ from rich.console import Console
 
 from tests.verify.recordings import STAGES, TOWERS, recording, relu
 from tests.verify.test_excuses import NEAR
-from towermigrate.verify import VerifyOptions
+from towermigrate.verify import VerifyOptions, doings_compare, run
 from towermigrate.verify.devices import DeviceSpec, parse_devices
 from towermigrate.verify.inputs import inputs_not_compared
 from towermigrate.verify.programs import Recorded
@@ -154,3 +154,26 @@ def test_what_was_left_out_and_excused_stands_in_the_verdict_line(tmp_path: Path
     assert any("5 of 5 updates of train" in line for line in lines)
     gradient = next(line for line in lines if " gradient " in line and "cpu:2" in line).split()
     assert gradient[:5] == ["cpu:2", "gradient", "equal", "2", "5"] and gradient[-1] == "1"
+
+
+def test_inputs_and_files_are_compared_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[str] = []
+    for name, where in (("pairing", run), ("file_differences", run)):
+        original = getattr(where, name)
+
+        def counted(*args: Any, name: str = name, original: Any = original) -> Any:
+            asked.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(where, name, counted)
+    monkeypatch.setattr(doings_compare, "file_differences", run.file_differences)
+    _verdict(tmp_path)
+    assert sorted(asked) == ["file_differences", "pairing"]
+
+
+def test_the_verdict_names_what_was_not_compared_and_not_the_devices() -> None:
+    made = DeviceReport("cpu:2", 2, True, 1, 1.0, {}, 1e-6, 0.0)
+    report = VerifyReport(False, not_compared=("cpu:2: variable w: nobody looked",), runs=(made,))
+    assert "left open: variable w)" in (report.verdict or "")

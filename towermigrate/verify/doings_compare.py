@@ -10,7 +10,7 @@ import numpy as np
 
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.events_compare import event_differences, open_events
-from towermigrate.verify.files_compare import Closeness, file_differences
+from towermigrate.verify.files_compare import Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
     LEAST_DRIFT,
     Unlike,
@@ -37,6 +37,7 @@ def doing_differences(
     within: float | None,
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
+    files: FilesCompared | None = None,
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what was not compared, with why.
 
@@ -48,6 +49,7 @@ def doing_differences(
             roundings were excused that leave them open.
         drift: how far apart the two programs' numbers are, relative to them.
         bitwise: whether they trained the same to the last bit.
+        files: what `file_differences` says of them, where it was asked already.
     """
     close = Closeness(within, drift, bitwise)
     found = list(_ending(first, second, made))
@@ -59,20 +61,20 @@ def doing_differences(
         differences, open_lines = _of_stream(first, second, made, key, name, what, close)
         found += differences
         loose += open_lines
-    files, others, ours = _files(first), _files(second), _files(made)
-    if files != others:
-        names = ", ".join(sorted(files ^ others)[:3])
+    theirs, others, ours = _files(first), _files(second), _files(made)
+    if theirs != others:
+        names = ", ".join(sorted(theirs ^ others)[:3])
         loose.append(
             f"the files that the program writes: two runs of the original differ in {names}"
         )
-    more, fewer = sorted(ours - files - others), sorted((files & others) - ours)
+    more, fewer = sorted(ours - theirs - others), sorted((theirs & others) - ours)
     if more or fewer:
         name = (fewer or more)[0]
         expected, actual = (name, "no such file") if fewer else ("no such file", name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made)
-    unequal, _ = file_differences(first, second, made, close)
+    unequal, _ = files or file_differences(first, second, made, close)
     found += [
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
         for each in unequal
@@ -91,12 +93,14 @@ def doings_left_out(
     within: float | None,
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
+    files: FilesCompared | None = None,
 ) -> list[str]:
     """What the programs print and write that could not be compared, and why; the arguments are `doing_differences`'."""
     traces = (first, second, made)
     cut = dict.fromkeys(what for trace in traces for what in trace.meta.get("cut", []))
     found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
-    found += file_differences(*traces, Closeness(within, drift, bitwise))[1]
+    close = Closeness(within, drift, bitwise)
+    found += (files or file_differences(*traces, close))[1]
     code = first.meta.get("exit_code", 0)
     if code:
         found.append(f"all that an end without an error would do: the original exits with {code}")

@@ -50,9 +50,11 @@ class Closeness:
     bitwise: bool = False
 
 
-def file_differences(
-    first: Trace, second: Trace, made: Trace, close: Closeness
-) -> tuple[list[Unequal], list[str]]:
+# Which files hold something else, and which were not compared.
+FilesCompared = tuple[list[Unequal], list[str]]
+
+
+def file_differences(first: Trace, second: Trace, made: Trace, close: Closeness) -> FilesCompared:
     """Which files hold something else, and which were not compared."""
     wanted, again, ours = (trace.meta.get("contents", {}) for trace in (first, second, made))
     # Another Python pickles and compresses otherwise.

@@ -309,12 +309,20 @@ def _left_out(report: VerifyReport, most: int | None) -> str:
     excused = sum(len(run.excuses) for run in report.runs)
     if excused:
         said.append(f"excused: {excused} arrays of single steps")
-    items = [*report.not_compared, *report.nondeterministic, *report.left_out]
+    # What was not compared says first on which devices; the verdict names what it is.
+    named = [run.devices for run in report.runs] + [each.devices for each in report.compiled]
+    devices = tuple(f"{each}: " for each in named)
+    missing = [_less(item, devices) for item in report.not_compared]
+    items = [*missing, *report.nondeterministic, *report.left_out]
     names = list(dict.fromkeys(item.partition(": ")[0] for item in items))
     if names:
         more = "" if most is None or len(names) <= most else f" and {len(names) - most} more"
         said.append(f"left open: {', '.join(names[:most])}{more}")
     return f" ({'; '.join(said)})" if said else ""
+
+
+def _less(item: str, beginnings: tuple[str, ...]) -> str:
+    return next((item[len(each) :] for each in beginnings if item.startswith(each)), item)
 
 
 def _print_levels(report: VerifyReport, console: Console) -> None:

@@ -30,7 +30,7 @@ from towermigrate.verify.excuses import (
     single_steps,
 )
 from towermigrate.verify.fence import protection
-from towermigrate.verify.files_compare import Closeness
+from towermigrate.verify.files_compare import Closeness, file_differences
 from towermigrate.verify.hand_written import (
     HandWrittenPrograms,
     hand_written,
@@ -116,6 +116,7 @@ class _Verification:
         self.scratch = scratch
         self.programs: Programs | SessionPrograms = Programs(options, scratch)
         self.recorded: dict[int, Recorded] = {}
+        self.pairings: dict[Path, tuple[list[Difference], list[str]]] = {}
 
     def report(self, specs: list[DeviceSpec]) -> VerifyReport:
         runs: list[DeviceReport] = []
@@ -238,7 +239,9 @@ class _Verification:
             _drift(result, shown),
             bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
         )
-        doings, open_doings = doing_differences(*traces, **vars(close))
+        # They are read once: files may be large.
+        files = file_differences(*traces, close)
+        doings, open_doings = doing_differences(*traces, **vars(close), files=files)
         first = shown.first()
         equal = first is None and not doings
         largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
@@ -303,7 +306,10 @@ class _Verification:
             levels=levels,
             figures=result.figures.to_json(stages),
             amount=amount_compared(recorded.first, result, stages, self.options.steps),
-            left_out=tuple(self._left_out(recorded, free_running, close)),
+            left_out=(
+                *doings_left_out(*traces, **vars(close), files=files),
+                *self._pairing(recorded, free_running)[1],
+            ),
         )
         loose = [
             _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
@@ -321,12 +327,13 @@ class _Verification:
         missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
 
-    def _left_out(self, recorded: Recorded, made: Trace, close: Closeness) -> list[str]:
-        """What could not be compared though training was."""
-        found = doings_left_out(recorded.first, recorded.second, made, **vars(close))
-        if not self.options.synthetic and not isinstance(self.programs, HandWrittenPrograms):
-            found += pairing(recorded, made)[1]
-        return found
+    def _pairing(self, recorded: Recorded, made: Trace) -> tuple[list[Difference], list[str]]:
+        """What `pairing` says of a run, asked once of each; nothing where inputs are not the program's own."""
+        if self.options.synthetic or isinstance(self.programs, HandWrittenPrograms):
+            return [], []
+        if made.folder not in self.pairings:
+            self.pairings[made.folder] = pairing(recorded, made)
+        return self.pairings[made.folder]
 
     def _compared(
         self,
@@ -350,8 +357,7 @@ class _Verification:
         )
         result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
         result.differences += seed_differences(recorded, made)
-        if not self.options.synthetic and not isinstance(self.programs, HandWrittenPrograms):
-            result.differences += pairing(recorded, made)[0]
+        result.differences += self._pairing(recorded, made)[0]
         if isinstance(self.programs, HandWrittenPrograms):
             result.differences += loop_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing
