@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.verify.traces import trace
 from towermigrate.migrate import plan
 from towermigrate.verify import VerifyOptions, run_verify
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
@@ -332,3 +335,52 @@ def test_exit_codes(codes: tuple[int, int, int], equal: bool, tmp_path: Path) ->
     assert [each.name for each in found] == ([] if equal else ["exit code"])
     said = doings_left_out(*traces, within=1e-3)
     assert bool(said) == (codes[0] != 0)
+
+
+BENEATH = """
+import json, os, subprocess, sys
+import tensorflow as tf
+from towermigrate.verify.probe.beneath import Beneath
+beneath = Beneath()
+beneath.begin(os.getcwd())
+sys.path.insert(0, os.getcwd())
+import library_or_program
+print(json.dumps(beneath.kinds))
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "kinds"),
+    [
+        ("import platform; platform.processor()", []),
+        ("import tensorflow as tf; tf.constant(1)", []),
+        ("import tensorflow as tf; tf.print(1)", ["what tf.print and tf.Print write"]),
+        (
+            "import tensorflow as tf\nwith tf.Graph().as_default(): tf.compat.v1.Print(tf.constant(1), [])",
+            ["what tf.print and tf.Print write"],
+        ),
+        ("import subprocess; subprocess.call('true')", ["what the program's own processes write"]),
+        ("import os; os.system('true')", ["what the program's own processes write"]),
+        (
+            "import multiprocessing\n"
+            "multiprocessing.get_context('fork').Process(target=dict).start()",
+            ["what the program's own processes write"],
+        ),
+    ],
+)
+def test_what_is_written_beneath_python_is_noted(
+    program: str, kinds: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "library_or_program.py").write_text(program)
+    made = subprocess.run(
+        [sys.executable, "-c", BENEATH], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert json.loads(made.stdout.splitlines()[-1]) == kinds
+
+
+def test_what_is_written_beneath_python_is_named(tmp_path: Path) -> None:
+    sides = ([], [], ["what tf.print and tf.Print write"])
+    traces = [trace(tmp_path / str(n), {}, beneath=each) for n, each in enumerate(sides)]
+    assert doings_left_out(*traces, within=1e-3) == [
+        "what tf.print and tf.Print write on a terminal: it was not compared"
+    ]

@@ -136,17 +136,3 @@ def test_the_rows_of_runs_that_train_nothing(tmp_path: Path) -> None:
         "other rows than the training run before it, not the rows of that training run"
     )
     assert len(_counted(tmp_path / "d", old, new)) == 1
-
-
-@pytest.mark.parametrize(
-    ("ours", "equal"),
-    [
-        ({"0": 1, "1": 3, "2": 4}, True),
-        ({"0": 1, "1": 2, "2": 3}, False),
-        ({"0": 2, "1": 4, "2": 6}, False),
-        ({}, True),
-    ],
-)
-def test_batches_between_training_runs(ours: dict[str, int], equal: bool, tmp_path: Path) -> None:
-    found = _counted(tmp_path, {"draws": {"0": 1, "1": 3, "2": 4}}, {"draws": ours})
-    assert (not found) == equal, found

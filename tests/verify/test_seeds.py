@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.verify.traces import recorded, trace
-from towermigrate.verify.seeds_compare import seed_differences
+from towermigrate.verify.seeds_compare import seed_differences, seeds_left_out
 
 GIVEN: dict[str, Any] = {
     "graph": [3], "operations": [7], "layers": [], "variables": {"w": 5, "b": None}, "computed": False,
@@ -53,6 +53,27 @@ def test_seeds_that_the_original_has_otherwise_each_time_are_open(tmp_path: Path
         for k, each in enumerate((GIVEN, other, {**other, "graph": []}))
     ]
     assert not seed_differences(recorded(traces[0], traces[1]), traces[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"layers": [8]}, True),
+        ({"layers": []}, True),
+        ({"layers": [7, 8]}, False),
+        ({"layers": [], "operations": [7]}, False),
+        ({"layers": [], "variables": {"w": 7}}, False),
+    ],
+)
+def test_seeds_that_come_by_keras_are_named_where_they_are_not_seen(
+    change: dict[str, Any], named: bool, tmp_path: Path
+) -> None:
+    given = {**GIVEN, "layers": [7], "operations": [], "variables": {}}
+    sides = (given, given, {**given, **change})
+    runs = {"run_00000": {"loss/0/0": 0.0}}
+    traces = [trace(tmp_path / str(k), runs, seeds=seeds) for k, seeds in enumerate(sides)]
+    left = seeds_left_out(recorded(traces[0], traces[1]), traces[2])
+    assert [each.partition(": ")[0] for each in left] == (["seeds of Keras"] if named else [])
 
 
 PROGRAM = """

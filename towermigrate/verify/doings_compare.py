@@ -99,6 +99,8 @@ def doings_left_out(
     traces = (first, second, made)
     cut = dict.fromkeys(what for trace in traces for what in trace.meta.get("cut", []))
     found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
+    beneath = dict.fromkeys(what for each in traces for what in each.meta.get("beneath", []))
+    found += [f"{what} on a terminal: it was not compared" for what in beneath]
     close = Closeness(within, drift, bitwise)
     found += (files or file_differences(*traces, close))[1]
     code = first.meta.get("exit_code", 0)

@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from towermigrate.verify.comparison import BATCHES_TAKEN, OF_A_LOOK, Difference
+from towermigrate.verify.comparison import OF_A_LOOK, Difference
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Trace
@@ -33,7 +33,7 @@ def drawn_differences(recorded: Recorded, made: Trace) -> list[Difference]:
     """Where the rewritten towers draw something else than the original's by its kind."""
     agreed: Mapping[str, bool] = recorded.second.meta.get("inputs_agreed", {})
     theirs, ours = _rows(recorded, made, agreed)
-    found = [*_looks_unlike(recorded, made), *_draws_unlike(recorded, made)]
+    found = list(_looks_unlike(recorded, made))
     return found + [
         each for name in theirs for each in _unlike(recorded, name, theirs[name], ours[name])
     ]
@@ -49,24 +49,6 @@ def _looks_unlike(recorded: Recorded, made: Trace) -> Iterator[Difference]:
             said = ("other rows than the training run before it", "the rows of that training run")
             expected, actual = said[::-1] if again else said
             yield _difference(recorded, OF_A_LOOK[6:], None, run - 1, expected, actual)
-            return
-
-
-def _draws_unlike(recorded: Recorded, made: Trace) -> Iterator[Difference]:
-    """Batches that are taken between two training runs, where all towers' inputs come from one iterator."""
-    first, again, ours = (t.meta.get("draws", {}) for t in (recorded.first, recorded.second, made))
-    if recorded.first.meta.get("draws_unknown") or not any(first.values()):
-        return
-    last = own_last = 0
-    for run in recorded.first.runs:
-        key = str(run.index)
-        if key not in first or key not in ours or first[key] != again.get(key):
-            return
-        drawn, own = first[key] - last, ours[key] - own_last
-        last, own_last = first[key], ours[key]
-        if drawn != own:
-            said = [f"{count} batches taken for it" for count in (drawn, own)]
-            yield _difference(recorded, BATCHES_TAKEN[6:], None, run.index, *said)
             return
 
 

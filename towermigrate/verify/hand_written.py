@@ -34,9 +34,11 @@ class HandWrittenPrograms(SessionPrograms):
         self._of_rewritten.launcher = self.launcher
         self._of_rewritten.more = {"hand_written": True}
 
-    def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
+    def run_rewritten(
+        self, recorded: Recorded, spec: DeviceSpec, lockstep: bool, *, again: bool = False
+    ) -> Trace:
         """Train the program that was written by hand, from the original's variables."""
-        return self._of_rewritten.run_rewritten(recorded, spec, lockstep)
+        return self._of_rewritten.run_rewritten(recorded, spec, lockstep, again=again)
 
 
 def hand_written(

@@ -211,8 +211,11 @@ class Programs:
 
     # ---- the rewritten program -------------------------------------------------------------------
 
-    def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
-        folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
+    def run_rewritten(
+        self, recorded: Recorded, spec: DeviceSpec, lockstep: bool, *, again: bool = False
+    ) -> Trace:
+        """Train the rewritten program on what was recorded; `again` is another run of the same."""
+        folder = self.scratch / f"rewritten-{spec.text}{which(lockstep, again)}"
         if spec.kind == "workers":
             return with_free_ports(
                 lambda: self._on_workers(folder, recorded, spec, lockstep), folder
@@ -230,7 +233,8 @@ class Programs:
             **self.more,
         }
         command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
-        return self.launcher.run(command, tree, folder, config, spec, _name(spec, lockstep))
+        what = name_of_rewritten(spec, lockstep, again)
+        return self.launcher.run(command, tree, folder, config, spec, what)
 
     def _on_workers(
         self, folder: Path, recorded: Recorded, spec: DeviceSpec, lockstep: bool
@@ -253,11 +257,20 @@ class Programs:
             **self.more,
         }
         command = [self.options.python, *COMMAND]
-        return self.launcher.run(command, trees[0], folder, config, spec, _name(spec, lockstep))
+        return self.launcher.run(
+            command, trees[0], folder, config, spec, name_of_rewritten(spec, lockstep)
+        )
 
 
-def _name(spec: DeviceSpec, lockstep: bool) -> str:
-    return f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
+def which(lockstep: bool, again: bool) -> str:
+    """What the folder of a rewritten program's run has behind its devices."""
+    return f"{'-lockstep' if lockstep else ''}{'-again' if again else ''}"
+
+
+def name_of_rewritten(spec: DeviceSpec, lockstep: bool, again: bool = False) -> str:
+    """What a rewritten program's run is called in messages."""
+    how = f"{' in lock-step' if lockstep else ''}{', a second time' if again else ''}"
+    return f"The rewritten program on {spec.text}{how}"
 
 
 def entry_asked(options: VerifyOptions, root: Path) -> str | None:

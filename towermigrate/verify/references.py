@@ -27,7 +27,7 @@ from towermigrate.verify.trace import read_trace
 
 # Of the format, and of what makes a recording fit a rewritten run: keys, draws, what is recorded at all. Another
 # version is refused.
-VERSION = 2
+VERSION = 3
 
 _ABOUT = "reference.json"
 _TRACES = ("first", "second")

@@ -23,6 +23,7 @@ import numpy as np
 
 from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.between import Between
+from towermigrate.verify.probe.draws import Draws
 from towermigrate.verify.probe.operations import beside_slots, names_of_slots
 from towermigrate.verify.probe.outputs import returned
 from towermigrate.verify.probe.program import leave, run_program
@@ -40,6 +41,7 @@ from towermigrate.verify.probe.recording import (
     wait_for_recordings,
 )
 from towermigrate.verify.probe.seeds import Seeds
+from towermigrate.verify.probe.shuffles import Shuffles
 from towermigrate.verify.wrappers_tf2 import (
     leave_sums_over_replicas_alone,
     wrap_functions,
@@ -91,9 +93,9 @@ class Replay:
         self.trace = TraceWriter(config["trace"])
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
-        self.batches: list[Any] = []
-        self.nexts = 0
-        self.trace.meta.update({"draws": {}, "looks": []})
+        self.sources: list[Any] = []
+        self.draws = Draws(self.trace.meta)
+        self.trace.meta["looks"] = []
         self.last_inputs: dict[str, Any] = {}
         self.shapes: dict[str, Any] = {}
         self.own_initial: dict[str, Any] = {}
@@ -331,8 +333,7 @@ class Replay:
         index = self.next_index
         self.next_index += 1
         self.trace.meta["training_runs"] = self.next_index
-        if len(self.batches) == 1:
-            self.trace.meta["draws"][str(index)] = self.nexts
+        self.draws.at(index)
         if index >= self.original_runs:
             self.trace.meta["extra_runs"] += 1
             self.finish("steps")
@@ -412,18 +413,25 @@ class Replay:
             again = bool(own) and all(same(v, self.last_inputs.get(k)) for k, v in own.items())
             self.trace.meta["looks"].append([self.next_index, again])
 
-    def count_draws(self, tower_batches: Any) -> None:
-        """Count how often the program takes the towers' batches from an iterator of the helpers."""
-        following = tower_batches.__next__
+    def count_draws(self, iterators: Any) -> None:
+        """Count how often the program takes from each iterator of a class of the helpers, by itself or for all towers."""
+        following = iterators.__next__
 
-        def counted(batches: Any) -> Any:
-            if not any(batches is known for known in self.batches):
-                self.batches.append(batches)
-            taken = following(batches)
-            self.nexts += 1
+        def counted(iterator: Any) -> Any:
+            if getattr(self.local, "taking", False):  # one iterator of another
+                return following(iterator)
+            if not any(iterator is known for known in self.sources):
+                self.sources.append(iterator)
+            self.local.taking = True
+            try:
+                taken = following(iterator)
+            finally:
+                self.local.taking = False
+            number = next(n for n, known in enumerate(self.sources) if known is iterator)
+            self.draws.drawn([f"iterator {number}"], trains=True)
             return taken
 
-        tower_batches.__next__ = counted
+        iterators.__next__ = counted
 
     def _takes(self, trace: _Trace, given: dict[str, Any]) -> bool:
         """Whether a call takes all these inputs. A worker sees its own tower's only, and all workers must agree."""
@@ -668,6 +676,12 @@ def value_of(container: Any) -> Any:
     return container.read_value().numpy()
 
 
+def count_draws(replay: Replay, helpers: str) -> None:
+    """Have the iterators of the helpers, or of a copy of them, counted."""
+    replay.count_draws(importlib.import_module(f"{helpers}.batches").TowerBatches)
+    replay.count_draws(importlib.import_module(f"{helpers}.legacy").LegacyInput)
+
+
 def main(config_path: str, worker: int | None = None) -> None:
     """Run the program that the configuration names, or this worker's part of it. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
@@ -686,17 +700,18 @@ def main(config_path: str, worker: int | None = None) -> None:
     replay = Replay(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay
-    replay.count_draws(importlib.import_module("towermigrate.helpers.batches").TowerBatches)
+    count_draws(replay, "towermigrate.helpers")
     if config["helpers"]:  # a copy that `towermigrate vendor` put into the tree
         sys.path.insert(0, config["helpers"])
         importlib.import_module(f"{HELPERS_COPY}._hooks").active = replay  # type: ignore[attr-defined]
-        replay.count_draws(importlib.import_module(f"{HELPERS_COPY}.batches").TowerBatches)
+        count_draws(replay, HELPERS_COPY)
         sys.path.pop(0)
     wrap_functions(replay, os.path.realpath(config["tree"]))
     wrap_optimizers(replay)
     if replay.has_workers:
         wrap_run_of_strategies(replay)
     Seeds(replay.trace.meta).install()
+    Shuffles(replay.trace.meta).install()
     make_random_ops_stateless(replay.next_seed, seed_of_variable)
     error = run_program(
         config["entry"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import shutil
 import tempfile
@@ -21,6 +22,7 @@ from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_d
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.drawn import drawn_differences
+from towermigrate.verify.draws_compare import draws_differences, draws_not_compared
 from towermigrate.verify.excuses import (
     Judgement,
     as_far_as_moved,
@@ -53,7 +55,7 @@ from towermigrate.verify.replicas import with_replica
 from towermigrate.verify.report import DeviceReport, Reference, VerifyReport
 from towermigrate.verify.rounding import Trial, trials
 from towermigrate.verify.scratch import TooLarge, check_size, no_space, remove_scratch
-from towermigrate.verify.seeds_compare import seed_differences
+from towermigrate.verify.seeds_compare import seed_differences, seeds_left_out
 from towermigrate.verify.session_choice import SessionProgram, session_program
 from towermigrate.verify.session_compare import (
     session_differences,
@@ -61,6 +63,7 @@ from towermigrate.verify.session_compare import (
     without_losses,
 )
 from towermigrate.verify.session_programs import SessionPrograms
+from towermigrate.verify.shuffling import asks_for_another_run, shuffling
 from towermigrate.verify.tpu.report import CompileReport
 from towermigrate.verify.tpu.spec import NoTpuCompiler, TpuCompiles, check_compiler
 from towermigrate.verify.trace import Trace
@@ -117,6 +120,8 @@ class _Verification:
         self.programs: Programs | SessionPrograms = Programs(options, scratch)
         self.recorded: dict[int, Recorded] = {}
         self.pairings: dict[Path, tuple[list[Difference], list[str]]] = {}
+        # Of the device spec that is being compared.
+        self.mixed: tuple[list[Difference], list[str]] = ([], [])
 
     def report(self, specs: list[DeviceSpec]) -> VerifyReport:
         runs: list[DeviceReport] = []
@@ -226,6 +231,7 @@ class _Verification:
         stages = recorded.stages
         self.tolerance = self.options.limit_on(spec.kind)
         free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
+        self.mixed = self._shuffling(recorded, free_running, spec)
         result = self._compared(recorded, free_running, stages)
         outcome = _Outcome(free_running, result, result)
         if result.differences:
@@ -309,6 +315,9 @@ class _Verification:
             left_out=(
                 *doings_left_out(*traces, **vars(close), files=files),
                 *self._pairing(recorded, free_running)[1],
+                *self.mixed[1],
+                *draws_not_compared(recorded, free_running),
+                *seeds_left_out(recorded, free_running),
             ),
         )
         loose = [
@@ -335,6 +344,19 @@ class _Verification:
             self.pairings[made.folder] = pairing(recorded, made)
         return self.pairings[made.folder]
 
+    def _shuffling(
+        self, recorded: Recorded, made: Trace, spec: DeviceSpec
+    ) -> tuple[list[Difference], list[str]]:
+        """What `shuffling` says of the rewritten program on these devices, which may run once more for it."""
+        if self.options.synthetic:
+            return [], []
+        again = None
+        # Of several workers each records the rows of its own towers.
+        if spec.kind != "workers" and asks_for_another_run(recorded, made):
+            with contextlib.suppress(ChildFailed):
+                again = self.programs.run_rewritten(recorded, spec, lockstep=False, again=True)
+        return shuffling(recorded, made, again)
+
     def _compared(
         self,
         recorded: Recorded,
@@ -357,7 +379,9 @@ class _Verification:
         )
         result.differences += own_inputs(recorded, made, synthetic=self.options.synthetic)
         result.differences += seed_differences(recorded, made)
-        result.differences += self._pairing(recorded, made)[0]
+        result.differences += self._pairing(recorded, made)[0] + self.mixed[0]
+        if not self.options.synthetic:
+            result.differences += draws_differences(recorded, made)
         if isinstance(self.programs, HandWrittenPrograms):
             result.differences += loop_differences(
                 recorded, made, self.tolerance, lockstep=lockstep, growing=growing

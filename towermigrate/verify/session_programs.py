@@ -19,7 +19,7 @@ from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
-from towermigrate.verify.programs import Prepared, Recorded
+from towermigrate.verify.programs import Prepared, Recorded, name_of_rewritten, which
 from towermigrate.verify.report import Reference
 from towermigrate.verify.rounding import Trial
 from towermigrate.verify.session_choice import SessionProgram, with_towers
@@ -123,9 +123,11 @@ class SessionPrograms:
         what = f"The original ({mode}, {spec.replicas} towers{again})"
         return self.launcher.run([python, str(script)], tree, folder, config, spec, what)
 
-    def run_rewritten(self, recorded: Recorded, spec: DeviceSpec, lockstep: bool) -> Trace:
-        """Train the rewritten program on what was recorded."""
-        folder = self.scratch / f"rewritten-{spec.text}{'-lockstep' if lockstep else ''}"
+    def run_rewritten(
+        self, recorded: Recorded, spec: DeviceSpec, lockstep: bool, *, again: bool = False
+    ) -> Trace:
+        """Train the rewritten program on what was recorded; `again` is another run of the same."""
+        folder = self.scratch / f"rewritten-{spec.text}{which(lockstep, again)}"
         tree = self.launcher.tree(folder)
         root = self.options.rewritten or self.options.root
         copy_tree(root, tree, recorded.rewritten, self.options.link_over)
@@ -136,7 +138,7 @@ class SessionPrograms:
             "rewritten": True,
             "lockstep": lockstep,
         }
-        what = f"The rewritten program on {spec.text}{' in lock-step' if lockstep else ''}"
+        what = name_of_rewritten(spec, lockstep, again)
         command = [self.options.python, str(script)]
         return self.launcher.run(command, tree, folder, config, spec, what)
 

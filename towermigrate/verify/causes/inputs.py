@@ -45,7 +45,7 @@ def of_inputs(case: Case) -> Iterator[Diagnosis]:
 
 
 def _of_drawn(case: Case) -> Diagnosis | None:
-    """What is said of inputs in an order of chance (`drawn.py`, `pairing.py`), which have no rows to hold against others."""
+    """What is said of inputs in an order of chance (`drawn.py`, `pairing.py`, `shuffling.py`), which have no rows to hold against others."""
     first = case.first
     evidence = f"{first.name}: {first.actual}, where the original has {first.expected}"
     if first.name == OF_A_LOOK:
@@ -56,6 +56,8 @@ def _of_drawn(case: Case) -> Diagnosis | None:
         return Diagnosis(
             "another number of batches is taken: rows are lost, or used twice", evidence
         )
+    if first.key.startswith("shuffling/"):
+        return Diagnosis("a shuffle was taken away, added, fixed or made smaller", evidence)
     if not first.key.startswith("pairing/"):
         return None
     if "its row" in str(first.expected):

@@ -12,6 +12,7 @@ import os
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
+from .beneath import Beneath
 from .contents import flush_files, keep_contents
 from .events import flush_writers, read_events, watch_writers
 from .said import Said
@@ -57,6 +58,7 @@ class Doings:
         self._before: Dict[str, Tuple[int, int]] = {}
         self._temporary = Temporary()
         self._said = Said()
+        self._beneath = Beneath()
         self.exit_code: Any = 0
 
     def begin(self, tree: str) -> None:
@@ -67,6 +69,7 @@ class Doings:
         self._kept = _Kept(sys.stdout)
         sys.stdout = self._kept
         self._said.begin(tree)
+        self._beneath.begin(tree)
 
     def left_with(self, code: Any) -> None:
         """Note what the program gave to `sys.exit`: a number, or words for its standard error and the number 1."""
@@ -92,6 +95,10 @@ class Doings:
         if not self._said.is_whole():
             found.append("what the program says on standard error")
         return found
+
+    def beneath(self) -> List[str]:
+        """What it writes on a terminal that is not heard here (`beneath.py`)."""
+        return self._beneath.kinds
 
     def _lines(self, text: str, whole: bool) -> List[str]:
         lines = self._named(text).split("\n")

@@ -22,7 +22,7 @@ _CHANCE = re.compile(
     r"^(Random|Truncated|Parameterized|Multinomial|StatefulRandom|StatefulStandard|StatefulUniform"
     r"|StatefulTruncated)|CandidateSampler$"
 )
-_POOL = re.compile(r"(Queue|Barrier|Stage|Reader)(V2)?$|Iterator(V2)?$")
+POOL = re.compile(r"(Queue|Barrier|Stage|Reader)(V2)?$|Iterator(V2)?$")
 _VARIABLES = re.compile(r"^(Variable|VariableV2|VarHandleOp|ReadVariableOp)$")
 
 
@@ -51,6 +51,7 @@ class Sources:
 
     def __init__(self, graph: Any) -> None:
         self._names: Dict[Any, str] = {}
+        self._of_model: Dict[Any, bool] = {}
         self.groups: Dict[str, str] = {}
         counts: Dict[str, int] = {}
         for op in graph.get_operations():
@@ -59,19 +60,34 @@ class Sources:
                 counts[op.type] = number + 1
                 self._names[op] = "%s.%d" % (op.type, number)
 
-    def tensors(self, reached: Any, *, chance: bool) -> Dict[str, Any]:
-        """What the sources among `reached` give, by key; with `chance` those of random operations only.
+    def taken(self, reached: Any) -> List[str]:
+        """The names of what an execution of `reached` draws from queues, iterators and Python functions."""
+        return sorted(
+            name
+            for op, name in self._names.items()
+            if op in reached
+            and is_plain(op)
+            and not _CHANCE.search(op.type)
+            and not self._is_of_model(op)
+        )
 
-        What is made of a variable (a Python function of the weights) is the model's, and no input.
-        """
+    def _is_of_model(self, op: Any) -> bool:
+        """Whether it is made of a variable: a Python function of the weights, say, is no input."""
+        if op not in self._of_model:
+            behind = closure([op], {})[0]
+            self._of_model[op] = any(_VARIABLES.match(o.type) for o in behind)
+        return self._of_model[op]
+
+    def tensors(self, reached: Any, *, chance: bool) -> Dict[str, Any]:
+        """What the sources among `reached` give, by key; with `chance` those of random operations only."""
         found: Dict[str, Any] = {}
         for op, name in self._names.items():
             if op not in reached or not is_plain(op) or bool(_CHANCE.search(op.type)) != chance:
                 continue
-            behind = closure([op], {})[0]
-            if not chance and any(_VARIABLES.match(o.type) for o in behind):
+            if not chance and self._is_of_model(op):
                 continue
-            pools = sorted(o.name for o in behind if _POOL.search(o.type))
+            behind = closure([op], {})[0]
+            pools = sorted(o.name for o in behind if POOL.search(o.type))
             for number, tensor in enumerate(op.outputs):
                 if tensor.dtype.base_dtype.name not in ("resource", "variant"):
                     key = "input/%s/%d" % (name, number)

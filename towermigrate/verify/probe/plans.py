@@ -14,7 +14,7 @@ class Plan:
     """The stages that a run trains, the probe's fetches, and the tensors that bring inputs in.
 
     `drawn` are those of queues, iterators and Python functions, `chance` those of random operations that
-    were not made stateless. `beside` are the moving averages that run with an update in no order, `racing`
+    were not made stateless, `takes` the names of the sources that a run draws from. `beside` are the moving averages that run with an update in no order, `racing`
     the writes to one variable that do, `writes` all of them, and `beside_writes` the uses of a variable in no
     order to a write; `uses` are the operations that use one. `outputs` are the names of what the program
     fetches, by number, where it is not chance whether that is read before an update or after it.
@@ -25,6 +25,7 @@ class Plan:
         self.fetches: Dict[str, Any] = {}
         self.drawn: Dict[str, Any] = {}
         self.chance: Dict[str, Any] = {}
+        self.takes: List[str] = []
         self.beside: Set[Tuple[int, int]] = set()
         self.outputs: Dict[str, str] = {}
         self.racing: Set[Pair] = set()
@@ -39,6 +40,7 @@ def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool])
     reached, _ = closure(ops, fed)
     plan = Plan([stage for stage, update in seen.updates.items() if _trains(update, reached)])
     plan.writes = seen.writes.made_by(reached)  # type: ignore[union-attr]
+    plan.takes = seen.sources.taken(reached)  # type: ignore[union-attr]
     plan.uses = frozenset(op for op in reached if seen.writes.is_use(op))  # type: ignore[union-attr]
     if not plan.stages:
         return plan

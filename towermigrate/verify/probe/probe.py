@@ -17,12 +17,15 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from .between import Between
+from .draws import CHANCE, Draws
+from .feeding import POOL
 from .operations import UPDATES, closure, is_plain, is_stateful
 from .outputs import returned
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .seeds import Seeds
+from .shuffles import Shuffles
 from .variables import less, load_values, move_values, read_values, variables_by_key
 
 # Each tower's own gradients only help to name a cause; they are N times as much to write.
@@ -61,7 +64,7 @@ class _Graph:
 class _Plan:
     """What a fetch set trains, and the tensors that may be fetched beside it.
 
-    `drawn` are inputs of one that only looks; `draws` says whether one that trains draws any.
+    `drawn` are inputs of one that only looks, `sources` the names of the queues and iterators that inputs are drawn from.
     """
 
     def __init__(
@@ -70,10 +73,10 @@ class _Plan:
         fetches: Dict[str, Any],
         feedable: Dict[str, List[Any]],
         drawn: Dict[str, List[Any]],
-        draws: bool,
+        sources: List[str],
     ) -> None:
         self.drawn = drawn
-        self.draws = draws
+        self.sources = sources
         self.stages = stages
         self.fetches = fetches
         self.feedable = feedable
@@ -97,9 +100,8 @@ class Probe:
         self.paused = False
         self.runs = 0
         self.looks = 0
-        # So often inputs were drawn: by training runs and by those that only look.
-        self.draws_made = 0
-        self.trace.meta["draws"] = {}
+        # By training runs and by those that only look.
+        self.drawn = Draws(self.trace.meta)
         self.trace.meta["looks"] = []
         self.last_inputs: Dict[str, Any] = {}
         self.updates: Any = collections.Counter()
@@ -322,7 +324,7 @@ class Probe:
         if not stages:
             for (tower, name), tensors in here.inputs.items():
                 used = [t for t in tensors if t.op in reached and is_plain(t.op)]
-                if used and self._draws(used[0], fed):
+                if used and self._sources(used[0], fed):
                     drawn["input/%d/%s" % (tower, name)] = used
         if stages:
             for (tower, name), tensors in here.inputs.items():
@@ -345,13 +347,17 @@ class Probe:
                         if is_plain(gradient.op):
                             key = "tower_gradient/%d/%d/%s" % (stage, tower, name)
                             fetches[key] = gradient
-        draws = any(self._draws(used[0], fed) for used in feedable.values())
-        return _Plan(stages, fetches, feedable, drawn, draws)
+        used = [tensors[0] for tensors in (feedable or drawn).values()]
+        sources = {each for tensor in used for each in self._sources(tensor, fed)}
+        return _Plan(stages, fetches, feedable, drawn, sorted(sources))
 
-    def _draws(self, tensor: Any, fed: Dict[str, bool]) -> bool:
-        """Whether a tensor's value is drawn: from a queue, an iterator or by chance."""
+    def _sources(self, tensor: Any, fed: Dict[str, bool]) -> List[str]:
+        """What a tensor's value is drawn from: queues and iterators by name, or chance; nothing for what is fed."""
         reached, _ = closure([tensor.op], fed)
-        return any(op.type != "Placeholder" and is_stateful(op) for op in reached)
+        pools = [op.name for op in reached if POOL.search(op.type)]
+        if not pools and any(op.type != "Placeholder" and is_stateful(op) for op in reached):
+            return [CHANCE]
+        return pools
 
     def _train(
         self,
@@ -373,8 +379,8 @@ class Probe:
         else:
             record = any(self.updates[stage] < wanted for stage in plan.stages)
         self.updates.update(plan.stages)
-        self.draws_made += bool(plan.draws)
-        self.trace.meta["draws"][str(index)] = self.draws_made
+        self.drawn.drawn(plan.sources, trains=True)
+        self.drawn.at(index)
         feeds = dict(feed_dict or {})
         feeds[here.counter] = np.int64(index)
         if not record:
@@ -447,7 +453,7 @@ class Probe:
         """A run that trains nothing, on drawn inputs: what it shows is the same only on the same rows."""
         name = "look_%05d" % self.looks
         self.looks += 1
-        self.draws_made += 1
+        self.drawn.drawn(plan.sources)
         if self.replay is not None:
             given = read_arrays(self.replay, name)
             feeds = dict(feed_dict or {})
@@ -596,6 +602,7 @@ def main(config_path: str) -> None:
     probe.trace.meta["tensorflow"] = version
     vars(builtins)["_tm_probe_"] = probe
     Seeds(probe.trace.meta).install()
+    Shuffles(probe.trace.meta).install()
     make_random_ops_stateless(probe.next_seed, seed_of_variable)
     _patch_sessions(probe, config["towers"])
     error = run_program(

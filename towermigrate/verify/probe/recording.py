@@ -79,6 +79,7 @@ class TraceWriter:
         self.meta["said"] = DOINGS.said(whole)
         self.meta["of_libraries"] = DOINGS.of_libraries()
         self.meta["cut"] = DOINGS.cut()
+        self.meta["beneath"] = DOINGS.beneath()
         self.meta["files"] = DOINGS.files()
         folder = os.path.join(self.folder, "written")
         self.meta["contents"] = DOINGS.contents(folder, self.meta["files"])

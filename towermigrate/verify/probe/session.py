@@ -21,6 +21,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
+from .draws import Draws
 from .feeding import Sources, flatten, packed
 from .operations import is_eager
 from .ordering import Writes
@@ -31,6 +32,7 @@ from .randomness import TOWER_STRIDE, make_random_ops_stateless
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .seeds import Seeds
 from .seen import PROBE_SCOPE, SeenGraph
+from .shuffles import Shuffles
 from .starts import Starts
 from .state import State
 from .taken import Taken
@@ -70,6 +72,7 @@ class SessionProbe:
         self.runs = 0
         self.updates: Any = collections.Counter()
         self.trace.meta["updates_made"] = self.updates
+        self.draws = Draws(self.trace.meta)
         self.recorded_last = True
         self.lock = threading.RLock()
         self.local = threading.local()
@@ -155,6 +158,7 @@ class SessionProbe:
             run_metadata: Any = None,
         ) -> Any:
             plan = getattr(self.local, "plan", None)
+            self._count(session, fetches, feed_dict)
             if plan is None or not self._is_run_of(plan["of"], session, fetches, feed_dict):
                 return self.original(session, fetches, feed_dict, options, run_metadata)
             self.local.plan = None
@@ -216,6 +220,12 @@ class SessionProbe:
         mine = self._plan(session, fetches, feed_dict)
         return mine is not None and mine.stages == plan.stages
 
+    def _count(self, session: Any, fetches: Any, feed_dict: Any) -> None:
+        """Count what a run of the program, or of something around its run, draws from the sources of inputs."""
+        plan = self._plan(session, fetches, feed_dict)
+        if plan is not None and plan.takes:
+            self.draws.drawn(plan.takes, bool(plan.stages))
+
     def _plan(self, session: Any, fetches: Any, feed_dict: Any) -> Optional[Plan]:
         """What a run trains; None where the graph trains nothing, or TensorFlow is to say what is wrong."""
         from tensorflow.python.client import session as session_module
@@ -264,6 +274,7 @@ class SessionProbe:
             self.recorded_last = False
             self.local.plan = {"of": plan, "feeds": feeds, "fetches": {}}
             returned = theirs()
+            self.draws.at(index)
             if self.replay is not None and index >= self.original_runs:
                 self.trace.meta["extra_runs"] += 1
                 self._finish("steps")
@@ -276,6 +287,7 @@ class SessionProbe:
         running: Dict[str, Any] = {"of": plan, "feeds": feeds, "fetches": self._fetches(plan)}
         self.local.plan = running
         returned = theirs()
+        self.draws.at(index)
         arrays.update((k, packed(v)) for k, v in numbers(running.get("result", {})).items())
         after = self.starts.after(session, self.state.variables(session.graph, seen))
         arrays.update(("state/" + key, value) for key, value in after.items())
@@ -352,6 +364,7 @@ def main(config_path: str) -> None:
     probe.watcher.install()
     probe.install()
     Seeds(probe.trace.meta).install()
+    Shuffles(probe.trace.meta).install()
     make_random_ops_stateless(probe.next_seed, probe.initial_seed)
     error = run_program(
         config["entry"],

@@ -81,6 +81,8 @@ class Taken:
             agreed[group] = agreed.get(group, True) and is_same
             if not is_same:
                 found["own/" + group] = np.zeros(0)
+                members = [key for key in own if sources.groups.get(key) == group]
+                found.update(("own/" + key, own[key]) for key in members)
         for key in sorted((set(given) | set(own)) - set(plan.chance)):
             if sources.groups.get(key) in shared:
                 continue
