@@ -10,7 +10,7 @@ import pytest
 
 from towermigrate.verify import VerifyOptions, run_verify
 from towermigrate.verify.comparison import joined_losses
-from towermigrate.verify.replay_tf2 import own_inputs
+from towermigrate.verify.replayed import own_inputs
 
 # `minimize` of the mean of the towers' losses, in a class: no program that is known from its source.
 ORIGINAL = """\

@@ -42,14 +42,22 @@ from towermigrate.verify.probe.recording import (
 )
 from towermigrate.verify.probe.seeds import Seeds
 from towermigrate.verify.probe.shuffles import Shuffles
+from towermigrate.verify.replayed import (
+    floats_of,
+    is_mirrored,
+    operations_of,
+    own_inputs,
+    plain_name,
+    stage_at,
+    value_of,
+    whole,
+)
 from towermigrate.verify.wrappers_tf2 import (
     leave_sums_over_replicas_alone,
     wrap_functions,
     wrap_optimizers,
     wrap_run_of_strategies,
 )
-
-_REPLICA = re.compile(r"/replica_\d+(?=$|:)")
 
 
 @dataclass
@@ -588,92 +596,6 @@ class Replay:
                 "replicas_differ": split,
             }
         )
-
-
-def own_inputs(
-    recorded: dict[str, Any], given: list[Any], workers: tuple[int, int] = (0, 1)
-) -> dict[str, Any]:
-    """What a step is given for each input that the original recorded, by what it is like: its value, else its shape.
-
-    Args:
-        recorded: arrays by key.
-        given: the step's arguments, values for each replica among them.
-        workers: the number of this worker, and how many there are; of several each is given its rows.
-    """
-    candidates: list[Any] = []
-    for value in given:
-        parts = [
-            np.asarray(each) for each in getattr(value, "values", (value,)) if each is not None
-        ]
-        if not parts or any(part.dtype.kind == "O" for part in parts):
-            continue
-        # Replicas may have rows of several lengths (buckets), which are no rows of one array.
-        if all(part.ndim for part in parts) and len({part.shape[1:] for part in parts}) == 1:
-            candidates.append(np.concatenate(parts))
-        candidates += parts
-    found: dict[str, Any] = {}
-    worker, count = workers
-    for key, array in recorded.items():
-        whole, part = f"own/{key}", array
-        if count > 1 and array.ndim and len(array) % count == 0:
-            rows = len(array) // count
-            part = array[worker * rows : (worker + 1) * rows]
-        for name, wanted in ((whole, array), (f"own_part/{worker}/{key}", part)):
-            like = [each for each in candidates if each.shape == wanted.shape]
-            if like:
-                # A placeholder makes its own type of what it is fed.
-                fed = any(same(each, wanted.astype(each.dtype)) for each in like)
-                found[name] = wanted if fed else like[0]
-                break
-    return found
-
-
-def stage_at(stages: list[int], number: str) -> int:
-    """The original's stage for the n-th update of a run; beyond the original's, numbers that it has not."""
-    return stages[int(number)] if int(number) < len(stages) else 1000 + int(number)
-
-
-def operations_of(graph: Any) -> set[str]:
-    """The kinds of operations in a graph and in the functions that it calls."""
-    definition = graph.as_graph_def()
-    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    return {node.op for node in nodes}
-
-
-def floats_of(graph: Any) -> list[str]:
-    """The floating-point types that a graph and the functions it calls compute with."""
-    import tensorflow as tf
-
-    definition = graph.as_graph_def()
-    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
-    types = {attribute.type for node in nodes for attribute in node.attr.values()}
-    found = {tf.dtypes.as_dtype(each) for each in types if each}
-    return sorted(each.base_dtype.name for each in found if each.is_floating)
-
-
-def plain_name(variable: Any) -> str:
-    """A variable's TF1 name: no replica, no output number."""
-    return _REPLICA.sub("", str(variable.name)).partition(":")[0]
-
-
-def whole(variable: Any) -> Any:
-    """The distributed variable that `variable` is a replica's part of, else itself."""
-    container = getattr(variable, "_distributed_container", None)
-    return (container() if container is not None else None) or variable
-
-
-def is_mirrored(container: Any) -> bool:
-    """Whether all replicas hold the same value, so that the first one's is the variable's."""
-    if not hasattr(container, "values"):
-        return True
-    return "OnRead" not in type(container).__name__ and "Statistic" not in type(container).__name__
-
-
-def value_of(container: Any) -> Any:
-    """A variable's value: that of the first replica, or what the replicas' parts make together."""
-    if is_mirrored(container):
-        return np.array(getattr(container, "values", (container,))[0])
-    return container.read_value().numpy()
 
 
 def count_draws(replay: Replay, helpers: str) -> None:

@@ -9,14 +9,12 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-
 from towermigrate.project import ProjectError
 from towermigrate.signals import ended_by_signals
 from towermigrate.verify.amounts import amount_compared
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison, Difference, Excuse
+from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
@@ -40,9 +38,18 @@ from towermigrate.verify.hand_written import (
 )
 from towermigrate.verify.inputs import inputs_not_compared, own_inputs
 from towermigrate.verify.levels import ladder, levels_not_compared
-from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
 from towermigrate.verify.loop_compare import loop_differences
 from towermigrate.verify.options import VerifyOptions, check_options
+from towermigrate.verify.outcome import (
+    drift,
+    has_other_kernels,
+    jumps_said,
+    not_excused,
+    numbers_within,
+    said,
+    too_free,
+    updates_per_step,
+)
 from towermigrate.verify.pairing import pairing
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.references import (
@@ -70,11 +77,6 @@ from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
 from towermigrate.verify.worker_traces import worker_differences
 from towermigrate.verify.xla import compiled_said
-
-# Beyond this part of its size, a value that differs between two runs of the original was not compared.
-_TOO_FREE = 0.01
-# The furthest that a printed number may be off for what it is made of: a bias that is next to nothing is off by more.
-_MOST_PRINTED = 0.1
 
 
 def run_verify(options: VerifyOptions) -> VerifyReport:
@@ -241,8 +243,8 @@ class _Verification:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
         traces = recorded.first, recorded.second, free_running
         close = Closeness(
-            _numbers_within(shown.excused, recorded.reference, spec),
-            _drift(result, shown),
+            numbers_within(shown.excused, recorded.reference, spec),
+            drift(result, shown),
             bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
         )
         # They are read once: files may be large.
@@ -259,7 +261,7 @@ class _Verification:
                 "and stay below the tolerance times the updates made so far"
             )
             if shown.excused:
-                note = _jumps_said(shown.excused)
+                note = jumps_said(shown.excused)
         if spec.kind == "xla":
             compiled = compiled_said(made)
             if compiled is None:
@@ -284,7 +286,7 @@ class _Verification:
             replicas=spec.replicas,
             equal=equal,
             steps=result.steps,
-            updates_per_step=_updates_per_step(made),
+            updates_per_step=updates_per_step(made),
             max_abs=dict(result.max_abs),
             tolerance=self.tolerance,
             smallest_tolerance=largest if math.isfinite(largest) else None,
@@ -308,7 +310,7 @@ class _Verification:
             ),
             note=note,
             excuses=tuple(shown.excused),
-            not_excused=_not_excused(shown, stages),
+            not_excused=not_excused(shown, stages),
             levels=levels,
             figures=result.figures.to_json(stages),
             amount=amount_compared(recorded.first, result, stages, self.options.steps),
@@ -320,9 +322,7 @@ class _Verification:
                 *seeds_left_out(recorded, free_running),
             ),
         )
-        loose = [
-            _said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")
-        ]
+        loose = [said(key, stages) for key in sorted(recorded.free) if not key.startswith("tower_")]
         loose += open_doings
         if len(recorded.second.runs) != len(recorded.first.runs):
             loose.append(
@@ -332,7 +332,7 @@ class _Verification:
         if not self.options.synthetic:
             loose += inputs_not_compared(recorded)
         loose += starts_not_compared(recorded)
-        missing = [*result.not_compared, *shown.not_compared, *_too_free(recorded, stages)]
+        missing = [*result.not_compared, *shown.not_compared, *too_free(recorded, stages)]
         missing += levels_not_compared(levels, synthetic=self.options.synthetic)
         return report, list(dict.fromkeys(missing)), loose
 
@@ -449,7 +449,7 @@ class _Verification:
         judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
         jumps = not judgement.refused
         # Only other kernels round otherwise at every step; else an array that is off at most steps is wrong.
-        other_kernels = _has_other_kernels(recorded.reference, spec)
+        other_kernels = has_other_kernels(recorded.reference, spec)
         if not jumps and not (other_kernels and may_be_moved(first, made, result, tolerance)):
             result.excuse([], judgement.refused)
             return
@@ -504,75 +504,3 @@ def _for_session(session: SessionProgram) -> str:
         f" The program of {session.entry} is in session style, which is for cpu: and gpu: only; loop style is "
         "the one for TPUs, XLA and several workers, and `towermigrate scan` says what keeps it from that."
     )
-
-
-def _has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
-    """Whether the two programs ran on kernels that round otherwise at every step: of TensorFlow 1, or made by XLA."""
-    return (reference.mode or "").startswith("TensorFlow 1") or spec.kind == "xla"
-
-
-def _numbers_within(excused: list[Excuse], reference: Reference, spec: DeviceSpec) -> float | None:
-    """How far printed and summarised numbers may be off; None where they are not compared.
-
-    Where kernels round otherwise at every step, what is made of an excused variable is off with it.
-    """
-    carried = [each for each in excused if each.free_running]
-    if any(each.error > PRINTED for each in carried):
-        return None
-    if not _has_other_kernels(reference, spec):
-        return PRINTED
-    off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
-    return min(max(PRINTED, off), _MOST_PRINTED)
-
-
-def _drift(free: Comparison, shown: Comparison) -> float:
-    """How far apart numbers of the two programs are taken to be, in parts of them: ten times what was seen of arrays."""
-    seen = [shown.within, *(each.error for each in shown.excused)]
-    largest = max((error for error in seen if math.isfinite(error)), default=0.0)
-    # What is forgiven free-running grows with the updates made.
-    grown = max(1, free.steps) if free.differences else 1
-    return min(max(LEAST_DRIFT, 10 * largest * grown), PRINTED)
-
-
-def _updates_per_step(made: Trace) -> float | None:
-    counts = [run.updates / len(run.stages) for run in made.runs if run.updates is not None]
-    return max(counts, key=lambda count: abs(count - 1)) if counts else None
-
-
-def _too_free(recorded: Recorded, stages: tuple[str, ...]) -> list[str]:
-    """What two runs of the original leave so open that no rewritten program could be told from another."""
-    variables = recorded.first.variables()
-    return [
-        f"{_said(key, stages)}: two runs of the original are apart by {error:.0%} themselves"
-        for key, error in sorted(recorded.free.items())
-        if error > _TOO_FREE
-        and not key.startswith("tower_")
-        and variables.get(key.partition("state/")[2], {"trainable": True})["trainable"]
-    ]
-
-
-def _not_excused(shown: Comparison, stages: tuple[str, ...]) -> tuple[str, ...]:
-    """Why differences that a rounding might have made are none of its making."""
-    kept = [each for each in shown.differences if (each.key, each.run) in shown.refused]
-    kept.sort(key=Difference.sort_key)
-    return tuple(
-        f"{_said(each.key, stages) or each.name} at step {each.step}: {shown.refused[each.key, each.run]}"
-        for each in kept
-        if np.isfinite(each.error)
-    )
-
-
-def _jumps_said(excused: list[Excuse]) -> str:
-    worst = max(excused, key=lambda each: each.error)
-    return (
-        f"equal but for {len(excused)} arrays of single steps that are excused, {worst.name} at step {worst.step} "
-        f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), or it is not determined any better, "
-        "as in the original itself when its weights move by as much; see `excuses` in --json"
-    )
-
-
-def _said(key: str, stages: tuple[str, ...]) -> str:
-    parts = key.split("/")
-    if parts[0] in ("loss", "gradient", "tower_gradient") and int(parts[1]) < len(stages):
-        return f"{parts[0]} of {stages[int(parts[1])]}: {'/'.join(parts[2:])}"
-    return "/".join(parts[1:])

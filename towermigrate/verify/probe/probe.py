@@ -17,6 +17,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import numpy as np
 
 from .between import Between
+from .built import Applied, Graph, Plan
 from .draws import CHANCE, Draws
 from .feeding import POOL
 from .operations import UPDATES, closure, is_plain, is_stateful
@@ -32,54 +33,6 @@ from .variables import less, load_values, move_values, read_values, variables_by
 _TOWER_GRADIENT_STEPS = 2
 # The inputs of so many runs that only look are recorded.
 _MOST_LOOKS = 1000
-
-
-class _Applied:
-    """One `apply_gradients` of one stage: its op, what was passed to it, and its optimizer."""
-
-    def __init__(
-        self, op: Any, optimizer: Any, pairs: List[Any], gradients: Dict[str, Any], first_op: int
-    ) -> None:
-        self.op = op
-        self.optimizer = optimizer
-        self.pairs = pairs
-        self.gradients = gradients
-        self.first_op = first_op
-
-
-class _Graph:
-    """What the probes saw in one TensorFlow graph."""
-
-    def __init__(self) -> None:
-        self.counter: Any = None
-        self.inputs: Dict[Tuple[int, str], List[Any]] = {}
-        self.losses: Dict[Tuple[int, int], Any] = {}
-        self.tower_gradients: Dict[Tuple[int, int], Dict[str, Any]] = {}
-        self.applied: Any = collections.OrderedDict()
-        self.extras: Dict[int, Any] = {}
-        self.plans: Dict[Any, Any] = {}
-        self.initialized = False
-
-
-class _Plan:
-    """What a fetch set trains, and the tensors that may be fetched beside it.
-
-    `drawn` are inputs of one that only looks, `sources` the names of the queues and iterators that inputs are drawn from.
-    """
-
-    def __init__(
-        self,
-        stages: List[int],
-        fetches: Dict[str, Any],
-        feedable: Dict[str, List[Any]],
-        drawn: Dict[str, List[Any]],
-        sources: List[str],
-    ) -> None:
-        self.drawn = drawn
-        self.sources = sources
-        self.stages = stages
-        self.fetches = fetches
-        self.feedable = feedable
 
 
 class Probe:
@@ -114,11 +67,11 @@ class Probe:
 
     # ---- calls spliced into the copy -------------------------------------------------------------
 
-    def _here(self) -> _Graph:
+    def _here(self) -> Graph:
         graph = self.tf.get_default_graph()
         if graph not in self.graphs:
-            self.graphs[graph] = _Graph()
-        found: _Graph = self.graphs[graph]
+            self.graphs[graph] = Graph()
+        found: Graph = self.graphs[graph]
         return found
 
     def begin_tower(self) -> None:
@@ -202,7 +155,7 @@ class Probe:
                 result = function(pairs, *args, **kwargs)
             op = result if isinstance(result, self.tf.Operation) else getattr(result, "op", None)
             if op is not None:
-                here.applied[stage] = _Applied(
+                here.applied[stage] = Applied(
                     op, getattr(function, "__self__", None), pairs, gradients, begin
                 )
                 self._order_extras(here)
@@ -218,7 +171,7 @@ class Probe:
 
     # ---- the order the original leaves open ------------------------------------------------------
 
-    def _order_extras(self, here: _Graph) -> None:
+    def _order_extras(self, here: Graph) -> None:
         """Put an unordered moving average before the update it is grouped with (the rewrite's order)."""
         for number, stage in self.config.get("before_update", []):
             average = here.extras.get(number)
@@ -291,7 +244,7 @@ class Probe:
             finally:
                 self.local.inside = False
 
-    def _plan(self, session: Any, here: _Graph, fetches: Any, feed_dict: Any) -> _Plan:
+    def _plan(self, session: Any, here: Graph, fetches: Any, feed_dict: Any) -> Plan:
         from tensorflow.python.client import session as session_module
 
         graph = session.graph
@@ -311,10 +264,10 @@ class Probe:
         key = (tuple(item.name for item in wanted), tuple(sorted(fed)))
         if key not in here.plans:
             here.plans[key] = self._new_plan(here, wanted, fed)
-        plan: _Plan = here.plans[key]
+        plan: Plan = here.plans[key]
         return plan
 
-    def _new_plan(self, here: _Graph, wanted: List[Any], fed: Dict[Any, bool]) -> _Plan:
+    def _new_plan(self, here: Graph, wanted: List[Any], fed: Dict[Any, bool]) -> Plan:
         ops = [item if isinstance(item, self.tf.Operation) else item.op for item in wanted]
         reached, cut = closure(ops, fed)
         stages = [stage for stage, applied in here.applied.items() if applied.op in reached]
@@ -349,7 +302,7 @@ class Probe:
                             fetches[key] = gradient
         used = [tensors[0] for tensors in (feedable or drawn).values()]
         sources = {each for tensor in used for each in self._sources(tensor, fed)}
-        return _Plan(stages, fetches, feedable, drawn, sorted(sources))
+        return Plan(stages, fetches, feedable, drawn, sorted(sources))
 
     def _sources(self, tensor: Any, fed: Dict[str, bool]) -> List[str]:
         """What a tensor's value is drawn from: queues and iterators by name, or chance; nothing for what is fed."""
@@ -363,8 +316,8 @@ class Probe:
         self,
         original: Any,
         session: Any,
-        here: _Graph,
-        plan: _Plan,
+        here: Graph,
+        plan: Plan,
         fetches: Any,
         feed_dict: Any,
         options: Any,
@@ -444,7 +397,7 @@ class Probe:
         self,
         original: Any,
         session: Any,
-        plan: _Plan,
+        plan: Plan,
         fetches: Any,
         feed_dict: Any,
         options: Any,
@@ -468,7 +421,7 @@ class Probe:
         self.trace.meta["looks"].append([self.runs, again])
         return result["theirs"]
 
-    def _stop_if_done(self, here: _Graph, index: int, wanted: int) -> None:
+    def _stop_if_done(self, here: Graph, index: int, wanted: int) -> None:
         if self.replay_meta is not None:
             # What the program does after its last training run (files, lines) it is to do again.
             done = index >= max(self.replay_at) and self.replay_meta["ended"] == "steps"
@@ -482,7 +435,7 @@ class Probe:
         self,
         original: Any,
         session: Any,
-        plan: _Plan,
+        plan: Plan,
         given: Dict[str, Any],
         feeds: Any,
         index: int,
@@ -534,7 +487,7 @@ class Probe:
         load_values(original, session, state, values)
 
     def _first_state(
-        self, original: Any, session: Any, here: _Graph, state: Dict[str, Any], plan: _Plan
+        self, original: Any, session: Any, here: Graph, state: Dict[str, Any], plan: Plan
     ) -> None:
         here.initialized = True
         self.trace.arrays("initial", read_values(self.tf, original, session, state))
