@@ -27,11 +27,14 @@ class _Step:
             self.w = tf.Variable(1.0, name="w")
             self.opt = v1.train.GradientDescentOptimizer(1.0)
 
-    def run(self, body: Callable[[Any], Any], *, eager: bool = False) -> list[float]:
+    def run(
+        self, body: Callable[[Any], Any], *, eager: bool = False, rows: Any = ROWS
+    ) -> list[float]:
         def step(x: Any) -> None:
             self.strategy.run(lambda x: body(x) and None, args=(x,))
 
-        (step if eager else tf.function(step, autograph=False))(*tm.shard_batch(ROWS))
+        batch = tm.shard_batch(rows, uneven="spread")
+        (step if eager else tf.function(step, autograph=False))(*batch)
         return [float(copy.numpy()) for copy in self.w.values]
 
 
@@ -587,3 +590,19 @@ def test_shapes_may_hold_dimensions_as_in_tensorflow_1(two_towers: Any, mode: st
             assert found == pytest.approx([1.0 - 3.0] * 2)
     finally:
         v1.enable_v2_tensorshape()
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["function", "eager"])
+def test_towers_that_show_more_than_others_are_compared(two_towers: Any, eager: bool) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            # Of two rows on the first tower and one on the second more shows on the first.
+            loss = _nested(lambda x: total(step.w * x) / 3.0, x)
+        step.opt.apply_gradients(tm.tower_gradients(tape, loss, [step.w]))
+
+    with pytest.raises(
+        (ValueError, tf.errors.InvalidArgumentError), match="share of the global loss"
+    ):
+        step.run(body, eager=eager, rows=np.array([1, 2, 3], np.float32))

@@ -68,10 +68,25 @@ def refuse_global_counts(
     # Apart: where towers have other numbers of rows, what is hidden may show on some of them only.
     for is_hidden in (False, True):
         of_kind = [[one for one in tower if one.is_hidden is is_hidden] for tower in towers]
-        alike = {tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in of_kind}
         own = [one for one in mine if one.is_hidden is is_hidden]
-        for of_towers in zip(*(of_kind if len(alike) == 1 else [own]), strict=True):
-            _refuse_one(list(of_towers), replicas, said)
+        for of_towers in _compared(of_kind, own):
+            _refuse_one(of_towers, replicas, said)
+
+
+def _compared(towers: list[list[Weighted]], mine: list[Weighted]) -> list[list[Weighted]]:
+    """What belongs together of the towers; this tower's alone where that does not show."""
+    if len({tuple((len(one.counts), _weight_of(one)) for one in tower) for tower in towers}) == 1:
+        return [list(ones) for ones in zip(*towers, strict=True)]
+    by_divisors = [{_divided_by(one): one for one in reversed(tower)} for tower in towers]
+    shared = [key for key in by_divisors[0] if all(key in tower for tower in by_divisors)]
+    together = [[tower[key] for tower in by_divisors] for key in shared if key[1]]
+    return [*together, *([one] for one in mine)]
+
+
+def _divided_by(one: Weighted) -> tuple[int, tuple[float, ...]]:
+    """How many counts there are, and the numbers that something was divided by."""
+    divisors = (each.number for each in one.chain.divisors)
+    return len(one.counts), tuple(each for each in divisors if isinstance(each, float))
 
 
 def _refuse_one(ones: list[Weighted], replicas: int, said: Callable[[str], str]) -> None:
