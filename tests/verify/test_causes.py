@@ -12,7 +12,7 @@ import pytest
 from tests.verify.faulty import TOWERS, Program, record, with_own_inputs, with_runs
 from tests.verify.recordings import STAGES, recording
 from tests.verify.traces import recorded
-from towermigrate.verify.causes.runs import of_shown, of_start
+from towermigrate.verify.causes.runs import of_lost_summary, of_shown, of_start, stages_made
 from towermigrate.verify.causes.updates import _at_bounds
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
@@ -436,6 +436,41 @@ def test_what_adam_begins_with_tells_its_betas() -> None:
     cause = of_start(_difference("gan/beta1_power_1", 0.9, 0.8)).cause
     assert cause == "another optimizer hyperparameter: beta1"
     assert "another initial value" in of_start(_difference("w", 0.9, 0.8)).cause
+
+
+@pytest.mark.parametrize(
+    ("name", "expected", "actual", "is_lost"),
+    [
+        ("file log/events", "log/events", "no such file", True),
+        ("loss of step 2 in the event file of log", "[0.5]", "the steps 0, 4", True),
+        ("loss of step 2 in the event file of log", "[0.5]", "[0.6]", False),
+        ("file log/notes", "log/notes", "no such file", False),
+        ("file log/events", "no such file", "log/events", False),
+    ],
+)
+def test_a_batch_goes_with_the_summary_that_took_it(
+    name: str, expected: str, actual: str, is_lost: bool
+) -> None:
+    fewer = _difference("input batches", "2 batches taken for it", "1 batches taken for it")
+    found = of_lost_summary(fewer, _difference(name, expected, actual))
+    assert (found is not None) == is_lost
+    assert (
+        of_lost_summary(_difference("input x", 1.0, 2.0), _difference(name, expected, actual))
+        is None
+    )
+
+
+def test_zeros_in_place_of_none_make_no_other_stage(tmp_path: Path) -> None:
+    def made(zeros: bool) -> Trace:
+        first = {"gradient/0/v": np.float32([2.0]), "gradient/0/w": np.float32([1.0])}
+        second = {"gradient/1/v": np.float32([1.0])}
+        if zeros:
+            second["gradient/1/w"] = np.float32([0.0])
+        return recording(tmp_path / str(zeros), [first, second], stages=[[0], [1]])
+
+    theirs, ours = made(False), made(True)
+    assert stages_made(theirs, ours) == [run.stages for run in theirs.runs]
+    assert stages_made(ours, theirs) == [run.stages for run in theirs.runs]
 
 
 def test_averages_that_a_checkpoint_lacks_are_gone() -> None:

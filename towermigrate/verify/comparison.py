@@ -20,6 +20,9 @@ LEVELS: tuple[Level, ...] = (
 # The names of differences that are about no single input.
 OF_A_LOOK = "input of a run that trains nothing"
 BATCHES_TAKEN = "input batches"
+# What stands for a summary, or a file, that one of the programs does not write.
+NO_SUMMARY = "no such summary"
+NO_FILE = "no such file"
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 
 

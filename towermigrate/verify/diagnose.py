@@ -32,7 +32,7 @@ def diagnose(
 
     Args:
         lockstep: every run of `actual` started from the state of `expected`.
-        doing: the first difference in what is printed or written, where training agrees.
+        doing: the first difference in what is printed or written.
     """
     first = comparison.first()
     if first is None:
@@ -49,7 +49,8 @@ def diagnose(
     if case is None:
         return []
     if first.level == "input":
-        return list(of_inputs(case))
+        lost = None if doing is None else runs.of_lost_summary(first, doing)
+        return list(of_inputs(case)) if lost is None else [lost]
     if first.level == "forward":
         return list(of_losses(case))
     if first.level == "gradient":

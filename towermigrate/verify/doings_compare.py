@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from towermigrate.verify.comparison import Difference
+from towermigrate.verify.comparison import NO_FILE, Difference
 from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.files_compare import Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
@@ -70,7 +70,7 @@ def doing_differences(
     more, fewer = sorted(ours - theirs - others), sorted((theirs & others) - ours)
     if more or fewer:
         name = (fewer or more)[0]
-        expected, actual = (name, "no such file") if fewer else ("no such file", name)
+        expected, actual = (name, NO_FILE) if fewer else (NO_FILE, name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made)
@@ -159,7 +159,7 @@ def _of_workers(first: Trace, second: Trace, made: Trace) -> Iterator[Difference
             if _plain(path) != path:
                 said = "written by the chief only", f"worker {worker} writes one too"
             elif path not in known:
-                said = "no such file", f"{path}, written by worker {worker}"
+                said = NO_FILE, f"{path}, written by worker {worker}"
             if said is not None:
                 yield replace(_difference(f"file {path}", *said), replica=int(worker))
 

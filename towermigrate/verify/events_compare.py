@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from towermigrate.verify.comparison import NO_SUMMARY
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Arrays, Trace
 
@@ -43,7 +44,7 @@ def event_differences(
     ours = {_parts(key)[0] for key in wanted}
     for key in others.keys() - wanted.keys():
         if _parts(key)[0] in ours:
-            yield _name(key), "no such summary", _said(others[key])
+            yield _name(key), NO_SUMMARY, _said(others[key])
 
 
 def open_events(first: Trace, second: Trace) -> list[str]:
@@ -97,7 +98,7 @@ def _nearest(key: str, others: Arrays) -> str:
     tags = [_parts(each)[1] for each in others if _parts(each)[::2] == (folder, step)]
     if steps:
         return f"the steps {', '.join(steps[:5])}"
-    return f"the tags {', '.join(sorted(tags)[:5])}" if tags else "no such summary"
+    return f"the tags {', '.join(sorted(tags)[:5])}" if tags else NO_SUMMARY
 
 
 def _said(value: Array) -> str:

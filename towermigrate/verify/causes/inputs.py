@@ -52,7 +52,7 @@ def _of_drawn(case: Case) -> Diagnosis | None:
         return Diagnosis(
             "a run that trains nothing (a summary, an evaluation) gets other rows", evidence
         )
-    if first.name == BATCHES_TAKEN:
+    if first.name.startswith(BATCHES_TAKEN):
         return Diagnosis(
             "another number of batches is taken: rows are lost, or used twice", evidence
         )

@@ -9,7 +9,13 @@ from itertools import groupby
 import numpy as np
 
 from towermigrate.verify.causes.case import Diagnosis, few
-from towermigrate.verify.comparison import Comparison, Difference
+from towermigrate.verify.comparison import (
+    BATCHES_TAKEN,
+    NO_FILE,
+    NO_SUMMARY,
+    Comparison,
+    Difference,
+)
 from towermigrate.verify.trace import Trace
 
 # A free run whose every single step is right drifts apart by roundings, step by step. What was changed from outside is
@@ -70,9 +76,13 @@ def stages_made(expected: Trace, actual: Trace) -> list[tuple[int, ...]] | None:
 
 
 def _variables_of_runs(trace: Trace) -> list[frozenset[str]]:
-    """The variables that have a gradient in each run."""
+    """The variables that a gradient moves in each run: zeros may stand for none, and tell no stage from another."""
     return [
-        frozenset(key.split("/", 2)[2] for key in trace.arrays(run) if key.startswith("gradient/"))
+        frozenset(
+            key.split("/", 2)[2]
+            for key, value in trace.arrays(run).items()
+            if key.startswith("gradient/") and np.any(value)
+        )
         for run in trace.runs
     ]
 
@@ -230,6 +240,22 @@ def of_host(first: Difference) -> Diagnosis:
     return Diagnosis(
         "what the program runs between two training runs does something else, or is gone",
         f"{first.name}: assigned, clipped or restored after training run {first.run - 1}",
+    )
+
+
+def of_lost_summary(first: Difference, doing: Difference) -> Diagnosis | None:
+    """Of another number of batches taken: the run that made a summary took one, and is gone with it."""
+    if not first.name.startswith(BATCHES_TAKEN):
+        return None
+    of_event = " in the event file " in doing.name
+    no_value = of_event and str(doing.actual).startswith((NO_SUMMARY, "the steps ", "the tags "))
+    # Event files are known without the time and the host in their names.
+    is_events = str(doing.expected).rpartition("/")[2] == "events"
+    if not no_value and not (is_events and doing.actual == NO_FILE):
+        return None
+    return Diagnosis(
+        "a summary is missing, and with the run that made it the batch that it took",
+        f"{doing.name}: {doing.actual}; {first.actual}, {first.expected} in the original",
     )
 
 
