@@ -136,3 +136,18 @@ def test_the_rows_of_runs_that_train_nothing(tmp_path: Path) -> None:
         "other rows than the training run before it, not the rows of that training run"
     )
     assert len(_counted(tmp_path / "d", old, new)) == 1
+
+
+def test_the_mark_that_towers_of_one_queue_got_other_rows_holds_no_rows(tmp_path: Path) -> None:
+    mark = {"own/input/QueueDequeueManyV2 of queue/0": np.zeros(0)}
+    rows = np.arange(8.0).reshape(2, 4)
+    keys = [f"input/QueueDequeueManyV2.{tower}/0" for tower in range(2)]
+    runs = {"run_00000": dict.fromkeys(keys, rows)}
+    own = {"run_00000": {**mark, **{f"own/{key}": rows + 9 for key in keys}}}
+    group = "input/QueueDequeueManyV2 of queue/0"
+    meta: dict[str, Any] = {"shared_inputs": [group], "inputs_agreed": {group: False}}
+    traces = [
+        trace(tmp_path / name, arrays, **meta)
+        for name, arrays in (("first", runs), ("second", own), ("made", own))
+    ]
+    assert pairing(recorded(traces[0], traces[1]), traces[2]) == ([], [])

@@ -138,7 +138,11 @@ def _rows(drawn: Iterable[dict[str, dict[str, Array]]], names: list[str]) -> _Ro
         for group in run.values():
             arrays = [group[name] for name in names if name in group]
             whole = len(arrays) == len(names) and all(
-                each.ndim and len(each) == len(arrays[0]) and each.dtype.kind in "fiub"
+                # An empty one only marks that the towers of a queue got other rows.
+                each.size
+                and each.ndim
+                and len(each) == len(arrays[0])
+                and each.dtype.kind in "fiub"
                 for each in arrays
             )
             if not whole or len(runs) >= _MOST_ROWS:
