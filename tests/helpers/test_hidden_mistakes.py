@@ -606,3 +606,46 @@ def test_towers_that_show_more_than_others_are_compared(two_towers: Any, eager: 
         (ValueError, tf.errors.InvalidArgumentError), match="share of the global loss"
     ):
         step.run(body, eager=eager, rows=np.array([1, 2, 3], np.float32))
+
+
+def _mean_by_weights(w: Any, x: Any) -> Any:
+    errors = tf.square(tf.linalg.matvec(x[:, tf.newaxis] * [1.0, 0.5], tf.stack([w, w])))
+    kept = tf.ones_like(x)
+    return total(errors * kept) / total(kept)
+
+
+_SIGNED: dict[str, Callable[[Any, Any], Any]] = {
+    "a gain and half a penalty": lambda w, x: -mean(w * x) + 0.5 * mean(tf.square(w * x)),
+    "half a mean less another": lambda w, x: 0.5 * mean(w * x) - mean(w * w * x),
+    "a gain over its rows": lambda w, x: -total(w * x) / _count(x),
+    "weights of its own": _mean_by_weights,
+    "a gain of halves": lambda w, x: -mean(-0.5 * tf.square(w * x) + w * x),
+}
+
+
+@pytest.mark.parametrize("rows", [[1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0]], ids=["4", "3"])
+@pytest.mark.parametrize("path", ["tower_gradients", "optimizer", "average"])
+@pytest.mark.parametrize("form", list(_SIGNED))
+def test_signs_and_one_row_make_no_share(two_towers: Any, form: str, path: str, rows: Any) -> None:
+    expected = tf.Variable(1.0)
+    with tf.GradientTape() as tape:
+        parts = [tf.constant(rows[:2]), tf.constant(rows[2:])]
+        whole = tf.add_n([_SIGNED[form](expected, part) for part in parts]) / 2.0
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = _SIGNED[form](step.w, x)
+        _apply(path, step, tape, loss, None, x)
+
+    found = step.run(body, rows=np.array(rows, np.float32))
+    assert found == pytest.approx([1.0 - float(tape.gradient(whole, expected))] * 2, rel=1e-5)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["function", "eager"])
+def test_a_share_may_be_negative(two_towers: Any, eager: bool) -> None:
+    with pytest.raises(
+        (ValueError, tf.errors.InvalidArgumentError), match="share of the global loss"
+    ):
+        mode = "eager" if eager else "function"
+        _update(_Step(two_towers), lambda w, x: -total(w * x) / 4.0, "average", mode)

@@ -211,9 +211,16 @@ def is_made_of_reduced(tensor: Any, keeps: Collection[str]) -> bool:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_reduced_by_hand(tensor: Any) -> bool:
-    """Whether what was reduced over the replicas has a part in a tensor of a graph."""
+    """Whether what was reduced over the replicas has a part in a tensor of a graph.
+
+    The first replica's operations have no name of their own, so that it alone sees those of others.
+    """
+    context = tf.distribute.get_replica_context()
+    index = None if context is None else context.replica_id_in_sync_group
+    is_first = (tf.get_static_value(index) if tf.is_tensor(index) else index) == 0
     return any(
-        _is_reduction(each) or _OTHER_REPLICAS.search(each.name) for each in _walk([tensor], None)
+        _is_reduction(each) or is_first and _OTHER_REPLICAS.search(each.name) is not None
+        for each in _walk([tensor], None)
     )
 
 

@@ -400,11 +400,17 @@ def refuse_what_is_no_loss(loss: Any) -> None:
         )
 
 
+_SUM = (
+    "Write reduce='sum'. It takes all of the loss for shares: a penalty in it must be one too, which regularization_loss "
+    "makes, and a tower's own mean must not be in it."
+)
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_gradients_of_shares(
     grads: Iterable[Any],
     what: str,
-    instead: str = "Write reduce='sum'.",
+    instead: str = _SUM,
     given_out: Sequence[Any] = (),
 ) -> None:
     """Raise where gradients of a share are to be averaged: the mean would divide by the towers a second time.

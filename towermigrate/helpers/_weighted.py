@@ -200,15 +200,18 @@ def _counts(tensor: Any) -> tuple[Any, ...]:
 
 
 def _one_number(tensor: Any) -> Any:
-    """What all elements are: a float, or the scalar tensor that says so while the step runs; None if they differ."""
+    """What all elements are without their sign, which says nothing of a count.
+
+    A float, or the scalar tensor that says so while the step runs; None if they differ.
+    """
     if not tf.is_symbolic_tensor(tensor):
         values = np.asarray(tensor)
         if not values.size:
             return 1.0  # of no rows, as of those of the other towers if they are added up
-        return float(values.flat[0]) if (values == values.flat[0]).all() else None
+        return abs(float(values.flat[0])) if (values == values.flat[0]).all() else None
     value = static_number(tensor)
     if value is not None or tensor.shape.rank != 0:
-        return value
+        return None if value is None else abs(value)
     return tensor if comes_from(tensor, is_count) else None
 
 
@@ -219,6 +222,8 @@ def static_number(tensor: Any) -> float | None:
         operation = tensor.op
         if operation.type in _SAME:
             tensor = operation.inputs[0]
+        elif operation.type == "Neg":
+            factor, tensor = -factor, operation.inputs[0]
         elif operation.type in ("OnesLike", "ZerosLike"):
             return factor if operation.type == "OnesLike" else None
         elif operation.type == "Fill":

@@ -299,7 +299,8 @@ def _all_reduced(
         if any(_marks.is_averaged(grad) for grad, _ in pairs if grad is not None):
             raise ValueError(
                 "average_gradients(reduce='sum') got gradients that it has averaged or summed already, or all_reduce has: they would count "
-                "once for each replica. Apply them with apply_averaged."
+                "once for each replica. Apply them with apply_averaged. If they are of a loss that was made with an average "
+                "(weights moved by one, say), take tf.stop_gradient(average) in that loss."
             )
         # These are what they were taken for.
         _shares.forget_gradients()
