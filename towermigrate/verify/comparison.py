@@ -48,6 +48,32 @@ class Difference:
         return (self.run, LEVELS.index(self.level), -self.error)
 
 
+def of_input(
+    trace: Trace,
+    name: str,
+    key: str,
+    expected: str,
+    actual: str,
+    *,
+    step: int = 0,
+    tower: int | None = None,
+) -> Difference:
+    """What is said in words of an input, at the original's training run of a number or at its last one."""
+    run = trace.runs[min(step, len(trace.runs) - 1)]
+    return Difference(
+        step=step,
+        stage=run.stages[0],
+        level="input",
+        name=name,
+        replica=tower,
+        expected=expected,
+        actual=actual,
+        error=float("inf"),
+        key=key,
+        run=run.index,
+    )
+
+
 @dataclass(frozen=True)
 class Excuse:
     """A difference of one array at one step that a rounding explains, and the numbers that show it."""

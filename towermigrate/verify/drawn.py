@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from towermigrate.verify.comparison import OF_A_LOOK, Difference
+from towermigrate.verify.comparison import OF_A_LOOK, Difference, of_input
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Trace
@@ -148,16 +148,5 @@ def _range(wanted: Array, found: Array) -> tuple[str, str] | None:
 def _difference(
     recorded: Recorded, name: str, tower: int | None, step: int, expected: str, actual: str
 ) -> Difference:
-    run = recorded.first.runs[min(step, len(recorded.first.runs) - 1)]
-    return Difference(
-        step=step,
-        stage=run.stages[0],
-        level="input",
-        name=f"input {name}",
-        replica=tower,
-        expected=expected,
-        actual=actual,
-        error=float("inf"),
-        key=f"input/{tower or 0}/{name}",
-        run=run.index,
-    )
+    key = f"input/{tower or 0}/{name}"
+    return of_input(recorded.first, f"input {name}", key, expected, actual, step=step, tower=tower)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from towermigrate.verify.comparison import BATCHES_TAKEN, Difference
+from towermigrate.verify.comparison import BATCHES_TAKEN, Difference, of_input
 from towermigrate.verify.probe.draws import CHANCE
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Trace
@@ -125,16 +125,5 @@ def _is_session(trace: Trace) -> bool:
 
 
 def _difference(recorded: Recorded, name: str, step: int, expected: str, actual: str) -> Difference:
-    run = recorded.first.runs[min(step, len(recorded.first.runs) - 1)]
-    return Difference(
-        step=step,
-        stage=run.stages[0],
-        level="input",
-        name=f"input {name}",
-        replica=None,
-        expected=expected,
-        actual=actual,
-        error=float("inf"),
-        key=f"input/0/{name}",
-        run=run.index,
-    )
+    key = f"input/0/{name}"
+    return of_input(recorded.first, f"input {name}", key, expected, actual, step=step)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from towermigrate.verify.comparison import Difference
+from towermigrate.verify.comparison import Difference, of_input
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Trace
@@ -273,16 +273,4 @@ def _figures_unlike(
 
 
 def _difference(recorded: Recorded, name: str, expected: str, actual: str) -> Difference:
-    run = recorded.first.runs[0]
-    return Difference(
-        step=0,
-        stage=run.stages[0],
-        level="input",
-        name=f"input {name}",
-        replica=None,
-        expected=expected,
-        actual=actual,
-        error=float("inf"),
-        key=f"pairing/{name}",
-        run=run.index,
-    )
+    return of_input(recorded.first, f"input {name}", f"pairing/{name}", expected, actual)

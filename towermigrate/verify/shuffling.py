@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from towermigrate.verify.comparison import Difference
+from towermigrate.verify.comparison import Difference, of_input
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Trace
@@ -279,16 +279,5 @@ def _said(shuffles: list[_Shuffle] | None) -> str:
 
 
 def _difference(recorded: Recorded, name: str, expected: str, actual: str) -> Difference:
-    run = recorded.first.runs[0]
-    return Difference(
-        step=0,
-        stage=run.stages[0],
-        level="input",
-        name=f"order of the rows of input {name}",
-        replica=None,
-        expected=expected,
-        actual=actual,
-        error=float("inf"),
-        key=f"shuffling/{name}",
-        run=run.index,
-    )
+    what = f"order of the rows of input {name}"
+    return of_input(recorded.first, what, f"shuffling/{name}", expected, actual)
