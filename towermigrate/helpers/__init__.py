@@ -8,7 +8,15 @@ from towermigrate.helpers import keras_setup
 
 keras_setup.use_legacy_keras()
 
-from towermigrate.helpers import _by_hand, _reduced, _shares, _strategies, mnist_input  # noqa: E402
+from towermigrate.helpers import (  # noqa: E402
+    _by_hand,
+    _clips,
+    _reduced,
+    _shares,
+    _strategies,
+    _taken,
+    mnist_input,
+)
 from towermigrate.helpers import contrib as contrib  # noqa: E402
 from towermigrate.helpers.accumulation import GradientAccumulator  # noqa: E402
 from towermigrate.helpers.averages import apply_averaged, average_gradients  # noqa: E402
@@ -63,8 +71,9 @@ from towermigrate.helpers.variables import TowerVariables  # noqa: E402
 
 _strategies.watch()
 _reduced.watch()
+_clips.watch()
 _shares.watch_tensorflow()
-_shares.watch_gradients()
+_taken.watch_gradients()
 _by_hand.watch_gradients()
 
 __all__ = [

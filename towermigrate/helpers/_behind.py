@@ -43,10 +43,15 @@ def marked(tensor: Any, mark: str, value: str) -> Any:
         return tf.IndexedSlices(values, tensor.indices, tensor.dense_shape)
     if not tf.is_symbolic_tensor(tensor):
         return tensor
-    _used.add(mark)
     same = tf.identity(tensor)
-    same.op._set_attr(mark, attr_value_pb2.AttrValue(s=value.encode()))
+    set_mark(same.op, mark, value)
     return same
+
+
+def set_mark(operation: Any, mark: str, value: str) -> None:
+    """Mark an operation of a graph, an Identity."""
+    _used.add(mark)
+    operation._set_attr(mark, attr_value_pb2.AttrValue(s=value.encode()))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -69,12 +74,12 @@ def values_of(mark: str, tensors: Iterable[Any], until: str | None = None) -> se
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def values_of_each(mark: str, tensors: Iterable[Any]) -> list[set[str]]:
     """`values_of` each of the tensors for itself, by one walk for all."""
-    dense = [_dense(each) for each in tensors]
+    every = [dense(each) for each in tensors]
     if mark not in _used:
-        return [set() for _ in dense]
+        return [set() for _ in every]
     after: dict[_Key, list[_Key]] = {}
     marked_by: dict[str, list[_Key]] = {}
-    for operation in _walk(dense, None, after=after):
+    for operation in _walk(every, None, after=after):
         value = _attribute(operation, mark)
         if value is not None:
             marked_by.setdefault(value, []).append((id(operation.graph), operation.name))
@@ -87,7 +92,7 @@ def values_of_each(mark: str, tensors: Iterable[Any]) -> list[set[str]]:
                 values.add(value)
                 waiting += after.get(key, ())
     return [
-        found.get(_key(each), set()) if tf.is_symbolic_tensor(each) else set() for each in dense
+        found.get(_key(each), set()) if tf.is_symbolic_tensor(each) else set() for each in every
     ]
 
 
@@ -101,7 +106,7 @@ def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
     """
     own = False
     for operation in _walk(tensors, until):
-        if _attribute(operation, until) is not None or _is_reduction(operation):
+        if _attribute(operation, until) is not None or is_reduction(operation):
             return False
         if _OTHER_REPLICAS.search(operation.name):
             return False
@@ -128,7 +133,7 @@ def is_partly_own(tensor: Any, until: str) -> bool:
     """
     reduced = own = data = False
     for operation in _walk([tensor], until):
-        if _attribute(operation, until) is not None or _is_reduction(operation):
+        if _attribute(operation, until) is not None or is_reduction(operation):
             reduced = True
         elif _OTHER_REPLICAS.search(operation.name):
             return False
@@ -202,7 +207,7 @@ def is_made_of_reduced(tensor: Any, keeps: Collection[str]) -> bool:
     """Whether nothing but what was all-reduced and constants stand behind a tensor, by operations of these types alone."""
     reduced = False
     for operation in _walk([tensor], None) if REDUCED in _used else ():
-        if _is_reduction(operation):
+        if is_reduction(operation):
             reduced = True
         elif operation.type not in keeps and operation.type != "Const":
             return False
@@ -219,7 +224,7 @@ def is_reduced_by_hand(tensor: Any) -> bool:
     index = None if context is None else context.replica_id_in_sync_group
     is_first = (tf.get_static_value(index) if tf.is_tensor(index) else index) == 0
     return any(
-        _is_reduction(each) or is_first and _OTHER_REPLICAS.search(each.name) is not None
+        is_reduction(each) or is_first and _OTHER_REPLICAS.search(each.name) is not None
         for each in _walk([tensor], None)
     )
 
@@ -301,12 +306,34 @@ def _is_source(operation: Any) -> bool:
     return kind.startswith(("IteratorGetNext", "Random")) or "Dequeue" in kind
 
 
-def _is_reduction(operation: Any) -> bool:
+def is_reduction(operation: Any) -> bool:
     return (
         _REDUCTIONS.search(operation.type) is not None
         or REDUCED in _used
         and _attribute(operation, REDUCED) is not None
     )
+
+
+def mark_of(operation: Any, mark: str) -> str | None:
+    """The value of a mark on an operation itself."""
+    return _attribute(operation, mark) if mark in _used else None
+
+
+def has_mark(operation: Any, mark: str) -> bool:
+    return mark_of(operation, mark) is not None
+
+
+def is_in_gradients(operation: Any) -> bool:
+    """Whether an operation belongs to a backward pass, by its name."""
+    return _GRADIENTS.search(operation.name) is not None
+
+
+def same_elsewhere(tensor: Any) -> Any:
+    """A function's result inside of it, or its input outside, where these are tensors of a graph; None where there is none."""
+    if tensor.op.type in _CALLS:
+        return _inside(tensor)
+    behind = _one_step(tensor) if tensor.op.type == "Placeholder" else []
+    return behind[0] if len(behind) == 1 else None
 
 
 def _attribute(operation: Any, name: str) -> str | None:
@@ -325,7 +352,7 @@ def _walk(
     after: dict[_Key, list[_Key]] | None = None,
 ) -> Iterator[Any]:
     """The operations behind tensors, each once; into `after` goes which of them each one is an input of."""
-    waiting = [each for each in map(_dense, tensors) if tf.is_symbolic_tensor(each)]
+    waiting = [each for each in map(dense, tensors) if tf.is_symbolic_tensor(each)]
     visited: set[_Key] = set()
     while waiting:
         tensor = waiting.pop()
@@ -336,7 +363,7 @@ def _walk(
         yield tensor.op
         if until is not None and _attribute(tensor.op, until) is not None:
             continue
-        if _is_reduction(tensor.op) or stops is not None and stops(tensor):
+        if is_reduction(tensor.op) or stops is not None and stops(tensor):
             continue
         behind = _one_step(tensor)
         waiting += behind
@@ -395,5 +422,5 @@ def _outputs(operation: Any, function: Any) -> list[Any]:
     return list(getattr(getattr(known, "graph", None), "outputs", ()))
 
 
-def _dense(tensor: Any) -> Any:
+def dense(tensor: Any) -> Any:
     return tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor

@@ -53,6 +53,7 @@ class Parts:
       divided: operations that divide a share by the number of replicas.
       control: those of the others that are branches or loops.
       constant: whether a number is added, which counts once for each replica.
+      reduced: what was added up over the replicas by hand; among the others too.
     """
 
     shares: tuple[str, ...] = ()
@@ -60,6 +61,7 @@ class Parts:
     divided: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
     constant: bool = False
+    reduced: tuple[str, ...] = ()
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -119,6 +121,7 @@ class _Terms:
 
     shares: dict[str, None] = field(default_factory=dict)
     others: dict[str, None] = field(default_factory=dict)
+    reduced: dict[str, None] = field(default_factory=dict)
     constant: bool = False
 
 
@@ -136,7 +139,8 @@ class _Walk:
         found = self._terms(loss, None)
         shares, others = tuple(found.shares), tuple(found.others)
         divided = tuple(self._divided) if shares else ()
-        return Parts(shares, others, divided, tuple(self._control), found.constant)
+        control, reduced = tuple(self._control), tuple(found.reduced)
+        return Parts(shares, others, divided, control, found.constant, reduced)
 
     def _terms(self, tensor: Any, call: _Call | None) -> _Terms:
         """The names of shares and of other operations that `tensor` is a weighted sum of."""
@@ -157,6 +161,10 @@ class _Walk:
                 shares[name] = None
                 if name == KERAS:  # one only where the replicas have as many rows
                     others[name] = None
+            elif _behind.is_reduction(operation):
+                others[operation.name] = None
+                if _is_made_of_shares(tensor):
+                    found.reduced[operation.name] = None
             elif kind in _FIRST_INPUT:
                 waiting.append((operation.inputs[0], call))
             elif kind == "IdentityN":
@@ -174,6 +182,7 @@ class _Walk:
                 inside_it = self._products[place]
                 shares |= inside_it.shares
                 others |= inside_it.others
+                found.reduced |= inside_it.reduced
                 found.constant |= inside_it.constant
             elif kind in _CALLS:
                 inside = self._inside(tensor, call)
@@ -242,6 +251,18 @@ def has_share_behind(tensor: Any) -> bool:
     """Whether a share of this replica alone has a part in a tensor, in whatever way."""
     found: bool = _behind.is_marked_in_one_replica([tensor], SHARE, until=AVERAGED)
     return found
+
+
+def _is_made_of_shares(reduced: Any) -> bool:
+    """Whether what was added up over the replicas was shares."""
+    waiting = list(reduced.op.inputs)
+    for _ in range(5):  # the mark's identity, and what runs below it
+        waiting = [
+            each
+            for one in waiting
+            for each in (one.op.inputs if _behind.is_reduction(one.op) else [one])
+        ]
+    return bool(_behind.values_of(SHARE, waiting))
 
 
 def _is_zero(tensor: Any) -> bool:

@@ -12,18 +12,22 @@ from towermigrate.helpers import _behind
 SHARE = "_towermigrate_share"
 # On what a backward pass gives to a share: everything behind it is a gradient of one.
 BACKWARD = "_towermigrate_share_gradient"
-# On what was reduced over the replicas: the same on all of them.
+# On what was reduced over the replicas, the same on all of them: whether it is their mean.
 AVERAGED = "_towermigrate_averaged"
+MEAN = "mean"
 # On a gradient of a share by variables, which a program has taken itself: one replica's part of it.
 OF_VARIABLES = "_towermigrate_share_gradient_of_variables"
+# On a gradient of shares and of something else, over the former: what an error says of it.
+MIXED = "_towermigrate_mixed"
 # On a gradient, as an attribute of the tensor: how many towers it is one's share of.
 TOWERS = "_towermigrate_towers"
 
 
 # Of what is the same on every replica, these make what is so too.
 _KEEPS = frozenset(
-    "Abs Add AddN AddV2 Cast Div DivNoNan Exp ExpandDims Identity Log Max Maximum Mean Min Minimum Mul Neg Pack Pow Prod "
-    "RealDiv Reshape Rsqrt Sqrt Square Squeeze StopGradient StridedSlice Sub Sum".split()
+    "Abs Add AddN AddV2 BroadcastTo Cast Div DivNoNan Exp ExpandDims Fill Greater GreaterEqual Identity IsFinite L2Loss Less "
+    "LessEqual Log Max Maximum Mean Min Minimum Mul Neg OnesLike Pack Pow Prod Range RealDiv Reshape Rsqrt Select SelectV2 Shape Sqrt "
+    "Square Squeeze StopGradient StridedSlice Sub Sum ZerosLike".split()
 )
 
 
@@ -50,9 +54,9 @@ def mark_gradient(grad: Any, replicas: int) -> Any:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def mark_averaged(grad: Any) -> Any:
-    """`grad`, known from now on as reduced over the replicas."""
-    grad = _behind.marked(grad, AVERAGED, "yes")
+def mark_averaged(grad: Any, how: str = MEAN) -> Any:
+    """`grad`, known from now on as reduced over the replicas: their `"mean"`, or `"sum"`."""
+    grad = _behind.marked(grad, AVERAGED, how)
     setattr(grad, AVERAGED, True)
     return grad
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _marks, _shares
+from towermigrate.helpers import _marks, _shares, _taken
 
 _CLASSES = (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
@@ -83,10 +83,10 @@ def _watched(method: Any, name: str) -> Any:
             _check(optimizer, [grad for grad in grads if grad is not None], clips=not of_pairs)
             _shares.forget_gradients()  # this is what they were taken for
             if of_pairs:
-                _shares.note_sums(variable for _, variable in given)
+                _taken.note_sums(variable for _, variable in given)
             else:
                 named = args[1] if len(args) > 1 else kwargs.get("trainable_variables")
-                _shares.note_sums(optimizer.variables if named is None else named)
+                _taken.note_sums(optimizer.variables if named is None else named)
         try:
             return method(optimizer, *args, **kwargs)
         except RuntimeError as error:
@@ -129,6 +129,11 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
             f"{name} sums over the replicas, and average_gradients has done so already, or all_reduce: the gradient would count once "
             "for each of them. Apply it with apply_averaged, or give this optimizer what tower_gradients returns."
         )
+    _taken.refuse_sum(
+        grads,
+        name,
+        "Take average_gradients(…, reduce='sum') of the gradients first, add it to that, and apply it with apply_averaged.",
+    )
     _, how = clipping_of(optimizer) if clips else (None, {})
     if how:
         said = ", ".join(f"{key}={value}" for key, value in how.items())

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _shares
+from towermigrate.helpers import _behind, _taken
 
 _WATCHED = "_towermigrate_watched"
 
@@ -27,11 +27,17 @@ def _marking(original: Any) -> Any:
     @functools.wraps(original)
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
     def all_reduce(context: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(context, *args, **kwargs)
         if context.num_replicas_in_sync == 1:
-            return result
+            return original(context, *args, **kwargs)
+        given = args[1] if len(args) > 1 else kwargs.get("value")
+        how = str(args[0] if args else kwargs.get("reduce_op")).rpartition(".")[2].upper()
+        if how == "SUM":
+            tensors = [each for each in tf.nest.flatten(given) if tf.is_tensor(each)]
+            instead = "Add it to what all_reduce returns, and apply that with apply_averaged."
+            _taken.refuse_sum(tensors, "all_reduce('sum', …)", instead)
+        result = original(context, *args, **kwargs)
         if tf.executing_eagerly():
-            _shares.note_all_reduced(args[1] if len(args) > 1 else kwargs.get("value"))
+            _taken.note_all_reduced(given)
         return tf.nest.map_structure(_marked, result)
 
     setattr(all_reduce, _WATCHED, True)

@@ -16,9 +16,9 @@ from towermigrate.helpers import (
     _optimizers,
     _policies,
     _reached,
-    _shares,
     _slices,
     _strategies,
+    _taken,
 )
 from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers._policies import GradsAndVars, SparsePolicy
@@ -264,7 +264,7 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
     grads = [grad for grad, _ in pairs]
     came_by = _by_hand.of_gradients(grads)
     if share is None:
-        _shares.refuse_gradients_of_shares(grads, "GradientAccumulator.add", instead)
+        _taken.refuse_gradients_of_shares(grads, "GradientAccumulator.add", instead)
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         towers = _reached.notes_of_towers(came_by)
         mean = "give it the gradients of the mean over this tower's micro-batch"

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
 from towermigrate.helpers import (
+    _addends,
     _by_hand,
     _checks,
     _global_counts,
@@ -20,6 +21,7 @@ from towermigrate.helpers import (
     _shares,
     _slices,
     _strategies,
+    _taken,
     clipping,
 )
 from towermigrate.helpers._all_reduce import all_reduced
@@ -168,6 +170,9 @@ def apply_averaged(
         "drift apart",
         "Give it what average_gradients returns, or give optimizer.apply_gradients what tower_gradients returns.",
     )
+    _addends.refuse_divided(
+        [grad for grad, _ in pairs], "apply_averaged takes averages as they are"
+    )
     if _hooks.active is not None:
         _hooks.active.applied(optimizer, pairs, True)
     pairs = _checked_copies(pairs)
@@ -302,9 +307,16 @@ def _all_reduced(
                 "once for each replica. Apply them with apply_averaged. If they are of a loss that was made with an average "
                 "(weights moved by one, say), take tf.stop_gradient(average) in that loss."
             )
+        if share is None:
+            _taken.refuse_mixed(pairs, "average_gradients(reduce='sum') adds up shares")
+            _addends.refuse_what_is_added(
+                [grad for grad, _ in pairs],
+                "average_gradients(reduce='sum')",
+                "Add it to what average_gradients returns, and apply that with apply_averaged.",
+            )
         # These are what they were taken for.
         _shares.forget_gradients()
-        _shares.note_sums(variable for _, variable in pairs)
+        _taken.note_sums(variable for _, variable in pairs)
         _by_hand.forget_gradients()
     if _hooks.active is not None:
         _hooks.active.gradients(static_tower_index(), None, pairs)
@@ -344,7 +356,8 @@ def _all_reduced(
             _marks.mark_averaged(
                 _slices.sum_duplicates(grad)
                 if _is_sparse(grad)
-                else _marks.cut(tf.identity(grad), own)
+                else _marks.cut(tf.identity(grad), own),
+                reduce,
             ),
             variable,
         )
@@ -376,7 +389,9 @@ def _refuse_shares(pairs: GradsAndVars, share: bool | None, is_list: bool = Fals
     if share is None:
         given_out = [variable for _, variable in pairs] if is_list else []
         grads = [grad for grad, _ in pairs]
-        _shares.refuse_gradients_of_shares(grads, "average_gradients", given_out=given_out)
+        _taken.refuse_gradients_of_shares(grads, "average_gradients", given_out=given_out)
+        if not is_list:
+            _addends.refuse_divided(grads, "average_gradients divides by the number of towers")
 
 
 def _reduced_over_replicas(

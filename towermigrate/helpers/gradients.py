@@ -176,6 +176,8 @@ def tower_gradients(
     unsaid = _global_counts.candidates(weighted, replicas) if is_unsaid and reduce == "mean" else []
     reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _check_reached(loss, var_list, reached)
+    if reduce == "sum" and is_unsaid:
+        _shares.refuse_mixed(values[0], seen, replicas)
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
     if not is_sum:
         _global_counts.refuse_global_counts(of_towers, unsaid, replicas)

@@ -1,0 +1,346 @@
+"""What is added to one tower's part, divided twice or clipped in parts: refused in a graph, and the right form next to it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+
+keras: Any = pytest.importorskip("keras")
+v1 = tf.compat.v1
+ROWS = np.array([1.0, 3.0, 2.0, 6.0], np.float32)
+WHOLE = float(ROWS.mean())  # the gradient of mean(w * x)
+TOWERS = 2
+mean, total = tf.reduce_mean, tf.reduce_sum
+SHARE = "share|count once|1/2|part of a gradient"
+
+
+class _Step:
+    """A variable of 1.0 and SGD with the rate 1, on two towers."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.strategy = strategy
+        with strategy.scope():
+            self.w = tf.Variable(1.0, name="w")
+            self.opt = v1.train.GradientDescentOptimizer(1.0)
+
+    def run(self, body: Callable[[Any], Any], *, eager: bool = False) -> float:
+        def step(x: Any) -> None:
+            self.strategy.run(lambda x: body(x) and None, args=(x,))
+
+        batch = tm.shard_batch(ROWS, uneven="spread")
+        (step if eager else tf.function(step, autograph=False))(*batch)
+        first, second = (float(copy.numpy()) for copy in self.w.values)
+        assert first == second
+        return first
+
+    def taken(self, loss: Callable[[Any], Any], how: str, x: Any) -> list[Any]:
+        if how == "compute_gradients":
+            if tf.executing_eagerly():
+                return list(self.opt.compute_gradients(lambda: loss(x), [self.w]))
+            return list(self.opt.compute_gradients(loss(x), [self.w]))
+        if how == "tf.gradients":
+            return [(tf.gradients(loss(x), [self.w])[0], self.w)]
+        with tf.GradientTape() as tape:
+            value = loss(x)
+        return [(tape.gradient(value, self.w), self.w)]
+
+
+def _share(w: Any, x: Any) -> Any:
+    return tm.global_batch_loss(w * x)
+
+
+def _weights(w: Any) -> Any:
+    return 0.1 * tf.nn.l2_loss(w)
+
+
+def _all_reduced(value: Any) -> Any:
+    return tf.distribute.get_replica_context().all_reduce("SUM", value)
+
+
+# The loss, and its gradient by w at 1 on one device; None for what is refused.
+_SUMS: dict[str, tuple[Callable[[Any, Any], Any], float | None]] = {
+    "a share": (_share, WHOLE),
+    "a share and a penalty's": (
+        lambda w, x: _share(w, x) + tm.regularization_loss(_weights(w)),
+        WHOLE + 0.1,
+    ),
+    "a share and a penalty": (lambda w, x: _share(w, x) + _weights(w), None),
+    "a share and several penalties": (
+        lambda w, x: tf.add_n([_share(w, x), _weights(w), 0.01 * tf.abs(w)]),
+        None,
+    ),
+    "a share and a mean": (lambda w, x: _share(w, x) + 0.3 * mean(tf.square(w * x)), None),
+    "a share over the towers": (lambda w, x: _share(w, x) / TOWERS, None),
+    "a share, all-reduced": (lambda w, x: _all_reduced(_share(w, x)), None),
+    "two shares, one of them weighted": (
+        lambda w, x: _share(w, x) + 0.5 * tm.global_batch_loss(w * x * 2.0),
+        2.0 * WHOLE,
+    ),
+    "a difference of shares": (lambda w, x: 3.0 * _share(w, x) - _share(w, x), 2.0 * WHOLE),
+}
+
+
+@pytest.mark.parametrize(
+    ("how", "eager"),
+    [
+        ("tape", False),
+        ("compute_gradients", False),
+        ("tf.gradients", False),
+        ("tape", True),
+        ("compute_gradients", True),
+    ],
+)
+@pytest.mark.parametrize("name", _SUMS)
+def test_a_sum_takes_shares_alone(two_towers: Any, name: str, eager: bool, how: str) -> None:
+    loss, gradient = _SUMS[name]
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        pairs = step.taken(lambda x: loss(step.w, x), how, x)
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+    if gradient is None:
+        with pytest.raises(ValueError, match="share"):
+            step.run(body, eager=eager)
+    else:
+        assert step.run(body, eager=eager) == pytest.approx(1.0 - gradient, rel=1e-6)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("name", _SUMS)
+def test_what_each_tower_adds_up_takes_shares_alone_too(
+    two_towers: Any, name: str, eager: bool
+) -> None:
+    loss, gradient = _SUMS[name]
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = loss(step.w, x)
+        step.opt.apply_gradients(tm.tower_gradients(tape, value, [step.w], reduce="sum"))
+
+    if gradient is None:
+        with pytest.raises(ValueError, match="share"):
+            step.run(body, eager=eager)
+    else:
+        assert step.run(body, eager=eager) == pytest.approx(1.0 - gradient, rel=1e-6)
+
+
+def test_what_is_meant_is_said(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x) + _weights(step.w) / 2.0, "tape", x)
+        averages = tm.average_gradients(pairs, reduce="sum", share=True)
+        tm.apply_averaged(step.opt, averages)
+
+    assert step.run(body) == pytest.approx(1.0 - WHOLE - 0.1, rel=1e-6)
+
+
+def test_the_towers_own_losses_are_added_up_as_before(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        pairs = step.taken(lambda x: mean(step.w * x) + _weights(step.w), "tape", x)
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+    assert step.run(body) == pytest.approx(1.0 - 2.0 * (WHOLE + 0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["tape", "compute_gradients"])
+@pytest.mark.parametrize("name", ["a share and a penalty", "a share and a mean"])
+def test_an_optimizer_that_sums_takes_no_penalty_of_each_replica(
+    two_towers: Any, name: str, how: str
+) -> None:
+    step = _Step(two_towers)
+    loss, _ = _SUMS[name]
+
+    def body(x: Any) -> None:
+        step.opt.apply_gradients(step.taken(lambda x: loss(step.w, x), how, x))
+
+    with pytest.raises(ValueError, match="count 2 times"):
+        step.run(body)
+
+
+@pytest.mark.parametrize(
+    ("loss", "gradient"),
+    [
+        (lambda w, x: _share(w, x), WHOLE),
+        (lambda w, x: _share(w, x) + _weights(w) / TOWERS, WHOLE + 0.1),
+        (lambda w, x: _share(w, x) + tf.nn.scale_regularization_loss(_weights(w)), WHOLE + 0.1),
+        (lambda w, x: _share(w, x) + total(w * x) / 4.0, 2.0 * WHOLE),
+        (lambda w, x: _share(w, x) + mean(w * x / TOWERS), 2.0 * WHOLE),
+        (lambda w, x: _share(w, x) + mean(w * x) * (tf.cast(tf.size(x), tf.float32) / 4.0), 2.0 * WHOLE),
+    ],
+    ids=["share", "penalty over the towers", "scaled penalty", "sum over the rows", "mean of parts", "weighted mean"],
+)  # fmt: skip
+def test_an_optimizer_that_sums_takes_parts_made_by_hand(
+    two_towers: Any, loss: Callable[[Any, Any], Any], gradient: float
+) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        step.opt.apply_gradients(step.taken(lambda x: loss(step.w, x), "tape", x))
+
+    assert step.run(body) == pytest.approx(1.0 - gradient, rel=1e-6)
+
+
+def _decayed(step: _Step, pairs: list[Any], by: float = 0.1) -> list[Any]:
+    return [(grad + by * variable, variable) for grad, variable in pairs]
+
+
+@pytest.mark.parametrize("way", ["sum", "apply", "tower_gradients", "keras", "own"])
+def test_decay_is_added_to_the_sum_and_not_to_the_parts(two_towers: Any, way: str) -> None:
+    step = _Step(two_towers)
+
+    def wrong(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = _share(step.w, x)
+        if way == "tower_gradients":
+            step.opt.apply_gradients(_decayed(step, tm.tower_gradients(tape, value, [step.w])))
+            return
+        pairs = _decayed(step, [(tape.gradient(value, step.w), step.w)])
+        if way == "sum":
+            tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+        elif way == "own":
+            grad = _all_reduced(pairs[0][0])
+            tm.apply_averaged(step.opt, [(grad, step.w)])
+        else:
+            step.opt.apply_gradients(pairs)
+
+    if way == "keras":
+        with two_towers.scope():
+            step.opt = keras.optimizers.SGD(1.0)
+            step.opt.build([step.w])
+    with pytest.raises(ValueError, match="count 2 times"):
+        step.run(wrong)
+
+
+def test_decay_is_added_to_an_average(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def right(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        tm.apply_averaged(step.opt, _decayed(step, tm.average_gradients(pairs, reduce="sum")))
+
+    assert step.run(right) == pytest.approx(1.0 - WHOLE - 0.1, rel=1e-6)
+
+
+def test_decay_over_the_towers_is_added_to_parts(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def right(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = _share(step.w, x)
+        pairs = tm.tower_gradients(tape, value, [step.w])
+        step.opt.apply_gradients([(g + 0.1 * v / TOWERS, v) for g, v in pairs])
+
+    assert step.run(right) == pytest.approx(1.0 - WHOLE - 0.1, rel=1e-6)
+
+
+@pytest.mark.parametrize("way", ["tower_gradients", "before", "after", "v1 before"])
+def test_what_is_averaged_is_not_divided_by_the_towers_once_more(two_towers: Any, way: str) -> None:
+    def of(step: _Step, factor: Callable[[Any], Any]) -> Callable[[Any], None]:
+        def body(x: Any) -> None:
+            with tf.GradientTape() as tape:
+                value = mean(step.w * x)
+            if way == "tower_gradients":
+                pairs = tm.tower_gradients(tape, value, [step.w])
+                step.opt.apply_gradients([(factor(g), v) for g, v in pairs])
+                return
+            if way == "v1 before":
+                pairs = step.opt.compute_gradients(value, [step.w])
+            else:
+                pairs = [(tape.gradient(value, step.w), step.w)]
+            if way == "after":
+                pairs = [(factor(g), v) for g, v in tm.average_gradients(pairs)]
+            else:
+                pairs = tm.average_gradients([(factor(g), v) for g, v in pairs])
+            tm.apply_averaged(step.opt, pairs)
+
+        return body
+
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match="1/2"):
+        step.run(of(step, lambda grad: grad / TOWERS))
+    assert step.run(of(step, lambda grad: grad * 0.5)) == pytest.approx(1.0 - WHOLE / 2.0)
+    other = _Step(two_towers)
+    assert other.run(of(other, lambda grad: grad / 3.0)) == pytest.approx(1.0 - WHOLE / 3.0)
+
+
+def test_a_sum_is_divided_by_hand(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        pairs = step.taken(lambda x: mean(step.w * x), "tape", x)
+        averages = [(g / TOWERS, v) for g, v in tm.average_gradients(pairs, reduce="sum")]
+        tm.apply_averaged(step.opt, averages)
+
+    assert step.run(body) == pytest.approx(1.0 - WHOLE, rel=1e-6)
+
+
+_CLIPS: dict[str, Callable[[Any], Any]] = {
+    "clip_by_global_norm": lambda grad: tf.clip_by_global_norm([grad], 1.0)[0][0],
+    "clip_by_norm": lambda grad: tf.clip_by_norm(grad, 1.0),
+    "clip_by_value": lambda grad: tf.clip_by_value(grad, -1.0, 1.0),
+    "v1.clip_by_value": lambda grad: v1.clip_by_value(t=grad, clip_value_min=-1.0, clip_value_max=1.0),
+    "by its norm": lambda grad: grad * tf.minimum(1.0, 1.0 / tf.linalg.global_norm([grad])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("name", _CLIPS)
+def test_tensorflows_clipping_takes_no_parts(two_towers: Any, name: str, eager: bool) -> None:
+    clip = _CLIPS[name]
+    step = _Step(two_towers)
+
+    def of_tower_gradients(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = mean(step.w * x)
+        pairs = tm.tower_gradients(tape, value, [step.w])
+        step.opt.apply_gradients([(clip(g), v) for g, v in pairs])
+
+    def of_shares(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        pairs = [(clip(g), v) for g, v in pairs]
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+    def summed_twice(x: Any) -> None:
+        pairs = step.taken(lambda x: mean(step.w * x), "tape", x)
+        step.opt.apply_gradients([(clip(g), v) for g, v in tm.average_gradients(pairs)])
+
+    def summed_by_hand_twice(x: Any) -> None:
+        grad = _all_reduced(step.taken(lambda x: _share(step.w, x), "tape", x)[0][0])
+        step.opt.apply_gradients([(clip(grad), step.w)])
+
+    for wrong in (of_tower_gradients, of_shares, summed_twice, summed_by_hand_twice):
+        if name == "by its norm" and eager and "twice" in wrong.__name__:
+            continue  # arithmetic shows nothing eagerly
+        with pytest.raises(ValueError, match="part of a gradient|neither|sums over the replicas"):
+            step.run(wrong, eager=eager)
+
+    def each_towers_own(x: Any) -> None:
+        pairs = step.taken(lambda x: mean(step.w * x), "tape", x)
+        pairs = [(clip(g), v) for g, v in pairs]
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs))
+
+    def of_the_average(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        averages = tm.average_gradients(pairs, reduce="sum")
+        tm.apply_averaged(step.opt, [(clip(g), v) for g, v in averages])
+
+    for right in (each_towers_own, of_the_average):
+        fresh = step = _Step(two_towers)
+        assert fresh.run(right, eager=eager) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_tensorflows_clipping_is_its_own_outside_of_replicas() -> None:
+    assert float(tf.clip_by_value(tf.constant(3.0), 0.0, 1.0)) == 1.0
+    clipped, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None], 1.0)
+    assert clipped[1] is None and float(norm) == 5.0

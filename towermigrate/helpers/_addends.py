@@ -1,0 +1,221 @@
+"""What losses and gradients are sums of: what is the same on every replica, added to one's part, would count once for each.
+
+Only in a graph, where a tensor shows what it was made of.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import tensorflow as tf
+
+from towermigrate.helpers import _behind
+from towermigrate.helpers._marks import AVERAGED, MEAN, OF_VARIABLES, SHARE, TOWERS
+
+_THROUGH = frozenset(
+    "Cast CheckNumerics EnsureShape ExpandDims Identity Neg Reshape Snapshot Squeeze".split()
+)
+_SUMS = frozenset("Add AddN AddV2 Pack Sub".split())
+_PRODUCTS = frozenset(["Mul", "MulNoNan"])
+_QUOTIENTS = frozenset(["Div", "DivNoNan", "RealDiv"])
+
+
+@dataclass(frozen=True, eq=False)
+class Addend:
+    """One of those that a tensor is a sum of.
+
+    Attributes:
+      tensor: the addend, without its factor.
+      divisors: the numbers that it is divided by, up to their signs.
+      factors: those that it is multiplied by.
+      is_known: whether these are all of its factors.
+    """
+
+    tensor: Any
+    divisors: tuple[float, ...] = ()
+    factors: tuple[float, ...] = ()
+    is_known: bool = True
+
+    def may_be_part(self, replicas: int) -> bool:
+        """Whether one of its factors, or all of them together, may make it one replica's part."""
+        if not self.is_known:
+            return True
+        numbers = [*self.divisors, *(1 / each for each in self.factors if each)]
+        return any(_is(each, replicas) for each in [*numbers, math.prod(numbers)])
+
+    def is_zero(self) -> bool:
+        return 0.0 in self.factors
+
+
+def _addends(tensor: Any, is_whole: Callable[[Any], bool]) -> list[Addend]:
+    """What a tensor is a sum of; `is_whole` tells of an operation that it is not to be looked into."""
+    found: list[Addend] = []
+    waiting = [Addend(_behind.dense(tensor))]
+    visited: set[Any] = set()
+    while waiting:
+        one = waiting.pop()
+        if not tf.is_symbolic_tensor(one.tensor):
+            continue
+        operation = one.tensor.op
+        key = (id(operation.graph), one.tensor.name)
+        if key in visited:
+            continue
+        visited.add(key)
+        behind = None if is_whole(operation) else _one_step(one)
+        if behind is None:
+            found.append(one)
+        else:
+            waiting += behind
+    return found
+
+
+def _one_step(one: Addend) -> list[Addend] | None:
+    """The addends of an operation's result, or None where it is none of sums and products with numbers."""
+    operation = one.tensor.op
+    kind, inputs = operation.type, operation.inputs
+    if kind in _THROUGH or kind == "Sum" and inputs[0].op.type == "Pack":
+        return [replace(one, tensor=inputs[0])]
+    if kind in _SUMS:
+        return [replace(one, tensor=each) for each in inputs]
+    if kind in _QUOTIENTS or kind in _PRODUCTS:
+        return _of_product(one)
+    if kind in ("PartitionedCall", "StatefulPartitionedCall", "Placeholder"):
+        inside = _behind.same_elsewhere(one.tensor)
+        return None if inside is None else [replace(one, tensor=inside)]
+    return None
+
+
+def _of_product(one: Addend) -> list[Addend] | None:
+    left, right = one.tensor.op.inputs
+    is_quotient = one.tensor.op.type in _QUOTIENTS
+    for other, by in ((left, right),) if is_quotient else ((left, right), (right, left)):
+        number = _number(by)
+        if number is not None and is_quotient:
+            return [replace(one, tensor=other, divisors=(*one.divisors, number))]
+        if number is not None:
+            return [replace(one, tensor=other, factors=(*one.factors, number))]
+    for other, by in ((left, right),) if is_quotient else ((left, right), (right, left)):
+        if by.shape.rank == 0 and (other.shape.rank or _is_part(other) and not _is_part(by)):
+            return [replace(one, tensor=other, is_known=False)]
+    return None
+
+
+def _number(tensor: Any) -> float | None:
+    """The constant that a tensor is, without its sign; None where it is none."""
+    value = tf.get_static_value(tensor)
+    if value is None or value.size != 1 or value.dtype.kind not in "fiu":
+        return None
+    number = abs(float(value.reshape([])))
+    return number if math.isfinite(number) else None
+
+
+def _is_part(tensor: Any) -> bool:
+    return any(
+        _behind.is_marked_in_one_replica([tensor], mark, AVERAGED)
+        for mark in (SHARE, OF_VARIABLES, TOWERS)
+    )
+
+
+def _is(number: float, replicas: int) -> bool:
+    return math.isclose(number, replicas, rel_tol=1e-6)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def not_shared(loss: Any, replicas: int) -> str:
+    """What of a loss that holds a share is certain to be none, and would count once for each replica: for an error; or ""."""
+    for one in _addends(loss, lambda operation: _behind.has_mark(operation, SHARE)):
+        if _behind.has_mark(one.tensor.op, SHARE) or not one.tensor.dtype.is_floating:
+            continue
+        if one.is_zero() or one.may_be_part(replicas):
+            continue
+        if _behind.is_of_variables([one.tensor]):
+            if not _behind.is_divided([one.tensor], replicas, until=SHARE):
+                return f"a penalty of weights ({one.tensor.op.name}), the same on every replica"
+        elif one.tensor.op.type == "Mean" and _is_plain_mean(one.tensor, replicas):
+            return f"a mean over this replica's rows ({one.tensor.op.name})"
+    return ""
+
+
+def _is_plain_mean(mean: Any, replicas: int) -> bool:
+    """Whether nothing in a mean can have given it its part of a global mean."""
+    if _behind.values_of(SHARE, [mean]) or not _behind.reads_inputs([mean]):
+        return False
+    inside = _addends(mean.op.inputs[0], lambda operation: operation.type == "Mean")
+    return all(
+        not one.may_be_part(replicas) and one.tensor.op.type not in _PRODUCTS | _QUOTIENTS
+        for one in inside
+    )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
+    """Raise where a sum over the replicas is to be made of gradients to which something else was added in each, or that were divided.
+
+    Args:
+      grads: gradients, of shares or of `tower_gradients`.
+      what: who sums them.
+      instead: what to write.
+    """
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1:
+        return
+    for grad in grads:
+        if not tf.is_symbolic_tensor(_behind.dense(grad)):
+            continue
+        addends = _addends(grad, _is_whole)
+        parts = [one for one in addends if _is_marked_part(one.tensor.op)]
+        if not parts:
+            continue
+        for one in addends:
+            if one in parts or one.is_zero() or one.may_be_part(replicas):
+                continue
+            if _behind.is_of_variables([one.tensor]) and not _behind.is_divided(
+                [one.tensor], replicas, until=AVERAGED
+            ):
+                raise ValueError(
+                    f"{what} sums over the {replicas} replicas, and {one.tensor.op.name}, which is made of weights alone and "
+                    f"is the same on each, was added to one replica's part of a gradient: it would count {replicas} times. "
+                    f"{instead}"
+                )
+        divided = [one for one in parts if any(_is(each, replicas) for each in one.divisors)]
+        if len(addends) == 1 and divided and _behind.has_mark(divided[0].tensor.op, TOWERS):
+            raise ValueError(
+                f"{what} sums over the {replicas} replicas what tower_gradients has divided by {replicas} already, and it "
+                f"was divided by {replicas} once more: the program would train at 1/{replicas}. Leave the division out; if "
+                f"it is a weight, write it as one, gradient * {1 / replicas:g}."
+            )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_divided(grads: Iterable[Any], what: str) -> None:
+    """Raise where what is averaged, or was, is also divided by the number of replicas."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1:
+        return
+    for grad in grads:
+        if not tf.is_symbolic_tensor(_behind.dense(grad)):
+            continue
+        addends = _addends(grad, _is_whole)
+        if len(addends) != 1 or not any(_is(one, replicas) for one in addends[0].divisors):
+            continue
+        operation = addends[0].tensor.op
+        if _behind.mark_of(operation, AVERAGED) == MEAN or _behind.is_in_gradients(operation):
+            raise ValueError(
+                f"{what}, and there are {replicas}: these were divided by {replicas} once more, and the program "
+                f"would train at 1/{replicas}. Leave the division out; if it is a weight, write it as one, gradient * "
+                f"{1 / replicas:g}."
+            )
+
+
+def _is_marked_part(operation: Any) -> bool:
+    return _behind.has_mark(operation, OF_VARIABLES) or _behind.has_mark(operation, TOWERS)
+
+
+def _is_whole(operation: Any) -> bool:
+    return (
+        _is_marked_part(operation)
+        or _behind.has_mark(operation, AVERAGED)
+        or _behind.is_reduction(operation)
+        or _behind.is_in_gradients(operation)
+    )
