@@ -244,3 +244,38 @@ def test_what_cannot_be_right_says_so(two_towers: Any) -> None:
         accumulator.average()
     with pytest.raises(ValueError, match="expected 'zeros' or 'skip'"):
         two_towers.run(lambda: accumulator.average("present"))  # type: ignore[arg-type]
+
+
+def test_sums_over_rows_grow_with_them_already(two_towers: Any) -> None:
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+        accumulator = tm.GradientAccumulator([w])
+
+    def run(loss: Callable[[Any], Any], share: Any = None) -> float:
+        @tf.function(autograph=False)
+        def step(x: Any) -> Any:
+            def body(x: Any) -> Any:
+                with tf.GradientTape() as tape:
+                    value = loss(x)
+                pairs = [(tape.gradient(value, w), w)]
+                accumulator.add(pairs, examples=tf.shape(x)[0], share=share)
+                return accumulator.average()[0][0]
+
+            return tm.first_tower(two_towers.run(body, args=(x,)))
+
+        return float(step(*tm.shard_batch(np.array([1.0, 3.0, 8.0], np.float32), uneven="spread")))
+
+    with pytest.raises(ValueError, match="of a sum over them"):
+        run(lambda x: tf.reduce_sum(w * x))
+    with pytest.raises(ValueError, match="of a sum over them"):
+        run(lambda x: tf.reduce_sum(tf.square(w * x)) + 0.1 * tf.reduce_sum(w * w))
+    assert run(lambda x: tf.reduce_mean(w * x)) == pytest.approx(4.0)
+    of_columns = run(lambda x: tf.reduce_mean(tf.reduce_sum(w * x[:, tf.newaxis], 1)))
+    assert of_columns == pytest.approx(4.0)
+    with_penalty = run(lambda x: tf.reduce_mean(w * x) + tf.reduce_sum(tf.square(w)))
+    assert with_penalty == pytest.approx(6.0)
+    by_size = run(lambda x: tf.reduce_sum(w * x) / tf.cast(tf.size(x), tf.float32))
+    assert by_size == pytest.approx(4.0)
+    # The sums of 4 and 8, each as often as its tower has rows.
+    said = run(lambda x: tf.reduce_sum(w * x), share=False)
+    assert said == pytest.approx((2 * 4.0 + 8.0) / 3.0)

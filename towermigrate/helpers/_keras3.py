@@ -6,6 +6,7 @@ meet between the forward pass and the reading of `model.losses` (in any all-redu
 read the last replica's.
 """
 
+import functools
 import gc
 import sys
 import threading
@@ -18,6 +19,10 @@ from towermigrate.helpers import _shares
 
 _LAYERS = "keras.src.layers.layer"
 _LOSSES = "keras.src.losses.loss"
+_MEANS = (
+    ("keras.src.metrics.reduction_metrics", "Mean"),
+    ("tf_keras.src.metrics.base_metric", "Mean"),
+)
 _done: set[str] = set()
 
 
@@ -40,6 +45,30 @@ def watch() -> None:
         scale = getattr(losses, "scale_loss_for_distribution", None)
         if scale is not None:
             setattr(losses, "scale_loss_for_distribution", _shares.marking_keras(scale))  # noqa: B010
+    for module, name in _MEANS:
+        if module in sys.modules and module not in _done:
+            _done.add(module)
+            kind = getattr(sys.modules[module], name)
+            kind.update_state = _without_shares(kind.update_state)
+
+
+def _without_shares(original: Any) -> Any:
+    """`update_state` of Keras' Mean, which would make the mean of the replicas' shares."""
+
+    @functools.wraps(original)
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def update_state(metric: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+        if tf.distribute.has_strategy() and tf.distribute.get_strategy().num_replicas_in_sync > 1:
+            names = _shares.are_shares([values])
+            if names and tf.distribute.get_replica_context() is not None:
+                raise ValueError(
+                    f"The metric {metric.name} is a mean, and got what {names} returned: shares of the global loss, whose sum "
+                    "over the replicas is the loss, and whose mean is 1/N of it. towermigrate.helpers.loss_metric takes "
+                    "shares; or give the metric the losses of the single examples."
+                )
+        return original(metric, values, *args, **kwargs)
+
+    return update_state
 
 
 class _OfReplicas:

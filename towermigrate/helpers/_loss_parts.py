@@ -53,6 +53,7 @@ class Parts:
       divided: operations that divide a share by the number of replicas.
       control: those of the others that are branches or loops.
       constant: whether a number is added, which counts once for each replica.
+      multiplied: operations that multiply a share by the number of replicas.
       reduced: what was added up over the replicas by hand; among the others too.
     """
 
@@ -61,6 +62,7 @@ class Parts:
     divided: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
     constant: bool = False
+    multiplied: tuple[str, ...] = ()
     reduced: tuple[str, ...] = ()
 
 
@@ -131,6 +133,7 @@ class _Walk:
     def __init__(self, replicas: int) -> None:
         self._replicas = replicas
         self._divided: dict[str, None] = {}
+        self._multiplied: dict[str, None] = {}
         self._control: dict[str, None] = {}
         self._products: dict[Any, _Terms] = {}
         self._calls: dict[Any, _Call] = {}
@@ -139,8 +142,15 @@ class _Walk:
         found = self._terms(loss, None)
         shares, others = tuple(found.shares), tuple(found.others)
         divided = tuple(self._divided) if shares else ()
-        control, reduced = tuple(self._control), tuple(found.reduced)
-        return Parts(shares, others, divided, control, found.constant, reduced)
+        return Parts(
+            shares,
+            others,
+            divided,
+            tuple(self._control),
+            found.constant,
+            tuple(self._multiplied),
+            tuple(found.reduced),
+        )
 
     def _terms(self, tensor: Any, call: _Call | None) -> _Terms:
         """The names of shares and of other operations that `tensor` is a weighted sum of."""
@@ -217,6 +227,8 @@ class _Walk:
             return other
         if operation.type in _QUOTIENTS and self._is_replica_count(right):
             self._divided[operation.name] = None
+        if operation.type in _PRODUCTS and self._is_replica_count(by):
+            self._multiplied[operation.name] = None
         return share
 
     def _inside(self, tensor: Any, call: _Call | None) -> tuple[Any, _Call] | None:

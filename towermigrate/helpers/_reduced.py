@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _taken
+from towermigrate.helpers import _behind, _marks, _shares, _taken
 
 _WATCHED = "_towermigrate_watched"
 
@@ -21,6 +21,10 @@ def watch() -> None:
     owner: Any = next(each for each in inspect.getmro(kind) if "all_reduce" in vars(each))
     if not hasattr(owner.all_reduce, _WATCHED):
         owner.all_reduce = _marking(owner.all_reduce)
+    kind = tf.distribute.Strategy
+    owner = next(each for each in inspect.getmro(kind) if "reduce" in vars(each))
+    if not hasattr(owner.reduce, _WATCHED):
+        owner.reduce = _checking(owner.reduce)
 
 
 def _marking(original: Any) -> Any:
@@ -29,12 +33,13 @@ def _marking(original: Any) -> Any:
     def all_reduce(context: Any, *args: Any, **kwargs: Any) -> Any:
         if context.num_replicas_in_sync == 1:
             return original(context, *args, **kwargs)
-        given = args[1] if len(args) > 1 else kwargs.get("value")
-        how = str(args[0] if args else kwargs.get("reduce_op")).rpartition(".")[2].upper()
+        how, given = _arguments(args, kwargs)
         if how == "SUM":
             tensors = [each for each in tf.nest.flatten(given) if tf.is_tensor(each)]
             instead = "Add it to what all_reduce returns, and apply that with apply_averaged."
             _taken.refuse_sum(tensors, "all_reduce('sum', …)", instead)
+        elif how == "MEAN":
+            _refuse_mean(tf.nest.flatten(given), "all_reduce('mean', …)")
         result = original(context, *args, **kwargs)
         if tf.executing_eagerly():
             _taken.note_all_reduced(given)
@@ -42,6 +47,52 @@ def _marking(original: Any) -> Any:
 
     setattr(all_reduce, _WATCHED, True)
     return all_reduce
+
+
+def _checking(original: Any) -> Any:
+    """`Strategy.reduce`, which refuses the mean of shares, and the sum of what all replicas have the same of."""
+
+    @functools.wraps(original)
+    @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+    def reduce(strategy: Any, *args: Any, **kwargs: Any) -> Any:
+        how, given = _arguments(args, kwargs)
+        axis = args[2] if len(args) > 2 else kwargs.get("axis")
+        if strategy.num_replicas_in_sync > 1 and axis is None:
+            for leaf in tf.nest.flatten(given):
+                towers = getattr(leaf, "values", None)
+                if isinstance(leaf, tf.Variable) or not isinstance(towers, (list, tuple)):
+                    continue
+                if how == "MEAN":
+                    _refuse_mean(towers, "strategy.reduce('mean', …)")
+                elif how == "SUM" and _marks.is_reduced(towers[0], strategy.num_replicas_in_sync):
+                    raise ValueError(
+                        "strategy.reduce('sum', …) got what the replicas have all-reduced already, the same on each: it "
+                        f"would count {strategy.num_replicas_in_sync} times. Take the first tower's."
+                    )
+        return original(strategy, *args, **kwargs)
+
+    setattr(reduce, _WATCHED, True)
+    return reduce
+
+
+def _arguments(args: Any, kwargs: Any) -> tuple[str, Any]:
+    """How to reduce, and what."""
+    how = args[0] if args else kwargs.get("reduce_op")
+    return str(how).rpartition(".")[2].upper(), args[1] if len(args) > 1 else kwargs.get("value")
+
+
+def _refuse_mean(values: Sequence[Any], what: str) -> None:
+    for value in values:
+        if names := _shares.are_shares([value]):
+            raise ValueError(
+                f"{what} got what {names} returned: a share of the global loss, divided by a global count already. The mean of "
+                "the replicas' shares is 1/N of the loss; their sum is the loss."
+            )
+    _taken.refuse_parts(
+        [each for each in values if tf.is_tensor(each) or isinstance(each, tf.IndexedSlices)],
+        f"{what} would divide once more by the number of replicas",
+        "Write 'sum'.",
+    )
 
 
 def _marked(value: Any) -> Any:

@@ -309,6 +309,20 @@ def _refuse_what_is_made_of_parts(loss: Any, names: Sequence[str]) -> None:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def are_shares(values: Sequence[Any]) -> str:
+    """What made the replicas' shares where each of these is one, or a sum of them, and nothing else; "" where it is not so."""
+    names: dict[str, None] = {}
+    for value in values:
+        if not tf.is_tensor(value) or not value.dtype.is_floating or isinstance(value, tf.Variable):
+            return ""
+        parts = parts_of(value)
+        if not parts.shares or parts.others or parts.divided or parts.multiplied:
+            return ""
+        names |= dict.fromkeys(parts.shares)
+    return " and ".join(names)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_shares(values: Iterable[Any], what: str) -> None:
     """Raise where a share of the global loss is to be divided by a global count once more; eagerly its own mark tells."""
     if tf.distribute.get_strategy().num_replicas_in_sync == 1:

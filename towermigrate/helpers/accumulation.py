@@ -161,7 +161,7 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
 
         Raises:
           ValueError: gradients of a share of a global loss, also of one divided by hand, or of `tower_gradients`, which
-            are divided by other towers' counts already, or averaged ones; a variable that is not in the list; other
+            are divided by other towers' counts already, or averaged ones, or in a graph of a sum over the rows; a variable that is not in the list; other
             variables than in another call, or in a graph a second call for the same rows: the examples of one
             micro-batch would count twice; `examples` is no scalar; called outside of a replica.
         """
@@ -262,6 +262,11 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
         raise ValueError(f"{what}, and share=True says that they are divided already. {instead}")
     _marks.refuse_gradients(pairs, what, instead)
     grads = [grad for grad, _ in pairs]
+    if share is None and (rows := _by_hand.undivided_sum(grads)):
+        raise ValueError(
+            f"{what}, and these are of a sum over them (of {rows}), which has grown with them already. {instead} "
+            "share=False says that the sum is over something else."
+        )
     came_by = _by_hand.of_gradients(grads)
     if share is None:
         _taken.refuse_gradients_of_shares(grads, "GradientAccumulator.add", instead)

@@ -4,7 +4,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _loss_parts
+from towermigrate.helpers import _loss_parts, _shares
 from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers.losses import aligned, masked, mean_over_example, wide
 
@@ -98,7 +98,13 @@ class LossMetric(_WeightedMean):
             `share` where it means nothing; examples and steps counted in one metric; called outside
             of a replica.
         """
-        values = tf.convert_to_tensor(values)
+        values = tf.convert_to_tensor(values) if not tf.is_tensor(values) else values
+        if (values.shape.rank or share is False) and (names := _shares.are_shares([values])):
+            if self._strategy.num_replicas_in_sync > 1:
+                raise ValueError(
+                    f"{self.name}.update_state got what {names} returned: a share of the global loss, which is no loss of a "
+                    "single example and no tower's own mean. Give it that scalar as it is, without share=False."
+                )
         if values.shape.rank == 0:
             if sample_weight is not None:
                 raise ValueError(

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import indexed_slices
 
-from towermigrate.helpers import _marks
+from towermigrate.helpers import _marks, _shares
 from towermigrate.helpers.strategy import current_strategy, is_multi_worker
 
 
@@ -25,6 +25,8 @@ def last_tower(value: Any, strategy: Any = None) -> Any:
 
     Raises:
       RuntimeError: called in a replica, where only one tower's value is at hand.
+      ValueError: the values are shares of the global loss, whose sum is the loss and of which one says nothing (as far
+        as that shows: not where a `tf.function` has returned them).
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -32,12 +34,12 @@ def last_tower(value: Any, strategy: Any = None) -> Any:
       >>> last_tower(values).numpy(), first_tower(values).numpy(), mean_over_towers(values).numpy()
       (array([6.], dtype=float32), array([2.], dtype=float32), array([4.], dtype=float32))
     """
-    return _each(value, strategy, lambda towers: towers[-1])
+    return _each(value, strategy, _not_of_shares("last_tower", lambda towers: towers[-1]))
 
 
 def first_tower(value: Any, strategy: Any = None) -> Any:
     """The first tower's value: what `if i == 0:` kept. Arguments as for `last_tower`."""
-    return _each(value, strategy, lambda towers: towers[0])
+    return _each(value, strategy, _not_of_shares("first_tower", lambda towers: towers[0]))
 
 
 def each_tower(value: Any, strategy: Any = None) -> Any:
@@ -58,9 +60,13 @@ def each_tower(value: Any, strategy: Any = None) -> Any:
 def mean_over_towers(value: Any, strategy: Any = None) -> Any:
     """The mean of the towers' values, as `tf.reduce_mean(tf.stack(values), 0)`.
 
-    Arguments as for `last_tower`.
+    Arguments and errors as for `last_tower`: shares of the global loss have the loss for their sum.
     """
-    return _each(value, strategy, lambda towers: tf.reduce_mean(tf.stack(towers), 0))
+
+    def mean(towers: list[Any]) -> Any:
+        return tf.reduce_mean(tf.stack(towers), 0)
+
+    return _each(value, strategy, _not_of_shares("mean_over_towers", mean))
 
 
 def sum_over_towers(value: Any, strategy: Any = None) -> Any:
@@ -100,6 +106,19 @@ def _joined(towers: list[Any]) -> Any:
             "tower, or sum_over_towers or mean_over_towers for one of all."
         )
     return tf.concat(towers, 0)
+
+
+def _not_of_shares(what: str, choose: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    def checked(towers: list[Any]) -> Any:
+        names = _shares.are_shares(towers) if len(towers) > 1 else ""
+        if names:
+            raise ValueError(
+                f"{what} got what {names} returned on each tower: shares of the global loss, each divided by the count of all "
+                "towers. sum_over_towers makes the loss of them; each_tower gives them one by one."
+            )
+        return choose(towers)
+
+    return checked
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -1,0 +1,165 @@
+"""What is reported of shares: their sum is the loss; their mean, or one of them, is a wrong number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import towermigrate.helpers as tm
+
+ROWS = np.array([1.0, 3.0, 2.0, 6.0, 8.0], np.float32)
+
+
+def _each(
+    strategy: Any, body: Callable[[Any], Any], read: Callable[[Any], Any], eager: bool
+) -> float:
+    def step(x: Any) -> Any:
+        return read(strategy.run(body, args=(x,)))
+
+    batch = tm.shard_batch(ROWS, uneven="spread")
+    return float((step if eager else tf.function(step, autograph=False))(*batch))
+
+
+def _all_reduced(value: Any, how: str = "SUM") -> Any:
+    return tf.distribute.get_replica_context().all_reduce(how, value)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("what", ["mean_over_towers", "first_tower", "last_tower", "reduce"])
+def test_one_of_the_shares_or_their_mean_is_not_the_loss(
+    two_towers: Any, what: str, eager: bool
+) -> None:
+    def read(value: Any) -> Any:
+        if what == "reduce":
+            return two_towers.reduce("MEAN", value, axis=None)
+        return getattr(tm, what)(value)
+
+    with pytest.raises(ValueError, match=r"share.*sum"):
+        _each(two_towers, tm.global_batch_loss, read, eager)
+
+    def penalised(x: Any) -> Any:
+        return tm.global_batch_loss(x) + tm.regularization_loss(tf.constant(1.0))
+
+    if not eager:  # eagerly a sum of shares does not show what it is made of
+        with pytest.raises(ValueError, match=r"share.*sum"):
+            _each(two_towers, penalised, read, eager)
+    assert _each(two_towers, penalised, tm.sum_over_towers, eager) == pytest.approx(5.0)
+    own = _each(two_towers, tf.reduce_mean, read, eager)
+    means = [np.mean(ROWS[:3]), np.mean(ROWS[3:])]
+    expected = {"first_tower": means[0], "last_tower": means[1]}.get(what, np.mean(means))
+    assert own == pytest.approx(expected)
+    assert _each(two_towers, lambda x: 2.0 * tf.reduce_mean(x), read, eager) == pytest.approx(
+        2.0 * expected
+    )
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+def test_a_mean_of_shares_over_the_replicas_is_refused_in_a_replica(
+    two_towers: Any, eager: bool
+) -> None:
+    with pytest.raises(ValueError, match="1/N"):
+        _each(
+            two_towers,
+            lambda x: _all_reduced(tm.global_batch_loss(x), "MEAN"),
+            tm.first_tower,
+            eager,
+        )
+    right = _each(
+        two_towers, lambda x: _all_reduced(tm.global_batch_loss(x)), tm.first_tower, eager
+    )
+    assert right == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+def test_a_mean_of_gradients_of_shares_over_the_replicas_is_refused(
+    two_towers: Any, eager: bool
+) -> None:
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+
+    def of(how: str) -> Callable[[Any], Any]:
+        def body(x: Any) -> Any:
+            with tf.GradientTape() as tape:
+                loss = tm.global_batch_loss(w * x)
+            return _all_reduced(tape.gradient(loss, w), how)
+
+        return body
+
+    with pytest.raises(ValueError, match="divide once more"):
+        _each(two_towers, of("MEAN"), tm.first_tower, eager)
+    assert _each(two_towers, of("SUM"), tm.first_tower, eager) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+def test_what_all_replicas_have_is_not_summed_again(two_towers: Any, eager: bool) -> None:
+    def body(x: Any) -> Any:
+        return _all_reduced(tf.reduce_sum(x))
+
+    def read(value: Any) -> Any:
+        return two_towers.reduce("SUM", value, axis=None)
+
+    with pytest.raises(ValueError, match="count 2 times"):
+        _each(two_towers, body, read, eager)
+    assert _each(two_towers, tf.reduce_sum, read, eager) == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+def test_a_loss_metric_is_told_a_share_for_what_it_is(two_towers: Any, eager: bool) -> None:
+    with two_towers.scope():
+        metric = tm.loss_metric()
+
+    def updated(update: Callable[[Any], None], x: Any) -> Any:
+        update(x)
+        return tf.zeros([])
+
+    def run(update: Callable[[Any], None]) -> float:
+        metric.reset_state()
+        _each(two_towers, lambda x: updated(update, x), tm.first_tower, eager)
+        return float(metric.result())
+
+    wrong: list[Callable[[Any], None]] = [
+        lambda x: metric.update_state(tm.global_batch_loss(x), share=False),
+        lambda x: metric.update_state(_all_reduced(tm.global_batch_loss(x))),
+    ]
+    if not eager:
+        wrong.append(lambda x: metric.update_state(tm.global_batch_loss(x)[tf.newaxis]))
+    for each in wrong:
+        with pytest.raises(ValueError, match="share"):
+            run(each)
+    right: list[Callable[[Any], None]] = [
+        lambda x: metric.update_state(tm.global_batch_loss(x)),
+        lambda x: metric.update_state(_all_reduced(tm.global_batch_loss(x)), share=False),
+    ]
+    for each in right:
+        assert run(each) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_a_mean_of_keras_is_not_given_shares(two_towers: Any, package: str, eager: bool) -> None:
+    metrics: Any = pytest.importorskip(package).metrics
+    tm.tower_strategy(2, devices="cpu:2")  # it knows Keras, imported since
+    with two_towers.scope():
+        metric = metrics.Mean()
+
+    def run(update: Callable[[Any], Any]) -> float:
+        metric.reset_state()
+
+        def body(x: Any) -> Any:
+            update(x)
+            return tf.zeros([])
+
+        _each(two_towers, body, tm.first_tower, eager)
+        return float(metric.result())
+
+    run(metric.update_state)  # its variables are made
+    with pytest.raises(ValueError, match="1/N"):
+        run(lambda x: metric.update_state(tm.global_batch_loss(x)))
+    assert run(metric.update_state) == pytest.approx(4.0)
+    # As Keras does it itself.
+    scaled = run(lambda x: metric.update_state(tm.global_batch_loss(x) * 2.0))
+    assert scaled == pytest.approx(4.0)
