@@ -266,7 +266,7 @@ def test_sums_over_rows_grow_with_them_already(two_towers: Any) -> None:
         return float(step(*tm.shard_batch(np.array([1.0, 3.0, 8.0], np.float32), uneven="spread")))
 
     with pytest.raises(ValueError, match="of a sum over them"):
-        run(lambda x: tf.reduce_sum(w * x))
+        run(lambda x: tf.reduce_sum(tf.abs(w * x)))
     with pytest.raises(ValueError, match="of a sum over them"):
         run(lambda x: tf.reduce_sum(tf.square(w * x)) + 0.1 * tf.reduce_sum(w * w))
     assert run(lambda x: tf.reduce_mean(w * x)) == pytest.approx(4.0)
@@ -274,8 +274,10 @@ def test_sums_over_rows_grow_with_them_already(two_towers: Any) -> None:
     assert of_columns == pytest.approx(4.0)
     with_penalty = run(lambda x: tf.reduce_mean(w * x) + tf.reduce_sum(tf.square(w)))
     assert with_penalty == pytest.approx(6.0)
+    of_parts = run(lambda x: tf.reduce_sum(w * x / tf.cast(tf.size(x), tf.float32)))
+    assert of_parts == pytest.approx(4.0)
     by_size = run(lambda x: tf.reduce_sum(w * x) / tf.cast(tf.size(x), tf.float32))
     assert by_size == pytest.approx(4.0)
     # The sums of 4 and 8, each as often as its tower has rows.
-    said = run(lambda x: tf.reduce_sum(w * x), share=False)
+    said = run(lambda x: tf.reduce_sum(tf.abs(w * x)), share=False)
     assert said == pytest.approx((2 * 4.0 + 8.0) / 3.0)

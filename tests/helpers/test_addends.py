@@ -76,6 +76,17 @@ _SUMS: dict[str, tuple[Callable[[Any, Any], Any], float | None]] = {
         None,
     ),
     "a share and a mean": (lambda w, x: _share(w, x) + 0.3 * mean(tf.square(w * x)), None),
+    "TensorFlow's share and a penalty": (
+        lambda w, x: tf.nn.compute_average_loss(w * x, global_batch_size=4) + _weights(w),
+        None,
+    ),
+    "TensorFlow's share and its penalty": (
+        lambda w, x: (
+            tf.nn.compute_average_loss(w * x, global_batch_size=4)
+            + tf.nn.scale_regularization_loss(_weights(w))
+        ),
+        WHOLE + 0.1,
+    ),
     "a share over the towers": (lambda w, x: _share(w, x) / TOWERS, None),
     "a share, all-reduced": (lambda w, x: _all_reduced(_share(w, x)), None),
     "two shares, one of them weighted": (
@@ -130,6 +141,30 @@ def test_what_each_tower_adds_up_takes_shares_alone_too(
             step.run(body, eager=eager)
     else:
         assert step.run(body, eager=eager) == pytest.approx(1.0 - gradient, rel=1e-6)
+
+
+@pytest.mark.parametrize("how", ["tape", "compute_gradients", "tf.gradients", "tower_gradients"])
+def test_a_sum_takes_no_penalty_beside_what_was_divided_by_hand(two_towers: Any, how: str) -> None:
+    def of(step: _Step, penalty: Callable[[Any], Any]) -> Callable[[Any], None]:
+        def loss(x: Any) -> Any:
+            return total(step.w * x) / 4.0 + penalty(step.w)
+
+        def body(x: Any) -> None:
+            if how == "tower_gradients":
+                with tf.GradientTape() as tape:
+                    value = loss(x)
+                step.opt.apply_gradients(tm.tower_gradients(tape, value, [step.w], reduce="sum"))
+                return
+            pairs = step.taken(loss, how, x)
+            tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+        return body
+
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match="count 2 times"):
+        step.run(of(step, _weights))
+    result = step.run(of(step, lambda w: _weights(w) / TOWERS))
+    assert result == pytest.approx(1.0 - WHOLE - 0.1, rel=1e-6)
 
 
 def test_what_is_meant_is_said(two_towers: Any) -> None:

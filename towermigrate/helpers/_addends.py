@@ -149,6 +149,31 @@ def _is_plain_mean(mean: Any, replicas: int) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def undivided_sum(weighted: Iterable[Any]) -> str:
+    """A sum over rows of data that nothing has divided or weighed, for an error; or "".
+
+    Args:
+      weighted: the sums that gradients of a graph came by.
+    """
+    for one in weighted:
+        rows = one.elements
+        is_plain = isinstance(one.weight, float) and one.weight == 1.0
+        if not one.counts or not is_plain or not tf.is_symbolic_tensor(rows):
+            continue
+        if not rows.shape.rank or rows.shape[0] == 1 or not _behind.reads_inputs([rows]):
+            continue
+        inside = _addends(rows, lambda operation: operation.type in ("Sum", "Mean"))
+        if all(each.is_known and _is_undivided(each) for each in inside):
+            return str(rows.op.name)
+    return ""
+
+
+def _is_undivided(one: Addend) -> bool:
+    # A product of two tensors may be one with weights that were divided before.
+    return not one.divisors and one.tensor.op.type not in _PRODUCTS | _QUOTIENTS
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
     """Raise where a sum over the replicas is to be made of gradients to which something else was added in each, or that were divided.
 

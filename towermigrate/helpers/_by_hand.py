@@ -104,19 +104,6 @@ def of_gradients(grads: Iterable[Any], replicas: int | None = None) -> list[Weig
     return found
 
 
-@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def undivided_sum(grads: Iterable[Any]) -> str:
-    """A sum over rows of data behind gradients of a graph, that nothing divided or weighed: its operation's name, or ""."""
-    for one in marked(grads):
-        rows = one.elements
-        is_plain = isinstance(one.weight, float) and one.weight == 1.0
-        if not one.counts or not is_plain or not tf.is_symbolic_tensor(rows):
-            continue
-        if rows.shape.rank and rows.shape[0] != 1 and _behind.reads_inputs([rows]):
-            return str(rows.op.name)
-    return ""
-
-
 def forget_gradients() -> None:
     """Let eager gradients be what they were taken for."""
     _watcher.passed.clear()

@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _marks, _taken
+from towermigrate.helpers import _behind, _marks, _public, _taken
 
 _WATCHED = "_towermigrate_watched"
 _NAMES = (
@@ -23,18 +23,11 @@ _NAMES = (
 
 def watch() -> None:
     """From now on, refuse to clip one tower's part of a gradient, and know averages again that were clipped eagerly."""
-    for module in (
-        tf,
-        tf.linalg,
-        tf.compat.v1,
-        tf.compat.v1.linalg,
-        tf.compat.v2,
-        tf.compat.v2.linalg,
-    ):
+    for module in (tf, tf.linalg, tf.compat.v1):
         for name in _NAMES:
             original = getattr(module, name, None)
             if original is not None and not hasattr(original, _WATCHED):
-                setattr(module, name, _checking(original, name))
+                _public.replace(original, _checking(original, name))
 
 
 def _checking(original: Any, name: str) -> Any:

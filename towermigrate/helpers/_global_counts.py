@@ -118,6 +118,15 @@ def _refuse(
         whole = sum(counts) * replicas / len(counts)
         if math.isclose(1 / weight, whole, rel_tol=1e-5):
             raise ValueError(said(f"a sum over this tower's {counts[0]} times 1/{whole:g}"))
+        if all(
+            isinstance(each.weight, float)
+            and each.weight
+            and math.isclose(1 / each.weight, count * replicas, rel_tol=1e-5)
+            for each, count in zip(ones, counts, strict=True)
+        ):
+            raise ValueError(
+                said(f"a sum over this tower's {counts[0]}, divided by them and by {replicas}")
+            )
     if not (_reached.can_merge() and all(map(_is_here, (weight, *counts)))):
         # No other tower can be met there, and what XLA compiles checks nothing while it runs.
         is_own = known and isinstance(weight, float) and round(1 / weight) <= counts[0]

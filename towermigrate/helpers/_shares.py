@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind
+from towermigrate.helpers import _behind, _public
 from towermigrate.helpers._loss_parts import (
     KERAS,
     TENSORFLOW_SHARES,
@@ -84,13 +84,11 @@ def _refuse_in_py_function(name: str) -> None:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def watch_tensorflow() -> None:
-    """In eager mode, where a loss does not show what made it, know the shares of TensorFlow's own functions too."""
+    """In a replica of several, know the shares of TensorFlow's own functions too."""
     for name in TENSORFLOW_SHARES:
         original = getattr(tf.nn, name)
         if not hasattr(original, SHARE):
-            made = _marking(original, name)
-            for module in (tf.nn, tf.compat.v1.nn, tf.compat.v2.nn):  # they are one function
-                setattr(module, name, made)
+            _public.replace(original, _marking(original, name))
 
 
 def _marking(original: Any, name: str) -> Any:
@@ -98,7 +96,9 @@ def _marking(original: Any, name: str) -> Any:
     def made(*args: Any, **kwargs: Any) -> Any:
         value = original(*args, **kwargs)
         in_replica = tf.distribute.has_strategy() and tf.distribute.get_replica_context()
-        if not (in_replica and tf.executing_eagerly() and tf.is_tensor(value)):
+        if not (in_replica and tf.is_tensor(value)):
+            return value
+        if tf.distribute.get_strategy().num_replicas_in_sync == 1:
             return value
         return mark(value, f"tf.nn.{name}")
 

@@ -8,7 +8,15 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
-from towermigrate.helpers import _addends, _behind, _by_hand, _global_counts, _reached, _shares
+from towermigrate.helpers import (
+    _addends,
+    _behind,
+    _by_hand,
+    _global_counts,
+    _public,
+    _reached,
+    _shares,
+)
 from towermigrate.helpers._loss_parts import Seen, eager_parts, graph_parts, is_eager
 from towermigrate.helpers._marks import AVERAGED, BACKWARD, MIXED, OF_VARIABLES
 from towermigrate.helpers._shares import watcher
@@ -41,9 +49,9 @@ def watch_gradients() -> None:
     """Know the gradients of shares by variables that a program takes itself, with a tape, `tf.gradients` or an optimizer."""
     if not hasattr(tf.GradientTape.gradient, _WATCHED):
         tf.GradientTape.gradient = _marking_gradients(tf.GradientTape.gradient, 1)
-    for module in (tf, tf.compat.v1, tf.compat.v2):
-        if not hasattr(module.gradients, _WATCHED):
-            module.gradients = _marking_gradients(module.gradients, 0)
+    for original in (tf.gradients, tf.compat.v1.gradients):
+        if not hasattr(original, _WATCHED):
+            _public.replace(original, _marking_gradients(original, 0))
     if not hasattr(_optimizer.Optimizer.compute_gradients, _WATCHED):
         kind: Any = _optimizer.Optimizer
         kind.compute_gradients = _marking_compute_gradients(kind.compute_gradients)
@@ -78,10 +86,12 @@ def _marking_gradients(original: Any, place: int) -> Any:
             return result
         is_plain = not any(kwargs.get(name) for name in ("output_gradients", "grad_ys"))
         mixed = _why_mixed(targets, seen) if is_plain else _Mixed()
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        replicas = _replicas()
         of_variables = [grads[index] for index in places]
         names = _behind.values_of_each(BACKWARD, of_variables)
         counts = _show_counts(came_by, of_variables, replicas)
+        if is_plain and any(counts) and not mixed.why:
+            mixed = _added_to_a_count(targets)
         for index, of_shares, shows in zip(places, names, counts, strict=True):
             grads[index] = _noted(flat[index], grads[index], passed, of_shares, mixed)
             if shows:
@@ -104,6 +114,8 @@ def _marking_compute_gradients(original: Any) -> Any:
         present = [grad for grad, _ in pairs if grad is not None]
         names = iter(_behind.values_of_each(BACKWARD, present))
         mixed = _why_mixed(loss, seen)
+        if not mixed.why and any(_show_counts([], present, _replicas())):
+            mixed = _added_to_a_count(loss)
         return [
             (grad if grad is None else _noted(variable, grad, (), next(names), mixed), variable)
             for grad, variable in pairs
@@ -113,10 +125,15 @@ def _marking_compute_gradients(original: Any) -> Any:
     return compute_gradients
 
 
+def _replicas() -> int:
+    replicas: int = tf.distribute.get_strategy().num_replicas_in_sync
+    return replicas
+
+
 def _is_to_be_noted() -> bool:
     if watcher.seen is not None or not tf.distribute.has_strategy():
         return False
-    return bool(tf.distribute.get_strategy().num_replicas_in_sync > 1)
+    return _replicas() > 1
 
 
 def _passed(seen: Iterable[Seen]) -> list[str]:
@@ -129,7 +146,7 @@ def _passed(seen: Iterable[Seen]) -> list[str]:
 def _why_mixed(targets: Any, seen: list[Seen]) -> _Mixed:
     """Why what holds shares is no sum of them."""
     losses = [each for each in tf.nest.flatten(targets) if tf.is_tensor(each)]
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    replicas = _replicas()
     if not seen or not losses or len({is_eager(loss) for loss in losses}) > 1:
         return _Mixed()
     if is_eager(losses[0]):
@@ -144,6 +161,17 @@ def _why_mixed(targets: Any, seen: list[Seen]) -> _Mixed:
             if what := _addends.not_shared(loss, replicas):
                 certain = f"the loss holds a share of the global loss and {what}"
             return _Mixed(why, certain)
+    return _Mixed()
+
+
+def _added_to_a_count(targets: Any) -> _Mixed:
+    """What counts once for each replica, in a loss that was divided by a count of all replicas' rows by hand."""
+    for loss in tf.nest.flatten(targets):
+        if tf.is_symbolic_tensor(loss) and (what := _addends.not_shared(loss, _replicas())):
+            why = f"the loss holds a sum divided by the rows of all replicas, and {what}"
+            return _Mixed(
+                f"{why}: it would count {_replicas()} times. Divide it by their number.", why
+            )
     return _Mixed()
 
 
@@ -169,10 +197,9 @@ def _noted(
         if mixed.why:
             watcher.mixed[id(grad)] = (grad, _whole(variable), mixed)
     names = " and ".join(sorted({*of_shares, *passed}))
-    if not names:
-        return grad
-    _not_summed(variable, names)
-    grad = _behind.marked(grad, OF_VARIABLES, names)
+    if names:
+        _not_summed(variable, names)
+        grad = _behind.marked(grad, OF_VARIABLES, names)
     if mixed.why and tf.is_symbolic_tensor(_behind.dense(grad)):
         key = next((key for key, one in _known.items() if one == mixed), f"{len(_known)}")
         _known[key] = mixed
@@ -233,9 +260,18 @@ def refuse_mixed(pairs: Iterable[tuple[Any, Any]], what: str) -> None:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_what_is_added_to_a_count(loss: Any, weighted: Sequence[Any]) -> None:
+    """Raise where gradients are to be added up, and a penalty stands beside what was divided by the rows of all replicas."""
+    if _replicas() > 1 and _global_counts.shows_a_count(weighted, _replicas()):
+        mixed = _added_to_a_count(loss)
+        if mixed.why:
+            raise ValueError(f"reduce='sum' adds up shares: {mixed.why}")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def refuse_sum(grads: Sequence[Any], what: str, instead: str) -> None:
     """Raise where gradients, of shares in a graph, are certain to come out wrong when the replicas' are added up."""
-    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    replicas = _replicas()
     for grad in grads:
         for key in _behind.values_of(MIXED, [grad], until=OF_VARIABLES):
             if key in _known and _known[key].certain:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 import tensorflow as tf
 
 from towermigrate.helpers import (
+    _addends,
     _behind,
     _by_hand,
     _global_counts,
@@ -262,11 +263,6 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
         raise ValueError(f"{what}, and share=True says that they are divided already. {instead}")
     _marks.refuse_gradients(pairs, what, instead)
     grads = [grad for grad, _ in pairs]
-    if share is None and (rows := _by_hand.undivided_sum(grads)):
-        raise ValueError(
-            f"{what}, and these are of a sum over them (of {rows}), which has grown with them already. {instead} "
-            "share=False says that the sum is over something else."
-        )
     came_by = _by_hand.of_gradients(grads)
     if share is None:
         _taken.refuse_gradients_of_shares(grads, "GradientAccumulator.add", instead)
@@ -274,6 +270,12 @@ def _check_own(pairs: GradsAndVars, share: Literal[False] | None) -> None:
         towers = _reached.notes_of_towers(came_by)
         mean = "give it the gradients of the mean over this tower's micro-batch"
         _global_counts.refuse_global_counts(towers, came_by, replicas, mean)
+        rows = _addends.undivided_sum(_by_hand.marked(grads))
+        if rows:
+            raise ValueError(
+                f"{what}, and these are of a sum over them (of {rows}), which has grown with them already. {instead} "
+                "share=False says that the sum is over something else."
+            )
     if any(_marks.is_averaged(grad) for grad in grads):
         raise ValueError(f"{what}, and average_gradients has averaged these. {instead}")
 

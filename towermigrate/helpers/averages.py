@@ -328,6 +328,9 @@ def _all_reduced(
     )
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     _global_counts.refuse_global_counts(of_towers, unsaid, replicas, _SUM_INSTEAD)
+    if reduce == "mean" and share is None:
+        given = [grad for grad, _ in pairs if grad is not None]
+        _addends.refuse_divided(given, "average_gradients divides by the number of towers")
     kept, towers = [], []
     for (grad, variable), per_tower in zip(pairs, reached, strict=True):
         grad = _reached.with_none(grad, variable, per_tower, none)
@@ -390,8 +393,6 @@ def _refuse_shares(pairs: GradsAndVars, share: bool | None, is_list: bool = Fals
         given_out = [variable for _, variable in pairs] if is_list else []
         grads = [grad for grad, _ in pairs]
         _taken.refuse_gradients_of_shares(grads, "average_gradients", given_out=given_out)
-        if not is_list:
-            _addends.refuse_divided(grads, "average_gradients divides by the number of towers")
 
 
 def _reduced_over_replicas(

@@ -51,6 +51,7 @@ from towermigrate.helpers import (
     _shares,
     _slices,
     _strategies,
+    _taken,
 )
 from towermigrate.helpers._policies import GradsAndVars, NonePolicy, Reduction, SparsePolicy
 from towermigrate.helpers.strategy import static_tower_index
@@ -178,6 +179,7 @@ def tower_gradients(
     _check_reached(loss, var_list, reached)
     if reduce == "sum" and is_unsaid:
         _shares.refuse_mixed(values[0], seen, replicas)
+        _taken.refuse_what_is_added_to_a_count(values[0], weighted)
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
     if not is_sum:
         _global_counts.refuse_global_counts(of_towers, unsaid, replicas)

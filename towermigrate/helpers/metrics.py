@@ -99,12 +99,8 @@ class LossMetric(_WeightedMean):
             of a replica.
         """
         values = tf.convert_to_tensor(values) if not tf.is_tensor(values) else values
-        if (values.shape.rank or share is False) and (names := _shares.are_shares([values])):
-            if self._strategy.num_replicas_in_sync > 1:
-                raise ValueError(
-                    f"{self.name}.update_state got what {names} returned: a share of the global loss, which is no loss of a "
-                    "single example and no tower's own mean. Give it that scalar as it is, without share=False."
-                )
+        if values.shape.rank or share is False:
+            self._refuse_share(values)
         if values.shape.rank == 0:
             if sample_weight is not None:
                 raise ValueError(
@@ -133,6 +129,14 @@ class LossMetric(_WeightedMean):
         self._check_counts("steps")
         replicas = self._strategy.num_replicas_in_sync
         self._add(wide(value) if share else wide(value) / replicas, 1.0 / replicas)
+
+    def _refuse_share(self, values: Any) -> None:
+        names = _shares.are_shares([values])
+        if names and self._strategy.num_replicas_in_sync > 1:
+            raise ValueError(
+                f"{self.name}.update_state got what {names} returned: a share of the global loss, which is no loss of a "
+                "single example and no tower's own mean. Give it that scalar as it is, without share=False."
+            )
 
     def _is_share(self, value: Any) -> bool:
         parts = _loss_parts.parts_of(value)
