@@ -177,3 +177,35 @@ def test_pairs_may_come_from_zip_and_not_from_all_towers() -> None:
     assert (float(grad), variable is w) == (1.0, True)
     with pytest.raises(ValueError, match="a list of towers' lists"):
         tm.clip_by_norm([[(tf.constant(3.0), w)]] * 2, 1.0)  # type: ignore[list-item]
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("how", ["clipnorm", "global_clipnorm", "clipvalue"])
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_an_optimizer_that_clips_parts_before_the_sum_is_refused_them(
+    two_towers: Any, package: str, how: str, eager: bool
+) -> None:
+    optimizers: Any = pytest.importorskip(package).optimizers
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+        optimizer = optimizers.SGD(1.0, **{how: 1.0})
+        optimizer.build([w])
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tm.global_batch_loss(w * x)
+        optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+    def step(x: Any) -> None:
+        two_towers.run(body, args=(x,))
+
+    def train() -> float:
+        run = step if eager else tf.function(step, autograph=False)
+        run(*tm.shard_batch(np.array([1.0, 3.0, 2.0, 6.0], np.float32)))
+        return float(w.read_value())
+
+    if package == "keras":
+        with pytest.raises(ValueError, match="one tower's part of a gradient"):
+            train()
+    else:  # it sums first
+        assert train() == pytest.approx(0.0)

@@ -233,6 +233,12 @@ def refuse_divided(grads: Iterable[Any], what: str) -> None:
             )
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def holds_part(tensor: Any) -> bool:
+    """Whether one replica's part of a gradient is among what a tensor is a sum of; a short walk."""
+    return any(_is_marked_part(one.tensor.op) for one in _addends(tensor, _is_whole))
+
+
 def _is_marked_part(operation: Any) -> bool:
     return _behind.has_mark(operation, OF_VARIABLES) or _behind.has_mark(operation, TOWERS)
 

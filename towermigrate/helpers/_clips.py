@@ -9,7 +9,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _marks, _public, _taken
+from towermigrate.helpers import _addends, _behind, _marks, _public, _taken
 
 _WATCHED = "_towermigrate_watched"
 _NAMES = (
@@ -40,13 +40,19 @@ def _checking(original: Any, name: str) -> Any:
             args[0] if args else next((kwargs[key] for key in ("t_list", "t") if key in kwargs), ())
         )
         tensors = [each for each in _listed(given) if _is_tensor(each)]
+        # Programs clip what they compute with too, for which the whole graph is not to be walked.
+        parts = [
+            each
+            for each in tensors
+            if not tf.is_symbolic_tensor(_behind.dense(each)) or _addends.holds_part(each)
+        ]
         _marks.refuse_gradients(
-            [(each, None) for each in tensors],
+            [(each, None) for each in parts],
             f"tf.{name} would take neither a tower's gradient nor the average for what it clips",
             "Clip what average_gradients returns, and apply it with apply_averaged.",
         )
         _taken.refuse_parts(
-            tensors,
+            parts,
             f"tf.{name} would limit",
             "Clip what average_gradients(…, reduce='sum') makes of the parts, and apply it with apply_averaged.",
         )

@@ -142,3 +142,9 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
             f"{name} with {said} clips in each replica, before the sum over them",
             "Take average_gradients of what the tape gives and apply it with apply_averaged, which clips the average.",
         )
+        _taken.refuse_parts(
+            grads,
+            f"{name} with {said} clips in each replica, and would limit",
+            "Take average_gradients(…, reduce='sum') of what the tape gives and apply it with apply_averaged, which clips the "
+            "sum.",
+        )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _checks, _shares
+from towermigrate.helpers import _behind, _checks, _optimizers, _shares
 from towermigrate.helpers._all_reduce import all_reduced
 from towermigrate.helpers._reached import may_meet, notes_of_towers
 
@@ -59,6 +59,7 @@ def global_batch_loss(
     """
     per_example = wide(per_example)
     _check_per_example(per_example, "global_batch_loss")
+    _optimizers.watch()
     _shares.refuse_shares([per_example], "global_batch_loss")
     if isinstance(global_batch_size, np.integer):
         global_batch_size = int(global_batch_size)
@@ -144,6 +145,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
     `padded_cross_entropy`, which returned this numerator and this denominator.
     """
     losses = wide(losses)
+    _optimizers.watch()
     _shares.refuse_shares([losses], "token_normalized_loss")
     weights = tf.cast(weights, losses.dtype)
     if not losses.shape.is_compatible_with(weights.shape):
@@ -213,6 +215,7 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
                 f"regularization_loss got a loss of shape {scalar.shape}; expected scalars, one "
                 "for each regularised variable. tf.reduce_sum adds up what belongs together."
             )
+    _optimizers.watch()
     _shares.refuse_shares(scalars, "regularization_loss")
     total = tf.add_n(scalars) if scalars else tf.constant(0.0)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
