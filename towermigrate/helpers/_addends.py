@@ -76,6 +76,8 @@ def _one_step(one: Addend) -> list[Addend] | None:
     kind, inputs = operation.type, operation.inputs
     if kind in _THROUGH or kind == "Sum" and inputs[0].op.type == "Pack":
         return [replace(one, tensor=inputs[0])]
+    if kind == "IdentityN":
+        return [replace(one, tensor=inputs[one.tensor.value_index])]
     if kind in _SUMS:
         return [replace(one, tensor=each) for each in inputs]
     if kind in _QUOTIENTS or kind in _PRODUCTS:
@@ -135,6 +137,23 @@ def not_shared(loss: Any, replicas: int) -> str:
         elif one.tensor.op.type == "Mean" and _is_plain_mean(one.tensor, replicas):
             return f"a mean over this replica's rows ({one.tensor.op.name})"
     return ""
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def may_be_shares(loss: Any) -> bool:
+    """Whether what of a loss is not known for a share was divided, sum by sum, so that it may be one made by hand."""
+    for one in _addends(loss, lambda operation: _behind.has_mark(operation, SHARE)):
+        operation = one.tensor.op
+        if _behind.has_mark(operation, SHARE) or not one.tensor.dtype.is_floating:
+            continue
+        if operation.type == "Const" or one.divisors or not one.is_known:
+            continue
+        if operation.type not in ("Sum", *_PRODUCTS, *_QUOTIENTS):
+            return False
+        inside = _addends(operation.inputs[0], lambda each: each.type in ("Sum", "Mean"))
+        if operation.type == "Sum" and all(map(_is_undivided, inside)):
+            return False
+    return True
 
 
 def _is_plain_mean(mean: Any, replicas: int) -> bool:

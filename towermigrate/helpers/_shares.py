@@ -275,16 +275,6 @@ def why_no_sum(loss: Any, parts: Parts, seen: Sequence[Seen], replicas: int) -> 
     )
 
 
-@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_mixed(loss: Any, seen: Sequence[Seen], replicas: int) -> None:
-    """Raise where gradients are to be added up, and the loss holds shares and something else."""
-    if not seen or replicas == 1:
-        return
-    parts = eager_parts(loss, list(seen)) if is_eager(loss) else graph_parts(loss, replicas)
-    if why := why_no_sum(loss, parts, seen, replicas):
-        raise ValueError(f"reduce='sum' adds up shares: {why}")
-
-
 def _are_alike(seen: Sequence[Seen]) -> bool:
     return len({float(one.derivative) for one in seen if one.derivative.shape.rank == 0}) == 1
 

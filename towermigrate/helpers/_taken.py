@@ -17,7 +17,7 @@ from towermigrate.helpers import (
     _reached,
     _shares,
 )
-from towermigrate.helpers._loss_parts import Seen, eager_parts, graph_parts, is_eager
+from towermigrate.helpers._loss_parts import Seen, eager_parts, graph_parts, is_eager, is_reciprocal
 from towermigrate.helpers._marks import AVERAGED, BACKWARD, MIXED, OF_VARIABLES
 from towermigrate.helpers._shares import watcher
 
@@ -90,8 +90,8 @@ def _marking_gradients(original: Any, place: int) -> Any:
         of_variables = [grads[index] for index in places]
         names = _behind.values_of_each(BACKWARD, of_variables)
         counts = _show_counts(came_by, of_variables, replicas)
-        if is_plain and any(counts) and not mixed.why:
-            mixed = _added_to_a_count(targets)
+        if is_plain and any(counts):
+            mixed = _beside_a_count(mixed, targets)
         for index, of_shares, shows in zip(places, names, counts, strict=True):
             grads[index] = _noted(flat[index], grads[index], passed, of_shares, mixed)
             if shows:
@@ -114,8 +114,8 @@ def _marking_compute_gradients(original: Any) -> Any:
         present = [grad for grad, _ in pairs if grad is not None]
         names = iter(_behind.values_of_each(BACKWARD, present))
         mixed = _why_mixed(loss, seen)
-        if not mixed.why and any(_show_counts([], present, _replicas())):
-            mixed = _added_to_a_count(loss)
+        if any(_show_counts([], present, _replicas())):
+            mixed = _beside_a_count(mixed, loss)
         return [
             (grad if grad is None else _noted(variable, grad, (), next(names), mixed), variable)
             for grad, variable in pairs
@@ -160,12 +160,18 @@ def _why_mixed(targets: Any, seen: list[Seen]) -> _Mixed:
             certain = why if parts.reduced else ""
             if what := _addends.not_shared(loss, replicas):
                 certain = f"the loss holds a share of the global loss and {what}"
+            halved = len(seen) == 1 and is_reciprocal(seen[0].derivative, replicas)
+            plain = bool(parts.others) and not (certain or parts.divided or parts.control or halved)
+            if plain and _addends.may_be_shares(loss):
+                continue
             return _Mixed(why, certain)
     return _Mixed()
 
 
-def _added_to_a_count(targets: Any) -> _Mixed:
+def _beside_a_count(mixed: _Mixed, targets: Any) -> _Mixed:
     """What counts once for each replica, in a loss that was divided by a count of all replicas' rows by hand."""
+    if mixed.why:
+        return mixed
     for loss in tf.nest.flatten(targets):
         if tf.is_symbolic_tensor(loss) and (what := _addends.not_shared(loss, _replicas())):
             why = f"the loss holds a sum divided by the rows of all replicas, and {what}"
@@ -260,12 +266,21 @@ def refuse_mixed(pairs: Iterable[tuple[Any, Any]], what: str) -> None:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_what_is_added_to_a_count(loss: Any, weighted: Sequence[Any]) -> None:
-    """Raise where gradients are to be added up, and a penalty stands beside what was divided by the rows of all replicas."""
-    if _replicas() > 1 and _global_counts.shows_a_count(weighted, _replicas()):
-        mixed = _added_to_a_count(loss)
-        if mixed.why:
-            raise ValueError(f"reduce='sum' adds up shares: {mixed.why}")
+def refuse_mixed_loss(loss: Any, seen: list[Seen], weighted: Sequence[Any]) -> None:
+    """Raise where gradients are to be added up, and the loss holds shares, also made by hand, and something else.
+
+    Args:
+      loss: a loss.
+      seen: the shares that its gradient came by.
+      weighted: the sums that it came by.
+    """
+    if _replicas() == 1:
+        return
+    mixed = _why_mixed(loss, seen)
+    if _global_counts.shows_a_count(weighted, _replicas()):
+        mixed = _beside_a_count(mixed, loss)
+    if mixed.why:
+        raise ValueError(f"reduce='sum' adds up shares: {mixed.why}")
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -178,8 +178,7 @@ def tower_gradients(
     reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _check_reached(loss, var_list, reached)
     if reduce == "sum" and is_unsaid:
-        _shares.refuse_mixed(values[0], seen, replicas)
-        _taken.refuse_what_is_added_to_a_count(values[0], weighted)
+        _taken.refuse_mixed_loss(values[0], seen, weighted)
     is_sum = reduce == "sum" or _shares.is_share(values[0], seen, share, replicas)
     if not is_sum:
         _global_counts.refuse_global_counts(of_towers, unsaid, replicas)
