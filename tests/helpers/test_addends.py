@@ -390,3 +390,38 @@ def test_tensorflows_clipping_is_its_own_outside_of_replicas() -> None:
     assert float(tf.clip_by_value(tf.constant(3.0), 0.0, 1.0)) == 1.0
     clipped, norm = tf.clip_by_global_norm([tf.constant([3.0, 4.0]), None], 1.0)
     assert clipped[1] is None and float(norm) == 5.0
+
+
+@pytest.mark.parametrize("positional", [False, True])
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+def test_a_gradient_of_another_upstream_is_as_it_was(
+    two_towers: Any, eager: bool, positional: bool
+) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = _share(step.w, x)
+        upstream = tf.constant(3.0)
+        if positional:
+            grad = tape.gradient(value, step.w, upstream)
+        else:
+            grad = tape.gradient(value, step.w, output_gradients=[upstream])
+        tm.apply_averaged(step.opt, tm.average_gradients([(grad, step.w)], reduce="sum"))
+
+    assert step.run(body, eager=eager) == pytest.approx(1.0 - 3.0 * WHOLE, rel=1e-6)
+
+
+def test_a_share_that_a_function_made_in_an_eager_replica_is_added_up(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    @tf.function(autograph=False)
+    def loss(x: Any) -> Any:
+        return tm.global_batch_loss(step.w * x, global_batch_size=4)
+
+    def body(x: Any) -> None:
+        pairs = step.taken(loss, "tape", x)
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+    assert step.run(body, eager=True) == pytest.approx(1.0 - WHOLE, rel=1e-6)
+    assert step.run(body, eager=True) == pytest.approx(1.0 - 2.0 * WHOLE, rel=1e-6)

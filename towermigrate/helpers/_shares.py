@@ -276,7 +276,9 @@ def why_no_sum(loss: Any, parts: Parts, seen: Sequence[Seen], replicas: int) -> 
 
 
 def _are_alike(seen: Sequence[Seen]) -> bool:
-    return len({float(one.derivative) for one in seen if one.derivative.shape.rank == 0}) == 1
+    if any(tf.is_symbolic_tensor(one.derivative) or one.derivative.shape.rank for one in seen):
+        return False
+    return len({float(one.derivative) for one in seen}) == 1
 
 
 def _refuse_what_is_made_of_parts(loss: Any, names: Sequence[str]) -> None:

@@ -84,7 +84,12 @@ def _marking_gradients(original: Any, place: int) -> Any:
         ]
         if not places:
             return result
-        is_plain = not any(kwargs.get(name) for name in ("output_gradients", "grad_ys"))
+        upstream = [
+            *args[place + 2 : place + 3],
+            kwargs.get("output_gradients"),
+            kwargs.get("grad_ys"),
+        ]
+        is_plain = all(each is None for each in upstream)
         mixed = _why_mixed(targets, seen) if is_plain else _Mixed()
         replicas = _replicas()
         of_variables = [grads[index] for index in places]
@@ -150,7 +155,9 @@ def _why_mixed(targets: Any, seen: list[Seen]) -> _Mixed:
     if not seen or not losses or len({is_eager(loss) for loss in losses}) > 1:
         return _Mixed()
     if is_eager(losses[0]):
-        if len(losses) > 1 or losses[0].shape.rank != 0:
+        # A function that is traced now shows shares, and not by how much they count.
+        traced = any(tf.is_symbolic_tensor(one.derivative) for one in seen)
+        if traced or len(losses) > 1 or losses[0].shape.rank != 0:
             return _Mixed()
         parts = eager_parts(losses[0], seen)
         return _Mixed(_shares.why_no_sum(losses[0], parts, seen, replicas))
