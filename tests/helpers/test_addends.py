@@ -91,6 +91,10 @@ _SUMS: dict[str, tuple[Callable[[Any, Any], Any], float | None]] = {
         lambda w, x: total(w * x) / 4.0 + tm.regularization_loss(_weights(w)),
         WHOLE + 0.1,
     ),
+    "a sum over the rows and what gets no gradient": (
+        lambda w, x: total(w * x) / 4.0 + tf.stop_gradient(_weights(w)),
+        WHOLE,
+    ),
     "a sum over the rows, a penalty's share and a penalty": (
         lambda w, x: total(w * x) / 4.0 + tm.regularization_loss(_weights(w)) + _weights(w),
         None,

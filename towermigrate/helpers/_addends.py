@@ -129,7 +129,7 @@ def not_shared(loss: Any, replicas: int) -> str:
     for one in _addends(loss, lambda operation: _behind.has_mark(operation, SHARE)):
         if _behind.has_mark(one.tensor.op, SHARE) or not one.tensor.dtype.is_floating:
             continue
-        if one.is_zero() or one.may_be_part(replicas):
+        if one.is_zero() or one.may_be_part(replicas) or one.tensor.op.type == "StopGradient":
             continue
         if _behind.is_of_variables([one.tensor]):
             if not _behind.is_divided([one.tensor], replicas, until=SHARE):
