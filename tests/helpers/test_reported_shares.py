@@ -44,9 +44,8 @@ def test_one_of_the_shares_or_their_mean_is_not_the_loss(
     def penalised(x: Any) -> Any:
         return tm.global_batch_loss(x) + tm.regularization_loss(tf.constant(1.0))
 
-    if not eager:  # eagerly a sum of shares does not show what it is made of
-        with pytest.raises(ValueError, match=r"share.*sum"):
-            _each(two_towers, penalised, read, eager)
+    with pytest.raises(ValueError, match=r"share.*sum"):
+        _each(two_towers, penalised, read, eager)
     assert _each(two_towers, penalised, tm.sum_over_towers, eager) == pytest.approx(5.0)
     own = _each(two_towers, tf.reduce_mean, read, eager)
     means = [np.mean(ROWS[:3]), np.mean(ROWS[3:])]
@@ -124,14 +123,14 @@ def test_a_loss_metric_is_told_a_share_for_what_it_is(two_towers: Any, eager: bo
     wrong: list[Callable[[Any], None]] = [
         lambda x: metric.update_state(tm.global_batch_loss(x), share=False),
         lambda x: metric.update_state(_all_reduced(tm.global_batch_loss(x))),
+        lambda x: metric.update_state(tm.global_batch_loss(x)[tf.newaxis]),
     ]
-    if not eager:
-        wrong.append(lambda x: metric.update_state(tm.global_batch_loss(x)[tf.newaxis]))
     for each in wrong:
         with pytest.raises(ValueError, match="share"):
             run(each)
     right: list[Callable[[Any], None]] = [
         lambda x: metric.update_state(tm.global_batch_loss(x)),
+        lambda x: metric.update_state(2.0 * tm.global_batch_loss(x) - tm.global_batch_loss(x)),
         lambda x: metric.update_state(_all_reduced(tm.global_batch_loss(x)), share=False),
     ]
     for each in right:
@@ -163,3 +162,103 @@ def test_a_mean_of_keras_is_not_given_shares(two_towers: Any, package: str, eage
     # As Keras does it itself.
     scaled = run(lambda x: metric.update_state(tm.global_batch_loss(x) * 2.0))
     assert scaled == pytest.approx(4.0)
+
+
+def _returned(strategy: Any, body: Callable[[Any], Any]) -> Callable[[], Any]:
+    """A training step as a `tf.function` that returns what each tower does; it is read eagerly."""
+    step = tf.function(lambda x: strategy.run(body, args=(x,)), autograph=False)
+    return lambda: step(*tm.shard_batch(ROWS, uneven="spread"))
+
+
+def _penalised(x: Any) -> Any:
+    return tm.global_batch_loss(x) + tm.regularization_loss(tf.constant(1.0))
+
+
+_READ: dict[str, Callable[[Any, Any], Any]] = {
+    "reduce": lambda strategy, value: strategy.reduce("MEAN", value, axis=None),
+    "mean_over_towers": lambda _, value: tm.mean_over_towers(value),
+    "last_tower": lambda _, value: tm.last_tower(value),
+    "first_tower": lambda _, value: tm.first_tower(value),
+}
+
+
+@pytest.mark.parametrize("what", _READ)
+@pytest.mark.parametrize("loss", [tm.global_batch_loss, _penalised], ids=["share", "sum"])
+def test_shares_that_a_function_returned_are_known(two_towers: Any, loss: Any, what: str) -> None:
+    step = _returned(two_towers, loss)
+    for _ in range(2):  # a function that is traced, and one that was
+        with pytest.raises(ValueError, match=r"share.*sum"):
+            _READ[what](two_towers, step())
+        assert float(two_towers.reduce("SUM", step(), axis=None)) in (4.0, 5.0)
+    assert float(tm.sum_over_towers(step())) in (4.0, 5.0)
+
+
+def test_what_else_a_function_returned_is_read_as_it_is(two_towers: Any) -> None:
+    step = _returned(
+        two_towers,
+        lambda x: {"loss": tm.global_batch_loss(x), "mean": tf.reduce_mean(x), "none": None},
+    )
+    for _ in range(2):
+        result = step()
+        assert result["none"] is None
+        assert float(two_towers.reduce("MEAN", result["mean"], axis=None)) == pytest.approx(4.5)
+        assert float(tm.sum_over_towers(result["loss"])) == pytest.approx(4.0)
+        with pytest.raises(ValueError, match=r"share.*sum"):
+            tm.mean_over_towers(result["loss"])
+
+
+def test_a_sum_that_a_function_returned_is_not_summed_again(two_towers: Any) -> None:
+    step = _returned(two_towers, lambda x: _all_reduced(tf.reduce_sum(x)))
+    for read in (
+        lambda value: two_towers.reduce("SUM", value, axis=None),
+        tm.sum_over_towers,
+    ):
+        with pytest.raises(ValueError, match="count 2 times"):
+            read(step())
+    assert float(tm.first_tower(step())) == pytest.approx(20.0)
+    assert float(two_towers.reduce("MEAN", step(), axis=None)) == pytest.approx(20.0)
+
+
+def test_what_a_function_in_an_eager_replica_returned_is_known(two_towers: Any) -> None:
+    """A tower's gradient, divided by the number of towers already, that is to be averaged."""
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+        sgd = tf.compat.v1.train.GradientDescentOptimizer(1.0)
+
+    @tf.function(autograph=False)
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(w * x)
+        return tm.tower_gradients(tape, loss, [w])[0][0]
+
+    def averaged(x: Any) -> Any:
+        tm.apply_averaged(sgd, tm.average_gradients([(gradient(x), w)]))
+
+    def summed(x: Any) -> Any:
+        sgd.apply_gradients([(gradient(x), w)])
+
+    (batch,) = tm.shard_batch(ROWS[:4])
+    with pytest.raises(ValueError, match="second time"):
+        two_towers.run(averaged, args=(batch,))
+    two_towers.run(summed, args=(batch,))
+    assert float(w.numpy()) == pytest.approx(1.0 - 3.0)
+
+
+def test_a_second_loss_of_an_eager_replica_is_told_from_the_first(two_towers: Any) -> None:
+    """A GAN's step: the gradient of a share was taken before, and has no part in the towers' own means that come then."""
+    with two_towers.scope():
+        first, second = tf.Variable(1.0), tf.Variable(1.0)
+        sgd = tf.compat.v1.train.GradientDescentOptimizer(1.0)
+
+    def step(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            share = tm.global_batch_loss(first * x)
+        parts = [(tape.gradient(share, first), first)]
+        with tf.GradientTape() as tape:
+            own = tf.reduce_mean(second * x)
+        averages = tm.average_gradients([(tape.gradient(own, second), second)])
+        tm.apply_averaged(sgd, averages)
+        tm.apply_averaged(sgd, tm.average_gradients(parts, reduce="sum"))
+
+    two_towers.run(step, args=tm.shard_batch(ROWS[:4]))
+    assert float(first.numpy()) == float(second.numpy()) == pytest.approx(1.0 - 3.0)

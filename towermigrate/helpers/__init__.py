@@ -9,12 +9,14 @@ from towermigrate.helpers import keras_setup
 keras_setup.use_legacy_keras()
 
 from towermigrate.helpers import (  # noqa: E402
+    _behind,
     _by_hand,
     _clips,
     _reduced,
     _shares,
     _strategies,
     _taken,
+    _twins,
     mnist_input,
 )
 from towermigrate.helpers import contrib as contrib  # noqa: E402
@@ -75,6 +77,7 @@ _clips.watch()
 _shares.watch_tensorflow()
 _taken.watch_gradients()
 _by_hand.watch_gradients()
+_twins.watch_functions(_behind.are_marked)
 
 __all__ = [
     "GradientAccumulator",

@@ -19,6 +19,7 @@ _THROUGH = frozenset(
 _SUMS = frozenset("Add AddN AddV2 Pack Sub".split())
 _PRODUCTS = frozenset(["Mul", "MulNoNan"])
 _QUOTIENTS = frozenset(["Div", "DivNoNan", "RealDiv"])
+_FINITE = frozenset(["IsFinite", "IsInf", "IsNan"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,13 +30,17 @@ class Addend:
       tensor: the addend, without its factor.
       divisors: the numbers that it is divided by, up to their signs.
       factors: those that it is multiplied by.
-      is_known: whether these are all of its factors.
+      numbers: single numbers that it is multiplied or divided by and that are not known; without any these are all.
     """
 
     tensor: Any
     divisors: tuple[float, ...] = ()
     factors: tuple[float, ...] = ()
-    is_known: bool = True
+    numbers: tuple[Any, ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        return not self.numbers
 
     def may_be_part(self, replicas: int) -> bool:
         """Whether one of its factors, or all of them together, may make it one replica's part."""
@@ -98,9 +103,16 @@ def _of_product(one: Addend) -> list[Addend] | None:
         if number is not None:
             return [replace(one, tensor=other, factors=(*one.factors, number))]
     for other, by in ((left, right),) if is_quotient else ((left, right), (right, left)):
-        if by.shape.rank == 0 and (other.shape.rank or _is_part(other) and not _is_part(by)):
-            return [replace(one, tensor=other, is_known=False)]
+        if by.shape.rank == 0 and (other.shape.rank or _is_scaled_part(other, by, is_quotient)):
+            return [replace(one, tensor=other, numbers=(*one.numbers, by))]
     return None
+
+
+def _is_scaled_part(part: Any, by: Any, is_quotient: bool) -> bool:
+    """Of two single numbers, whether one is a part of a gradient and the other no more than its factor."""
+    if not _is_part(part):
+        return False
+    return is_quotient or not _is_part(by) or holds_part(part) and not holds_part(by)
 
 
 def _number(tensor: Any) -> float | None:
@@ -211,6 +223,12 @@ def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
         parts = [one for one in addends if _is_marked_part(one.tensor.op)]
         if not parts:
             continue
+        if any(_is_made_of_part(number) for one in parts for number in one.numbers):
+            raise ValueError(
+                f"{what} sums over the {replicas} replicas what is one tower's part of a gradient times a number made of such a "
+                "part (its norm, say): the whole gradient has another. Take that number of what "
+                "average_gradients(…, reduce='sum') returns, and apply the result with apply_averaged."
+            )
         for one in addends:
             if one in parts or one.is_zero() or one.may_be_part(replicas):
                 continue
@@ -223,12 +241,22 @@ def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
                     f"{instead}"
                 )
         divided = [one for one in parts if any(_is(each, replicas) for each in one.divisors)]
-        if len(addends) == 1 and divided and _behind.has_mark(divided[0].tensor.op, TOWERS):
+        if len(addends) == 1 and divided:
+            by = (
+                f"tower_gradients has divided by {replicas}"
+                if _behind.has_mark(divided[0].tensor.op, TOWERS)
+                else "a share of the global loss has divided by a global count"
+            )
             raise ValueError(
-                f"{what} sums over the {replicas} replicas what tower_gradients has divided by {replicas} already, and it "
+                f"{what} sums over the {replicas} replicas what {by} already, and it "
                 f"was divided by {replicas} once more: the program would train at 1/{replicas}. Leave the division out; if "
                 f"it is a weight, write it as one, gradient * {1 / replicas:g}."
             )
+
+
+def _is_made_of_part(number: Any) -> bool:
+    """Whether a factor is made of one replica's part of a gradient; whether that is finite may be asked of each part."""
+    return _is_part(number) and not _behind.has_type([number], _FINITE)
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -1,15 +1,18 @@
 """What stands behind a tensor of a graph: marks on operations, found by walking back.
 
-An attribute of a Python tensor is gone after `g / 2.0`; what made it still stands in the graph. In eager mode
-there is no graph, and nothing is found.
+An attribute of a Python tensor is gone after `g / 2.0`; what made it still stands in the graph. For an eager
+tensor it stands there too where it has a twin in one (`_twins`); else nothing is found.
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import tensorflow as tf
 from tensorflow.core.framework import attr_value_pb2
+
+from towermigrate.helpers import _twins
+from towermigrate.helpers._twins import Noting
 
 _CALLS = frozenset(["PartitionedCall", "StatefulPartitionedCall"])
 # The functions of control flow, whose results are those of the operation.
@@ -25,8 +28,16 @@ _PARTS = {
 }
 # These reduce over replicas: what is before them is no longer one replica's.
 _REDUCTIONS = re.compile(r"Collective|Nccl|CrossReplicaSum|AllReduce")
+# Eagerly, on a gradient by a variable that a replica has taken; in a graph names tell.
+OWN = "_towermigrate_own_gradient"
 # On what a program has all-reduced itself.
 REDUCED = "_towermigrate_reduced"
+# What an eager replica notes from these marks on, where it is not all: they stand before or in a backward pass.
+_NOTES = {
+    REDUCED: Noting.NOTHING,
+    "_towermigrate_share": Noting.MARKED,
+    "_towermigrate_share_gradient": Noting.NOTHING,
+}
 _OTHER_REPLICAS = re.compile(r"(?:^|/)replica_[1-9]\d*(?:_\d+)?/")
 # The marks that this process has set: for the others no graph need be walked.
 _used: set[str] = set()
@@ -37,11 +48,14 @@ _Key: TypeAlias = tuple[int, str]
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def marked(tensor: Any, mark: str, value: str) -> Any:
-    """`tensor` (or `tf.IndexedSlices`), bit for bit, with a mark on its operation; in eager mode as it is."""
+    """`tensor` (or `tf.IndexedSlices`), bit for bit, with a mark on its operation; in eager mode as it is, the mark on its twin."""
     if isinstance(tensor, tf.IndexedSlices):
         values = marked(tensor.values, mark, value)
         return tf.IndexedSlices(values, tensor.indices, tensor.dense_shape)
     if not tf.is_symbolic_tensor(tensor):
+        noted = _twins.marked_identity(tensor, _NOTES.get(mark, Noting.ALL))
+        if noted is not None:
+            set_mark(noted, mark, value)
         return tensor
     same = tf.identity(tensor)
     set_mark(same.op, mark, value)
@@ -97,6 +111,24 @@ def values_of_each(mark: str, tensors: Iterable[Any]) -> list[set[str]]:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def are_marked(tensors: Sequence[Any]) -> list[bool]:
+    """Whether anything with a mark of any kind stands behind each tensor of a graph."""
+    after: dict[_Key, list[_Key]] = {}
+    waiting = [
+        (id(operation.graph), operation.name)
+        for operation in (_walk(tensors, None, after=after) if _used else ())
+        if any(_attribute(operation, mark) is not None for mark in _used)
+    ]
+    found: set[_Key] = set()
+    while waiting:
+        key = waiting.pop()
+        if key not in found:
+            found.add(key)
+            waiting += after.get(key, ())
+    return [_key(each) in found for each in tensors]
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
     """Whether gradients are certain to be those of the first replica, summed with no other one's.
 
@@ -110,7 +142,7 @@ def is_one_replicas_own(tensors: Iterable[Any], until: str) -> bool:
             return False
         if _OTHER_REPLICAS.search(operation.name):
             return False
-        own = own or _GRADIENTS.search(operation.name) is not None
+        own = own or is_in_gradients(operation)
     return own
 
 
@@ -138,7 +170,7 @@ def is_partly_own(tensor: Any, until: str) -> bool:
         elif _OTHER_REPLICAS.search(operation.name):
             return False
         else:
-            own = own or _GRADIENTS.search(operation.name) is not None
+            own = own or is_in_gradients(operation)
             data = data or _is_source(operation) and operation.outputs[0].shape.rank != 0
     return reduced and own and data
 
@@ -232,7 +264,14 @@ def is_reduced_by_hand(tensor: Any) -> bool:
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def has_size(tensor: Any) -> bool:
     """Whether the number of elements or rows of something has a part in a tensor of a graph."""
-    return any(each.type in ("Shape", "Size") for each in _walk([tensor], None))
+    has: bool = has_type([tensor], ("Shape", "Size"))
+    return has
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def has_type(tensors: Iterable[Any], types: Collection[str]) -> bool:
+    """Whether an operation of one of these types stands behind tensors of a graph."""
+    return any(each.type in types for each in _walk(tensors, None))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -324,8 +363,8 @@ def has_mark(operation: Any, mark: str) -> bool:
 
 
 def is_in_gradients(operation: Any) -> bool:
-    """Whether an operation belongs to a backward pass, by its name."""
-    return _GRADIENTS.search(operation.name) is not None
+    """Whether an operation belongs to a backward pass, by its name or, eagerly, its mark."""
+    return _GRADIENTS.search(operation.name) is not None or has_mark(operation, OWN)
 
 
 def same_elsewhere(tensor: Any) -> Any:
@@ -422,5 +461,9 @@ def _outputs(operation: Any, function: Any) -> list[Any]:
     return list(getattr(getattr(known, "graph", None), "outputs", ()))
 
 
+shown = _twins.shown
+
+
 def dense(tensor: Any) -> Any:
-    return tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor
+    """The values of sparse gradients; of an eager tensor its twin, where it has one."""
+    return shown(tensor.values if isinstance(tensor, tf.IndexedSlices) else tensor)

@@ -27,6 +27,8 @@ from towermigrate.helpers._weighted import Weighted
 _WATCHED = "_towermigrate_watched"
 # On gradients taken where nobody watched: the key of what came by.
 _CAME_BY = "_towermigrate_came_by"
+# Of as many eager gradients it is kept what they came by, the newest ones.
+_MOST_TAKEN = 100
 
 
 class _Watcher(threading.local):
@@ -36,6 +38,8 @@ class _Watcher(threading.local):
 
     def __init__(self) -> None:
         self.passed: collections.deque[Weighted] = collections.deque(maxlen=1000)
+        # What each eager gradient came by, by the value of its mark.
+        self.taken: dict[str, list[Weighted]] = {}
         self.eager = _divisors.Eager()
 
 
@@ -79,6 +83,15 @@ def since() -> Iterator[list[Weighted]]:
         found += itertools.islice(_watcher.passed, before, None)
 
 
+def noted(came_by: list[Weighted]) -> str:
+    """The value of the mark of eager gradients that came by these."""
+    key = f"{next(_numbers)}"
+    _watcher.taken[key] = came_by
+    while len(_watcher.taken) > _MOST_TAKEN:
+        del _watcher.taken[next(iter(_watcher.taken))]
+    return key
+
+
 @contextlib.contextmanager
 def watch() -> Iterator[list[Weighted]]:
     """What the gradients that this thread takes in this block come by."""
@@ -92,9 +105,10 @@ def watch() -> Iterator[list[Weighted]]:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def of_gradients(grads: Iterable[Any], replicas: int | None = None) -> list[Weighted]:
-    """The candidates that gradients came by which nobody watched; in eager mode all of this thread's since the last call."""
+    """The candidates that gradients came by which nobody watched; eagerly, where they do not show, all of this thread's
+    since the last call."""
     grads = list(grads)
-    passed = [*_watcher.passed, *marked(grads)]
+    passed = [*_passed(grads), *marked(grads)]
     replicas = replicas or tf.distribute.get_strategy().num_replicas_in_sync
     if replicas == 1:
         passed = []
@@ -102,6 +116,18 @@ def of_gradients(grads: Iterable[Any], replicas: int | None = None) -> list[Weig
     forget_gradients()
     found: list[Weighted] = candidates(passed, replicas)
     return found
+
+
+def _passed(grads: list[Any]) -> list[Weighted]:
+    """What came by eagerly and has, or may have, a part in gradients."""
+    keys = [_behind.values_of(_behind.OWN, [grad]) for grad in grads]
+    if not grads or not all(each and each <= _watcher.taken.keys() for each in keys):
+        return list(_watcher.passed)
+    others = [
+        one for key in _watcher.taken.keys() - set().union(*keys) for one in _watcher.taken[key]
+    ]
+    of_others = set(map(id, others))
+    return [one for one in _watcher.passed if id(one) not in of_others]
 
 
 def forget_gradients() -> None:

@@ -68,7 +68,8 @@ class Parts:
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def parts_of(loss: Any) -> Parts:
-    """What a tensor is made of; in eager mode only its own mark is seen."""
+    """What a tensor is made of; of an eager one without a twin only its own mark is seen."""
+    loss = loss if hasattr(loss, SHARE) else _behind.shown(loss)
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     return eager_parts(loss, []) if is_eager(loss) else graph_parts(loss, replicas)
 

@@ -34,6 +34,7 @@ _KEEPS = frozenset(
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_reduced(value: Any, replicas: int) -> bool:
     """Whether a value is made of reduced ones and of constants alone, and was not divided by the number of replicas."""
+    value = _behind.dense(value)
     if not tf.is_symbolic_tensor(value):
         return getattr(value, _behind.REDUCED, False) is True
     if not _behind.is_made_of_reduced(value, _KEEPS):
@@ -67,7 +68,7 @@ def is_averaged(grad: Any) -> bool:
     if getattr(grad, AVERAGED, False):
         return True
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
-    if replicas > 1 and is_reduced(_dense(grad), replicas):
+    if replicas > 1 and is_reduced(_behind.dense(grad), replicas):
         return True
     if not _behind.values_of(AVERAGED, [grad], until=TOWERS):
         return False
@@ -137,12 +138,8 @@ def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
         grads, BACKWARD, AVERAGED
     ):
         raise ValueError(f"{what}. {instead}")
-    if any(_behind.is_partly_own(_dense(grad), AVERAGED) for grad in grads):
+    if any(_behind.is_partly_own(_behind.dense(grad), AVERAGED) for grad in grads):
         raise ValueError(f"{what}: they are added to averages. {instead}")
-
-
-def _dense(grad: Any) -> Any:
-    return grad.values if isinstance(grad, tf.IndexedSlices) else grad
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _marks, _shares, _taken
+from towermigrate.helpers import _marks, _shares, _taken, _twins
 
 _CLASSES = (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
@@ -87,6 +87,7 @@ def _watched(method: Any, name: str) -> Any:
             else:
                 named = args[1] if len(args) > 1 else kwargs.get("trainable_variables")
                 _taken.note_sums(optimizer.variables if named is None else named)
+        _twins.stop()
         try:
             return method(optimizer, *args, **kwargs)
         except RuntimeError as error:

@@ -63,7 +63,8 @@ def _checking(original: Any) -> Any:
                 if isinstance(leaf, tf.Variable) or not isinstance(towers, (list, tuple)):
                     continue
                 if how == "MEAN":
-                    _refuse_mean(towers, "strategy.reduce('mean', …)")
+                    with strategy.scope():
+                        _refuse_mean(towers, "strategy.reduce('mean', …)")
                 elif how == "SUM" and _marks.is_reduced(towers[0], strategy.num_replicas_in_sync):
                     raise ValueError(
                         "strategy.reduce('sum', …) got what the replicas have all-reduced already, the same on each: it "
@@ -102,7 +103,6 @@ def _marked(value: Any) -> Any:
         return value
     if not tf.is_symbolic_tensor(value):
         setattr(value, _behind.REDUCED, True)
-        return value
     return _behind.marked(value, _behind.REDUCED, "yes")
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _public
+from towermigrate.helpers import _behind, _public, _twins
 from towermigrate.helpers._loss_parts import (
     KERAS,
     TENSORFLOW_SHARES,
@@ -63,6 +63,7 @@ def mark(value: Any, name: str) -> Any:
     marked = share(value)
     if tf.executing_eagerly():
         setattr(marked, SHARE, name)
+        _behind.marked(marked, SHARE, name)
     elif getattr(threading.current_thread(), "in_eager", False):
         _hidden.add(tf.distribute.get_strategy())
     return marked
@@ -158,6 +159,19 @@ def forget_gradients() -> tuple[str, ...]:
     return tuple(passed)
 
 
+def shows_gradients() -> bool:
+    """Whether, in eager mode, each tensor shows which gradients of shares it is made of: all of them were marked."""
+    return _twins.notes_all() and set(watcher.passed) <= set(watcher.of_variables)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def gradients_behind(tensors: Iterable[Any]) -> set[str]:
+    """What made the shares whose gradients stand behind tensors; eagerly those by variables, where they show."""
+    given = list(tensors)
+    found: set[str] = _behind.values_of(BACKWARD, given)
+    return found or set(_behind.values_of(OF_VARIABLES, given))
+
+
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) -> bool:
     """Whether `loss` is a share of the global loss, so that its gradient is not to be divided.
@@ -173,12 +187,14 @@ def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) ->
     """
     if stated:
         return True
+    if not seen:
+        loss = _behind.shown(loss)
     parts = eager_parts(loss, seen) if is_eager(loss) else graph_parts(loss, replicas)
     names = parts.shares or tuple(dict.fromkeys(one.name for one in seen))
     if stated is None and replicas > 1:
         _refuse_what_is_made_of_parts(loss, names)
     if not names:
-        if stated is None and (made_of := _behind.values_of(BACKWARD, [loss])):
+        if stated is None and (made_of := gradients_behind([loss])):
             raise ValueError(
                 f"The loss is made of a gradient of what {' and '.join(sorted(made_of))} returned: one "
                 "replica's part of the gradient, which is not that of its own loss. Take that gradient of the "
@@ -190,7 +206,11 @@ def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) ->
                 f"tower's own loss ({', '.join(parts.others)}). Compute with the loss of all replicas, "
                 "tf.distribute.get_replica_context().all_reduce('sum', share), or write share=True or share=False."
             )
-        passed = forget_gradients() if stated is None and is_eager(loss) else ()
+        passed = (
+            forget_gradients()
+            if stated is None and is_eager(loss) and not shows_gradients()
+            else ()
+        )
         if passed and replicas > 1:
             raise ValueError(
                 f"The loss may be made of a gradient of a share of the global loss, which {' and '.join(passed)} made: a "
@@ -283,8 +303,9 @@ def _are_alike(seen: Sequence[Seen]) -> bool:
 
 def _refuse_what_is_made_of_parts(loss: Any, names: Sequence[str]) -> None:
     """Raise where weights that a gradient of a share has moved, or such a gradient itself, stand in the loss."""
+    loss = _behind.shown(loss) if _twins.notes_all() else loss
     if is_eager(loss):
-        made_of = set(watcher.of_variables) if names else set()
+        made_of = set(watcher.of_variables) if names and not _twins.notes_all() else set()
         if made_of:
             forget_gradients()
     else:

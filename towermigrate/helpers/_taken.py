@@ -97,7 +97,10 @@ def _marking_gradients(original: Any, place: int) -> Any:
         counts = _show_counts(came_by, of_variables, replicas)
         if is_plain and any(counts):
             mixed = _beside_a_count(mixed, targets)
+        taken = _by_hand.noted(came_by)
         for index, of_shares, shows in zip(places, names, counts, strict=True):
+            if is_eager(getattr(grads[index], "values", grads[index])):
+                _behind.marked(grads[index], _behind.OWN, taken)
             grads[index] = _noted(flat[index], grads[index], passed, of_shares, mixed)
             if shows:
                 _not_summed(flat[index], "a division by a count of all towers")
@@ -352,13 +355,13 @@ def refuse_gradients_of_shares(
     In eager mode a gradient does not show what it is of; where this thread took one of a share, it is said. Outside of
     replicas `given_out` are the gradients' variables: whether a replica took one of a share by them tells there.
     """
-    names = sorted(_behind.values_of(BACKWARD, grads))
+    names = sorted(_shares.gradients_behind(grads))
     if names:
         raise ValueError(
             f"{what} got gradients of a share of the global loss ({', '.join(names)} made it), which is divided "
             f"by a global count already: their mean would be 1/N of the gradient. {instead}"
         )
-    passed = _shares.forget_gradients()
+    passed = () if _shares.shows_gradients() else _shares.forget_gradients()
     of_several = tf.distribute.get_strategy().num_replicas_in_sync > 1
     if tf.executing_eagerly() and given_out:
         noted = [getattr(_whole(each), _NOT_SUMMED, None) for each in given_out]

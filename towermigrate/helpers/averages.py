@@ -22,6 +22,7 @@ from towermigrate.helpers import (
     _slices,
     _strategies,
     _taken,
+    _twins,
     clipping,
 )
 from towermigrate.helpers._all_reduce import all_reduced
@@ -187,6 +188,7 @@ def apply_averaged(
             return _apply_own(optimizer, first, global_step)
         return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
 
+    _twins.stop()
     context = tf.distribute.get_replica_context()
     if context is not None and tf.distribute.has_strategy():
         return context.merge_call(apply, args=(pairs, global_step))
