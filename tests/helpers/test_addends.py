@@ -205,10 +205,19 @@ def test_the_towers_own_losses_are_added_up_as_before(two_towers: Any) -> None:
     assert step.run(body) == pytest.approx(1.0 - 2.0 * (WHOLE + 0.1), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("name", "eager"),
+    [
+        ("a share and a penalty", False),
+        ("a share and a mean", False),
+        ("a share and a penalty", True),
+        ("a share and several penalties", True),
+        ("TensorFlow's share and a penalty", True),
+    ],
+)
 @pytest.mark.parametrize("how", ["tape", "compute_gradients"])
-@pytest.mark.parametrize("name", ["a share and a penalty", "a share and a mean"])
 def test_an_optimizer_that_sums_takes_no_penalty_of_each_replica(
-    two_towers: Any, name: str, how: str
+    two_towers: Any, name: str, how: str, eager: bool
 ) -> None:
     step = _Step(two_towers)
     loss, _ = _SUMS[name]
@@ -217,7 +226,7 @@ def test_an_optimizer_that_sums_takes_no_penalty_of_each_replica(
         step.opt.apply_gradients(step.taken(lambda x: loss(step.w, x), how, x))
 
     with pytest.raises(ValueError, match="count 2 times"):
-        step.run(body)
+        step.run(body, eager=eager)
 
 
 @pytest.mark.parametrize(
@@ -232,15 +241,16 @@ def test_an_optimizer_that_sums_takes_no_penalty_of_each_replica(
     ],
     ids=["share", "penalty over the towers", "scaled penalty", "sum over the rows", "mean of parts", "weighted mean"],
 )  # fmt: skip
+@_BOTH
 def test_an_optimizer_that_sums_takes_parts_made_by_hand(
-    two_towers: Any, loss: Callable[[Any, Any], Any], gradient: float
+    two_towers: Any, loss: Callable[[Any, Any], Any], gradient: float, eager: bool
 ) -> None:
     step = _Step(two_towers)
 
     def body(x: Any) -> None:
         step.opt.apply_gradients(step.taken(lambda x: loss(step.w, x), "tape", x))
 
-    assert step.run(body) == pytest.approx(1.0 - gradient, rel=1e-6)
+    assert step.run(body, eager=eager) == pytest.approx(1.0 - gradient, rel=1e-6)
 
 
 def _decayed(step: _Step, pairs: list[Any], by: float = 0.1) -> list[Any]:
@@ -444,3 +454,142 @@ def test_a_share_that_a_function_made_in_an_eager_replica_is_added_up(two_towers
 
     assert step.run(body, eager=True) == pytest.approx(1.0 - WHOLE, rel=1e-6)
     assert step.run(body, eager=True) == pytest.approx(1.0 - 2.0 * WHOLE, rel=1e-6)
+
+
+_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sign": tf.sign,
+    "tanh": tf.tanh,
+    "limits": lambda grad: tf.minimum(tf.maximum(grad, -0.5), 0.5),
+    "unit length": lambda grad: tf.squeeze(tf.math.l2_normalize(tf.expand_dims(grad, 0))),
+}
+
+
+@_BOTH
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_a_function_of_the_gradient_is_taken_of_the_sum(
+    two_towers: Any, name: str, eager: bool
+) -> None:
+    function = _FUNCTIONS[name]
+    step = _Step(two_towers)
+
+    def of_tower_gradients(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = _share(step.w, x)
+        pairs = tm.tower_gradients(tape, value, [step.w])
+        step.opt.apply_gradients([(function(g), v) for g, v in pairs])
+
+    def before_the_sum(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        pairs = [(function(g), v) for g, v in pairs]
+        tm.apply_averaged(step.opt, tm.average_gradients(pairs, reduce="sum"))
+
+    for wrong in (of_tower_gradients, before_the_sum):
+        with pytest.raises(ValueError, match="part of a gradient"):
+            step.run(wrong, eager=eager)
+
+    def after_the_sum(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        averages = tm.average_gradients(pairs, reduce="sum")
+        tm.apply_averaged(step.opt, [(function(g), v) for g, v in averages])
+
+    expected = 1.0 - float(function(tf.constant(WHOLE)))
+    assert step.run(after_the_sum, eager=eager) == pytest.approx(expected, rel=1e-6)
+
+
+@_BOTH
+def test_parts_that_are_finite_are_kept(two_towers: Any, eager: bool) -> None:
+    """What each tower may ask of its own part; and statistics of parts, which update nothing."""
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            value = _share(step.w, x)
+        ((grad, w),) = tm.tower_gradients(tape, value, [step.w])
+        _all_reduced(tf.square(grad))
+        finite = tf.reduce_all(tf.math.is_finite(grad))
+        step.opt.apply_gradients([(grad * tf.cast(finite, tf.float32), w)])
+
+    assert step.run(body, eager=eager) == pytest.approx(1.0 - WHOLE, rel=1e-6)
+
+
+def test_a_share_takes_no_sum_over_a_towers_own_number_of_rows(two_towers: Any) -> None:
+    def body_of(step: _Step, rows: Callable[[Any], Any]) -> Callable[[Any], None]:
+        def body(x: Any) -> None:
+            def loss(x: Any) -> Any:
+                activity = 0.1 * total(tf.square(step.w * x)) / rows(x)
+                return _share(step.w, x) + activity
+
+            step.opt.apply_gradients(step.taken(loss, "tape", x))
+
+        return body
+
+    step = _Step(two_towers)
+    with pytest.raises(ValueError, match="count 2 times"):
+        step.run(body_of(step, lambda x: tf.cast(tf.shape(x)[0], tf.float32)))
+    # Over the rows of all it is a share.
+    result = step.run(body_of(step, lambda x: 4.0))
+    assert result == pytest.approx(1.0 - WHOLE - 0.2 * float(np.mean(ROWS**2)), rel=1e-6)
+
+
+@_BOTH
+@pytest.mark.parametrize("package", ["keras", "tf_keras"])
+def test_the_penalties_of_a_keras_model_are_scaled(
+    two_towers: Any, package: str, eager: bool
+) -> None:
+    made: Any = pytest.importorskip(package)
+    rows = np.stack([ROWS, ROWS[::-1]], 1)
+
+    def trained(penalty: Callable[[Any], Any]) -> float:
+        with two_towers.scope():
+            dense = made.layers.Dense(
+                1,
+                use_bias=False,
+                kernel_initializer="ones",
+                kernel_regularizer=made.regularizers.L2(0.05),
+            )
+            dense.build((None, 2))
+            sgd = v1.train.GradientDescentOptimizer(1.0)
+        (variable,) = dense.trainable_variables
+        kernel = getattr(variable, "value", variable) if package == "keras" else variable
+
+        def step(x: Any) -> None:
+            with tf.GradientTape() as tape:
+                loss = tm.global_batch_loss(dense(x)[:, 0]) + penalty(dense.losses)
+            sgd.apply_gradients([(tape.gradient(loss, kernel), kernel)])
+
+        def run(x: Any) -> None:
+            two_towers.run(step, args=(x,))
+
+        (run if eager else tf.function(run, autograph=False))(*tm.shard_batch(rows))
+        return float(kernel.numpy()[0, 0])
+
+    with pytest.raises(ValueError, match="count 2 times"):
+        trained(sum)
+    assert trained(tm.regularization_loss) == pytest.approx(1.0 - WHOLE - 0.1, rel=1e-5)
+
+
+@_BOTH
+@pytest.mark.parametrize(
+    "option", ["skip_gradients_aggregation", "experimental_aggregate_gradients"]
+)
+def test_an_optimizer_that_is_told_to_sum_nothing_takes_no_part(
+    two_towers: Any, option: str, eager: bool
+) -> None:
+    tf_keras = pytest.importorskip("tf_keras")
+    step = _Step(two_towers)
+    with two_towers.scope():
+        sgd = tf_keras.optimizers.SGD(1.0)
+        sgd.build([step.w])
+    said = {option: option.startswith("skip")}
+
+    def of_parts(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        sgd.apply_gradients(pairs, **said)
+
+    def of_averages(x: Any) -> None:
+        pairs = step.taken(lambda x: _share(step.w, x), "tape", x)
+        sgd.apply_gradients(tm.average_gradients(pairs, reduce="sum"), **said)
+
+    with pytest.raises(ValueError, match="told to sum nothing"):
+        step.run(of_parts, eager=eager)
+    assert step.run(of_averages, eager=eager) == pytest.approx(1.0 - WHOLE, rel=1e-6)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -262,3 +264,66 @@ def test_a_second_loss_of_an_eager_replica_is_told_from_the_first(two_towers: An
 
     two_towers.run(step, args=tm.shard_batch(ROWS[:4]))
     assert float(first.numpy()) == float(second.numpy()) == pytest.approx(1.0 - 3.0)
+
+
+def _gradient(w: Any) -> Callable[[Any], Any]:
+    def gradient(x: Any) -> Any:
+        with tf.GradientTape() as tape:
+            loss = tm.global_batch_loss(w * x)
+        return tape.gradient(loss, w)
+
+    return gradient
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("what", _READ)
+def test_gradients_of_shares_are_summed_outside_of_replicas_too(
+    two_towers: Any, what: str, eager: bool
+) -> None:
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+    with pytest.raises(ValueError, match="one tower's part of a gradient"):
+        _each(two_towers, _gradient(w), lambda value: _READ[what](two_towers, value), eager)
+    assert _each(two_towers, _gradient(w), tm.sum_over_towers, eager) == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize("eager", [False, True], ids=["graph", "eager"])
+@pytest.mark.parametrize("how", ["sum_over_towers", "reduce"])
+def test_the_norm_of_averages_is_the_same_on_all(two_towers: Any, how: str, eager: bool) -> None:
+    with two_towers.scope():
+        w = tf.Variable(1.0)
+
+    def norm(x: Any) -> Any:
+        averages = tm.average_gradients([(_gradient(w)(x), w)], reduce="sum")
+        _, length = tm.clip_by_global_norm(averages, 100.0)
+        return length
+
+    def read(value: Any) -> Any:
+        if how == "reduce":
+            return two_towers.reduce("SUM", value, axis=None)
+        return tm.sum_over_towers(value)
+
+    with pytest.raises(ValueError, match="count 2 times"):
+        _each(two_towers, norm, read, eager)
+    assert _each(two_towers, norm, tm.first_tower, eager) == pytest.approx(4.0)
+
+
+def test_a_mean_that_is_made_before_any_helper_is_known(tmp_path: Any) -> None:
+    """In a process of its own, where tf.keras is loaded after the strategy was made, as programs do."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n"
+        "import tensorflow as tf\n"
+        "import towermigrate.helpers as tm\n"
+        "strategy = tm.tower_strategy(2, devices='cpu:2')\n"
+        "with strategy.scope():\n"
+        "    metric = tf.keras.metrics.Mean('loss')\n"
+        "def step(x):\n"
+        "    metric.update_state(tm.global_batch_loss(x))\n"
+        "try:\n"
+        "    strategy.run(step, args=tm.shard_batch(np.array([1.0, 2.0], 'f')))\n"
+        "except ValueError as error:\n"
+        "    print('refused', '1/N' in str(error))\n"
+    )
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["refused", "True"], done.stderr

@@ -12,6 +12,7 @@ from towermigrate.helpers import (  # noqa: E402
     _behind,
     _by_hand,
     _clips,
+    _keras3,
     _reduced,
     _shares,
     _strategies,
@@ -78,6 +79,7 @@ _shares.watch_tensorflow()
 _taken.watch_gradients()
 _by_hand.watch_gradients()
 _twins.watch_functions(_behind.are_marked)
+_keras3.watch_imports()
 
 __all__ = [
     "GradientAccumulator",

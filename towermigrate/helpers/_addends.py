@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from towermigrate.helpers import _behind
+from towermigrate.helpers import _behind, _weighted
 from towermigrate.helpers._marks import AVERAGED, MEAN, OF_VARIABLES, SHARE, TOWERS
 
 _THROUGH = frozenset(
@@ -19,6 +20,9 @@ _THROUGH = frozenset(
 _SUMS = frozenset("Add AddN AddV2 Pack Sub".split())
 _PRODUCTS = frozenset(["Mul", "MulNoNan"])
 _QUOTIENTS = frozenset(["Div", "DivNoNan", "RealDiv"])
+_NOT_LINEAR = frozenset(
+    "Abs ClipByValue Maximum Minimum Pow Relu Round Rsqrt Sigmoid Sign Softsign Sqrt Square Tanh".split()
+)
 _FINITE = frozenset(["IsFinite", "IsInf", "IsNan"])
 
 
@@ -96,6 +100,8 @@ def _one_step(one: Addend) -> list[Addend] | None:
 def _of_product(one: Addend) -> list[Addend] | None:
     left, right = one.tensor.op.inputs
     is_quotient = one.tensor.op.type in _QUOTIENTS
+    if is_quotient and _behind.is_size(right):
+        return [replace(one, tensor=left, numbers=(*one.numbers, right))]
     for other, by in ((left, right),) if is_quotient else ((left, right), (right, left)):
         number = _number(by)
         if number is not None and is_quotient:
@@ -117,8 +123,8 @@ def _is_scaled_part(part: Any, by: Any, is_quotient: bool) -> bool:
 
 def _number(tensor: Any) -> float | None:
     """The constant that a tensor is, without its sign; None where it is none."""
-    value = tf.get_static_value(tensor)
-    if value is None or value.size != 1 or value.dtype.kind not in "fiu":
+    value = _weighted.static_value(tensor)
+    if value is None or np.size(value) != 1 or value.dtype.kind not in "fiu":
         return None
     number = abs(float(value.reshape([])))
     return number if math.isfinite(number) else None
@@ -141,7 +147,11 @@ def not_shared(loss: Any, replicas: int) -> str:
     for one in _addends(loss, lambda operation: _behind.has_mark(operation, SHARE)):
         if _behind.has_mark(one.tensor.op, SHARE) or not one.tensor.dtype.is_floating:
             continue
-        if one.is_zero() or one.may_be_part(replicas) or one.tensor.op.type == "StopGradient":
+        if one.is_zero() or one.tensor.op.type == "StopGradient":
+            continue
+        if one.tensor.op.type == "Sum" and _is_over_own_rows(one, replicas):
+            return f"a sum over this replica's rows, divided by their number ({one.tensor.op.name})"
+        if one.may_be_part(replicas):
             continue
         if _behind.is_of_variables([one.tensor]):
             if not _behind.is_divided([one.tensor], replicas, until=SHARE):
@@ -169,14 +179,25 @@ def may_be_shares(loss: Any) -> bool:
 
 
 def _is_plain_mean(mean: Any, replicas: int) -> bool:
-    """Whether nothing in a mean can have given it its part of a global mean."""
+    """Whether nothing in a mean, or a sum, can have given it its part of a global mean."""
     if _behind.values_of(SHARE, [mean]) or not _behind.reads_inputs([mean]):
         return False
-    inside = _addends(mean.op.inputs[0], lambda operation: operation.type == "Mean")
+    inside = _addends(mean.op.inputs[0], lambda operation: operation.type == mean.op.type)
     return all(
         not one.may_be_part(replicas) and one.tensor.op.type not in _PRODUCTS | _QUOTIENTS
         for one in inside
     )
+
+
+def _is_over_own_rows(one: Addend, replicas: int) -> bool:
+    """Whether a sum over rows was divided by how many this replica has, and by nothing that makes it a part."""
+    rows = one.tensor.op.inputs[0]
+    known = tf.compat.dimension_value(rows.shape[0]) if rows.shape.rank else None
+    if not rows.shape.rank or not _is_plain_mean(one.tensor, replicas):
+        return False
+    if one.numbers:
+        return len(one.numbers) == 1 and not one.divisors and _behind.is_size(one.numbers[0])
+    return known is not None and known > 1 and known in one.divisors and known != replicas
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -205,13 +226,16 @@ def _is_undivided(one: Addend) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
+def refuse_what_is_added(
+    grads: Iterable[Any], what: str, instead: str, *, are_applied: bool = True
+) -> None:
     """Raise where a sum over the replicas is to be made of gradients to which something else was added in each, or that were divided.
 
     Args:
       grads: gradients, of shares or of `tower_gradients`.
       what: who sums them.
       instead: what to write.
+      are_applied: whether the sum is certain to be an update; else it may be a statistic of the parts.
     """
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if replicas == 1:
@@ -221,6 +245,12 @@ def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
             continue
         addends = _addends(grad, _is_whole)
         parts = [one for one in addends if _is_marked_part(one.tensor.op)]
+        if are_applied and any(_is_function_of_part(one.tensor) for one in addends):
+            raise ValueError(
+                f"{what} sums over the {replicas} replicas what is a function of one tower's part of a gradient: of the whole "
+                "gradient it is another than the sum. Take it of what average_gradients(…, reduce='sum') returns, and "
+                "apply the result with apply_averaged."
+            )
         if not parts:
             continue
         if any(_is_made_of_part(number) for one in parts for number in one.numbers):
@@ -252,6 +282,16 @@ def refuse_what_is_added(grads: Iterable[Any], what: str, instead: str) -> None:
                 f"was divided by {replicas} once more: the program would train at 1/{replicas}. Leave the division out; if "
                 f"it is a weight, write it as one, gradient * {1 / replicas:g}."
             )
+
+
+def _is_function_of_part(tensor: Any) -> bool:
+    """Whether this is an operation's result that does not add up over the replicas as the parts it is made of do."""
+    operation = tensor.op
+    if operation.type in _PRODUCTS | _QUOTIENTS:
+        return all(
+            _is_part(each) and not _behind.has_type([each], _FINITE) for each in operation.inputs
+        )
+    return operation.type in _NOT_LINEAR and _is_part(tensor)
 
 
 def _is_made_of_part(number: Any) -> bool:

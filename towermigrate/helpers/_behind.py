@@ -198,10 +198,15 @@ def is_of_variables(tensors: Iterable[Any]) -> bool:
         if operation.type == "Placeholder":
             if operation.outputs[0].dtype not in (tf.resource, tf.variant):
                 return False
-        elif operation.type == "Const" and operation.outputs[0].shape.num_elements() != 1:
+        elif operation.type == "Const" and _may_be_data(operation.outputs[0]):
             return False
         reads = reads or operation.type in ("ReadVariableOp", "ResourceGather", "VariableV2")
     return reads
+
+
+def _may_be_data(constant: Any) -> bool:
+    # Whole numbers are the axes of sums, and shapes.
+    return bool(constant.dtype.is_floating) and constant.shape.num_elements() != 1
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -235,11 +240,12 @@ def is_divided(tensors: Iterable[Any], number: int, until: str) -> bool:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def is_made_of_reduced(tensor: Any, keeps: Collection[str]) -> bool:
-    """Whether nothing but what was all-reduced and constants stand behind a tensor, by operations of these types alone."""
+def is_made_of_reduced(tensor: Any, keeps: Collection[str], until: str) -> bool:
+    """Whether nothing but what was all-reduced, or has the mark `until`, and constants stand behind a tensor, by operations
+    of these types alone."""
     reduced = False
-    for operation in _walk([tensor], None) if REDUCED in _used else ():
-        if is_reduction(operation):
+    for operation in _walk([tensor], until) if not _used.isdisjoint((REDUCED, until)) else ():
+        if is_reduction(operation) or _attribute(operation, until) is not None:
             reduced = True
         elif operation.type not in keeps and operation.type != "Const":
             return False
@@ -266,6 +272,21 @@ def has_size(tensor: Any) -> bool:
     """Whether the number of elements or rows of something has a part in a tensor of a graph."""
     has: bool = has_type([tensor], ("Shape", "Size"))
     return has
+
+
+_SAME_NUMBER = frozenset("Cast Identity Reshape Squeeze StopGradient".split())
+
+
+def is_size(number: Any) -> bool:
+    """Whether a number of a graph is how many rows or elements something has."""
+    while number.op.type in _SAME_NUMBER:
+        number = number.op.inputs[0]
+    kind = number.op.type
+    if kind == "StridedSlice" and number.dtype.is_integer:
+        # One of a shape's numbers; of a shape that is known it is a constant.
+        kind = number.op.inputs[0].op.type
+        return bool(kind in ("Const", "Shape"))
+    return bool(kind == "Size")
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

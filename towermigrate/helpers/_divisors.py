@@ -7,7 +7,7 @@ made it are still there; in eager mode they are noted while the tape goes by.
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,11 @@ PRODUCTS = ("Mul",)
 # A number goes through these as it is, up to its sign.
 FORMS = ("Cast", "ExpandDims", "Identity", "Neg", "Reshape", "Squeeze")
 _THROUGH = frozenset((*FORMS, "BroadcastTo", "CheckNumerics", "Fill", "Sum", "Tile"))
+# These give the numbers of a derivative other places, or add some up.
+_MOVES = frozenset(
+    "AddN AddV2 Concat ConcatV2 GatherNd GatherV2 Pack Pad ScatterNd Select SelectV2 Slice Split SplitV StridedSlice "
+    "StridedSliceGrad Transpose Unpack UnsortedSegmentSum".split()
+)
 
 
 @dataclass(frozen=True)
@@ -45,11 +50,15 @@ class Chain:
       divisors: these.
       openings: inputs of this function, outside of which there may be more of them.
       is_of_rows: whether rows were divided, as the gradient of a mean divides by their number.
+      is_linear: whether nothing but sums, products and quotients was found on the way.
+      factors: what the derivative was multiplied by and is no number, of the forward pass.
     """
 
     divisors: tuple[Divisor, ...] = ()
     openings: tuple[Any, ...] = ()
     is_of_rows: bool = False
+    is_linear: bool = True
+    factors: tuple[Any, ...] = ()
 
 
 class Eager:
@@ -57,6 +66,8 @@ class Eager:
 
     def __init__(self) -> None:
         self._chains: dict[int, tuple[Any, Chain]] = {}
+        # The derivatives by rows that only sums, and products with what nothing is trained by, have made.
+        self._of_rows: dict[int, Any] = {}
         # Those in functions that were traced where they are called eagerly.
         self._traced: dict[Divisor, None] = {}
 
@@ -64,8 +75,26 @@ class Eager:
         kept = self._chains.get(id(upstream))
         return Chain() if kept is None or kept[0] is not upstream else kept[1]
 
+    def is_linear(self, upstream: Any) -> bool:
+        """Whether a derivative by rows is that of a weighted sum of them."""
+        return self._of_rows.get(id(upstream)) is upstream
+
+    def _note_rows(self, kind: str, op: Any, upstream: Any, grads: list[Any]) -> None:
+        is_of_one = kind == "Sum" and upstream.shape.rank == 0
+        if not (is_of_one or self.is_linear(upstream)):
+            return
+        constant = getattr(op, "skip_input_indices", None) or ()
+        for place, grad in enumerate(grads):
+            is_scaled = kind in PRODUCTS or kind in QUOTIENTS and place == 0
+            if kind in ("Sum", *FORMS) or is_scaled and 1 - place in constant:
+                if grad is not None and len(self._of_rows) <= 1000:
+                    self._of_rows[id(grad)] = grad
+
     def note(self, kind: str, op: Any, upstream: Any, grads: Any) -> None:
         """Remember what the gradients of an operation of numbers were divided by, and which are those of a mean's rows."""
+        self._note_rows(
+            kind, op, upstream, list(grads) if isinstance(grads, (list, tuple)) else [grads]
+        )
         if kind == "Mean" or self.of(upstream).is_of_rows and kind in ("Sum", *FORMS):
             for grad in grads if isinstance(grads, (list, tuple)) else [grads]:
                 if grad is not None:
@@ -109,6 +138,7 @@ class Eager:
 
     def clear(self) -> None:
         self._chains.clear()
+        self._of_rows.clear()
         self._traced.clear()
 
 
@@ -125,28 +155,39 @@ def in_graph(upstream: Any) -> Chain:
     """The divisors of a derivative in a graph, as far as products and quotients go back."""
     found: list[Divisor] = []
     openings: list[Any] = []
-    is_of_rows = False
-    waiting, left = [upstream], 60
+    factors: list[Any] = []
+    is_of_rows, is_linear = False, True
+    # With whether it is the derivative itself, or what that was multiplied by.
+    waiting, left = [(upstream, True)], 60
     while waiting and left:
         left -= 1
-        tensor = outside(waiting.pop())
+        tensor, is_derivative = waiting.pop()
+        tensor = outside(tensor)
         kind = tensor.op.type
         if constant(tensor) is not None:
             continue
         if kind in _THROUGH:
-            waiting.append(tensor.op.inputs[1 if kind == "Fill" else 0])
+            waiting.append((tensor.op.inputs[1 if kind == "Fill" else 0], is_derivative))
         elif kind in QUOTIENTS:
             over, under = tensor.op.inputs
             is_of_rows = is_of_rows or tensor.shape.rank != 0
-            waiting.append(over)
+            waiting.append((over, is_derivative))
             found += _divisor(under, True)
         elif kind in PRODUCTS:
             known = [each for each in tensor.op.inputs if constant(each) is not None]
-            waiting += [each for each in tensor.op.inputs if constant(each) is None]
+            unknown = [each for each in tensor.op.inputs if constant(each) is None]
             found += [one for each in known for one in _divisor(each, False)]
+            own = [each for each in unknown if _behind.is_in_gradients(each.op)] or unknown
+            for each in unknown:
+                is_own = is_derivative and any(each is one for one in own)
+                waiting.append((each, is_own))
+                if is_derivative and not is_own:
+                    factors.append(each)
         elif kind == "Placeholder":
             openings.append(tensor)
-    return Chain(tuple(found), tuple(openings), is_of_rows)
+        elif is_derivative and kind not in _MOVES:
+            is_linear = False
+    return Chain(tuple(found), tuple(openings), is_of_rows, is_linear, tuple(factors))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -168,7 +209,7 @@ def through_calls(chain: Chain, calls: Sequence[tuple[Any, Any]]) -> Chain:
                     more = in_graph(operation.inputs[place])
                     divisors += more.divisors
                     waiting += more.openings
-    return Chain(tuple(divisors), chain.openings, chain.is_of_rows)
+    return replace(chain, divisors=tuple(divisors))
 
 
 def _divisor(tensor: Any, is_quotient: bool) -> list[Divisor]:

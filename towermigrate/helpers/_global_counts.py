@@ -23,6 +23,7 @@ def candidates(found: Sequence[Weighted], replicas: int) -> list[Weighted]:
     every = [one for one in found if not one.counts]
     if every and all(_is_over(replicas, one) for one in every):
         hidden.append(every[0])
+    hidden += [one for one in every if _is_part_of_all(one)]
     return [*plain, *(replace(one, is_hidden=True) for one in hidden)]
 
 
@@ -32,7 +33,18 @@ def _shows(one: Weighted) -> bool:
 
 def _is_over(replicas: int, mean: Weighted) -> bool:
     """Whether a mean was divided by the number of replicas, and not only multiplied by the reciprocal."""
-    return any(one.is_quotient and one.number == replicas for one in mean.chain.divisors)
+    return any(
+        one.is_quotient and isinstance(one.number, float) and one.number == replicas
+        for one in mean.chain.divisors
+    )
+
+
+def _is_part_of_all(mean: Weighted) -> bool:
+    """Whether a mean was multiplied by this tower's rows, and divided by what was added up over the replicas."""
+    divisors = mean.chain.divisors
+    if not any(one.is_reduced for one in divisors):
+        return False
+    return any(_behind.is_size(each) or _behind.has_size(each) for each in mean.chain.factors)
 
 
 def _may_be_a_mean(weight: Any) -> bool:
@@ -156,6 +168,8 @@ def _refuse_hidden(ones: list[Weighted], replicas: int, said: Callable[[str], st
     """Raise where a count of all towers' rows is among what the weight was divided by."""
     one = ones[0]
     divisors = one.chain.divisors
+    if not one.counts and _is_part_of_all(one):
+        raise ValueError(said("a mean times this tower's part of all examples"))
     if not one.counts:
         raise ValueError(said(f"made of means, each divided by {replicas}"))
     if any(each.is_reduced for each in divisors):

@@ -14,6 +14,7 @@ import weakref
 from typing import Any
 
 import tensorflow as tf
+import wrapt
 
 from towermigrate.helpers import _shares
 
@@ -24,6 +25,7 @@ _MEANS = (
     ("tf_keras.src.metrics.base_metric", "Mean"),
 )
 _done: set[str] = set()
+_PACKAGES = ("keras", "tf_keras")
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -50,6 +52,12 @@ def watch() -> None:
             _done.add(module)
             kind = getattr(sys.modules[module], name)
             kind.update_state = _without_shares(kind.update_state)
+
+
+def watch_imports() -> None:
+    """`watch` as soon as Keras is loaded: its metrics keep the `update_state` that there is when they are made."""
+    for package in _PACKAGES:
+        wrapt.register_post_import_hook(lambda _: watch(), package)
 
 
 def _without_shares(original: Any) -> Any:

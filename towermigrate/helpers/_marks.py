@@ -25,7 +25,7 @@ TOWERS = "_towermigrate_towers"
 
 # Of what is the same on every replica, these make what is so too.
 _KEEPS = frozenset(
-    "Abs Add AddN AddV2 BroadcastTo Cast Div DivNoNan Exp ExpandDims Fill Greater GreaterEqual Identity IsFinite L2Loss Less "
+    "Abs Add AddN AddV2 BroadcastTo Cast Div DivNoNan Exp ExpandDims Fill Greater GreaterEqual Identity IsFinite IsInf L2Loss Less "
     "LessEqual Log Max Maximum Mean Min Minimum Mul Neg OnesLike Pack Pow Prod Range RealDiv Reshape Rsqrt Select SelectV2 Shape Sqrt "
     "Square Squeeze StopGradient StridedSlice Sub Sum ZerosLike".split()
 )
@@ -36,8 +36,8 @@ def is_reduced(value: Any, replicas: int) -> bool:
     """Whether a value is made of reduced ones and of constants alone, and was not divided by the number of replicas."""
     value = _behind.dense(value)
     if not tf.is_symbolic_tensor(value):
-        return getattr(value, _behind.REDUCED, False) is True
-    if not _behind.is_made_of_reduced(value, _KEEPS):
+        return any(getattr(value, mark, False) is True for mark in (_behind.REDUCED, AVERAGED))
+    if not _behind.is_made_of_reduced(value, _KEEPS, AVERAGED):
         return False
     return not _behind.is_divided([value], replicas, until=_behind.REDUCED)
 

@@ -69,6 +69,8 @@ def _watched(method: Any, name: str) -> Any:
             args = (given, *args[1:])
         else:
             kwargs[name] = given
+        if _sums_over_replicas():
+            _refuse_slots_outside(optimizer)
         sums = not kwargs.get("skip_gradients_aggregation") and kwargs.get(
             "experimental_aggregate_gradients", True
         )
@@ -77,6 +79,11 @@ def _watched(method: Any, name: str) -> Any:
                 given,
                 f"{type(optimizer).__name__} is told to sum nothing, so that the copies of a variable would drift apart",
                 "Leave out skip_gradients_aggregation, or give it what average_gradients returns.",
+            )
+            _taken.refuse_parts(
+                [pair[0] for pair in given],
+                f"{type(optimizer).__name__} is told to sum nothing, and would apply",
+                "Leave out skip_gradients_aggregation, or give it what average_gradients(…, reduce='sum') returns.",
             )
         if sums and _sums_over_replicas():
             grads = [pair[0] for pair in given] if of_pairs else given
@@ -111,6 +118,27 @@ _INSTEAD = {
 def _meets_in_a_branch(optimizer: Any) -> str:
     inner, _ = clipping_of(optimizer)
     return next((name for name in _INSTEAD if getattr(inner, name, None)), "")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _refuse_slots_outside(optimizer: Any) -> None:
+    """Raise where a `tf_keras` optimizer has one slot for all copies of a variable, each of which would update it."""
+    inner, _ = clipping_of(optimizer)
+    # SGD has slots without a momentum too, and leaves them alone.
+    if getattr(inner, "_built", False) is not True or getattr(inner, "momentum", None) == 0:
+        return
+    names = ("iterations", "_learning_rate", "_current_learning_rate")
+    own = [getattr(inner, name, None) for name in names]
+    for slot in getattr(inner, "_variables", None) or ():
+        is_one = isinstance(slot, tf.Variable) and not isinstance(
+            slot, tf.distribute.DistributedValues
+        )
+        if is_one and not any(slot is each for each in own):
+            raise ValueError(
+                f"{type(inner).__name__}.build was called outside of strategy.scope(): {slot.name} is one variable for all "
+                "replicas, which each of them would update, and the copies of the model's variables would drift apart. Call "
+                "optimizer.build(variables) in the scope."
+            )
 
 
 def _sums_over_replicas() -> bool:

@@ -37,7 +37,7 @@ def _marking(original: Any) -> Any:
         if how == "SUM":
             tensors = [each for each in tf.nest.flatten(given) if tf.is_tensor(each)]
             instead = "Add it to what all_reduce returns, and apply that with apply_averaged."
-            _taken.refuse_sum(tensors, "all_reduce('sum', …)", instead)
+            _taken.refuse_sum(tensors, "all_reduce('sum', …)", instead, are_applied=False)
         elif how == "MEAN":
             _refuse_mean(tf.nest.flatten(given), "all_reduce('mean', …)")
         result = original(context, *args, **kwargs)
@@ -89,11 +89,11 @@ def _refuse_mean(values: Sequence[Any], what: str) -> None:
                 f"{what} got what {names} returned: a share of the global loss, divided by a global count already. The mean of "
                 "the replicas' shares is 1/N of the loss; their sum is the loss."
             )
-    _taken.refuse_parts(
-        [each for each in values if tf.is_tensor(each) or isinstance(each, tf.IndexedSlices)],
-        f"{what} would divide once more by the number of replicas",
-        "Write 'sum'.",
-    )
+    for value in values:
+        if tf.is_tensor(value) or isinstance(value, tf.IndexedSlices):
+            _taken.refuse_parts(
+                [value], f"{what} would divide once more by the number of replicas", "Write 'sum'."
+            )
 
 
 def _marked(value: Any) -> Any:

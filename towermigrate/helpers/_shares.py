@@ -237,7 +237,8 @@ def is_share(loss: Any, seen: list[Seen], stated: bool | None, replicas: int) ->
             f"{what}, which is already divided by a global count, but share=False says that it is "
             "a tower's own mean. Leave out share=False."
         )
-    if why := why_no_sum(loss, parts, seen, replicas):
+    # One replica's part is the whole, and there TensorFlow's own shares are not known.
+    if replicas > 1 and (why := why_no_sum(loss, parts, seen, replicas)):
         raise ValueError(why)
     return True
 

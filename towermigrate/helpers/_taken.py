@@ -163,7 +163,9 @@ def _why_mixed(targets: Any, seen: list[Seen]) -> _Mixed:
         if traced or len(losses) > 1 or losses[0].shape.rank != 0:
             return _Mixed()
         parts = eager_parts(losses[0], seen)
-        return _Mixed(_shares.why_no_sum(losses[0], parts, seen, replicas))
+        why = _shares.why_no_sum(losses[0], parts, seen, replicas)
+        what = _addends.not_shared(_behind.shown(losses[0]), replicas) if why else ""
+        return _Mixed(why, what and f"the loss holds a share of the global loss and {what}")
     for loss in losses:
         parts = graph_parts(loss, replicas)
         if why := _shares.why_no_sum(loss, parts, seen, replicas):
@@ -294,7 +296,7 @@ def refuse_mixed_loss(loss: Any, seen: list[Seen], weighted: Sequence[Any]) -> N
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def refuse_sum(grads: Sequence[Any], what: str, instead: str) -> None:
+def refuse_sum(grads: Sequence[Any], what: str, instead: str, *, are_applied: bool = True) -> None:
     """Raise where gradients, of shares in a graph, are certain to come out wrong when the replicas' are added up."""
     replicas = _replicas()
     for grad in grads:
@@ -305,7 +307,7 @@ def refuse_sum(grads: Sequence[Any], what: str, instead: str) -> None:
                     "Give every part of the loss its global scale (global_batch_loss, regularization_loss), or take its "
                     "gradient with tower_gradients(…, share=True) if it is meant."
                 )
-    _addends.refuse_what_is_added(grads, what, instead)
+    _addends.refuse_what_is_added(grads, what, instead, are_applied=are_applied)
 
 
 def _mixed(grad: Any, variable: Any) -> list[_Mixed]:

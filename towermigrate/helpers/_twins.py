@@ -20,7 +20,11 @@ from tensorflow.python.eager.polymorphic_function import concrete_function
 from tensorflow.python.framework import op_def_registry
 
 _TWIN = "_towermigrate_twin"
+# On an eager tensor: it is made of something with a mark.
+_OF_MARKED = "_towermigrate_of_marked"
 _WATCHED = "_towermigrate_watched"
+# More elements are not those of a shape or of axes.
+_FEW = 8
 
 
 def shown(tensor: Any) -> Any:
@@ -40,7 +44,7 @@ class Noting(enum.IntEnum):
     """What a thread notes of what it computes."""
 
     NOTHING = 0
-    MARKED = 1  # what is made of something with a mark
+    MARKED = 1  # what is made of something with a mark, and what is made of variables alone
     ALL = 2
 
 
@@ -121,6 +125,7 @@ class _Notes:
         """The Identity that is the tensor's twin from now on."""
         twin = self._twin(tensor)
         (same,) = self._made("Identity", [twin], {"T": twin.dtype.as_datatype_enum}, [tensor])
+        setattr(tensor, _OF_MARKED, True)
         return same.op
 
     def note(
@@ -137,9 +142,10 @@ class _Notes:
         # What is traced into a graph shows itself; what notes itself makes operations too.
         if graph is not None or self._is_busy or not outputs:
             return
-        if _thread.notes_now < Noting.ALL and not any(hasattr(each, _TWIN) for each in inputs):
-            return
         kind = kind.decode() if isinstance(kind, bytes) else kind
+        of_marked = any(hasattr(each, _OF_MARKED) for each in inputs)
+        if _thread.notes_now < Noting.ALL and not (of_marked or _is_of_variables(kind, inputs)):
+            return
         self._is_busy = True
         try:
             behind = [self._twin(each) for each in inputs]
@@ -152,6 +158,9 @@ class _Notes:
                 self._made_of_all(behind, outputs)
         finally:
             self._is_busy = False
+        if of_marked:
+            for each in outputs:
+                setattr(each, _OF_MARKED, True)
 
     def _made_of_all(self, behind: list[Any], outputs: Sequence[Any]) -> None:
         """Twins of which no more is known than what they were made of."""
@@ -190,7 +199,7 @@ class _Notes:
         if tf.is_symbolic_tensor(known) and known.graph is self._graph:
             return known
         with self._graph.as_default():
-            if known is tensor and tensor.dtype.is_numpy_compatible and _is_number(tensor):
+            if known is tensor and tensor.dtype.is_numpy_compatible and _is_constant(tensor):
                 return tf.constant(tensor.numpy())
             twin = tf.compat.v1.placeholder(tensor.dtype, tensor.shape)
         # Not given to this program: made before, of what is seen in another graph or not at all.
@@ -198,9 +207,23 @@ class _Notes:
         return twin
 
 
-def _is_number(tensor: Any) -> bool:
-    is_number: bool = tensor.dtype.is_floating or tensor.dtype.is_integer
-    return is_number and tensor.shape.num_elements() == 1
+def _is_of_variables(kind: str, inputs: Iterable[Any]) -> bool:
+    """Whether an operation reads a variable, or computes with nothing but what was read of some."""
+    if kind == "ReadVariableOp":
+        return True
+    noted = [hasattr(each, _TWIN) for each in inputs]
+    return any(noted) and all(
+        is_noted or (each.shape.num_elements() or 0) <= _FEW
+        for is_noted, each in zip(noted, inputs, strict=True)
+    )
+
+
+def _is_constant(tensor: Any) -> bool:
+    """Whether this is taken for a constant: a single number, or a few whole ones as axes and shapes have."""
+    elements = tensor.shape.num_elements()
+    return bool(
+        tensor.dtype.is_floating and elements == 1 or tensor.dtype.is_integer and elements <= _FEW
+    )
 
 
 def _attribute(kind: str, value: Any) -> Any:

@@ -15,6 +15,7 @@ QUOTIENTS = ("RealDiv", "DivNoNan")
 PRODUCTS = ("Mul",)
 SEGMENTS = ("SegmentSum", "SegmentSumV2", "UnsortedSegmentSum")
 PARTS = ("Unpack",)
+_VARIABLES = frozenset(["ReadVariableOp", "ResourceGather", "VariableV2"])
 _FORMS = ("ExpandDims", "Reshape", "Squeeze")
 # Through these a number stays what it is for each element.
 _SAME = frozenset("BroadcastTo Cast ExpandDims Identity Reshape Squeeze Tile".split())
@@ -55,8 +56,10 @@ def with_chain(
         taken = _rows_and_number(kind, op, last)
         if taken is None:
             return one
-        if chain.is_of_rows and kind in PRODUCTS:
+        if chain.is_of_rows:
             return None  # half of each square, say, under a mean
+        if one is None and not _is_of_losses(last, chain, eager):
+            return None
         rows, number = taken
         last_one = _divisors.Divisor(number, kind in QUOTIENTS)
         chain = replace(chain, divisors=(*chain.divisors, last_one))
@@ -78,6 +81,13 @@ def with_chain(
         return Weighted((), None, rows, chain)
     counts = _counts(rows)[: 1 if kind in CONTRACTIONS else None]
     return Weighted(counts, None, rows, chain) if counts else None
+
+
+def _is_of_losses(upstream: Any, chain: _divisors.Chain, eager: _divisors.Eager) -> bool:
+    """Whether what a derivative that is no single number came by are the losses of rows, with weights, and no layer of a model."""
+    if not tf.is_symbolic_tensor(upstream):
+        return eager.is_linear(upstream)
+    return chain.is_linear and not _behind.has_type(chain.factors, _VARIABLES)
 
 
 def _of_one_number(kind: str, op: Any, upstream: Any, chain: _divisors.Chain) -> Weighted | None:
@@ -243,17 +253,17 @@ def static_number(tensor: Any) -> float | None:
 
 
 def _constant(tensor: Any) -> float | None:
-    value = _value(tensor)
+    value = static_value(tensor)
     if value is None or not np.size(value) or not (value == value.flat[0]).all():
         return None
     return float(value.flat[0])
 
 
-def _value(tensor: Any) -> Any:
+def static_value(tensor: Any) -> Any:
     """As `tf.get_static_value`, also of one number of a shape that is known."""
     operation = getattr(tensor, "op", None)
     if operation is not None and operation.type == "Cast":
-        return _value(operation.inputs[0])
+        return static_value(operation.inputs[0])
     if operation is not None and operation.type == "StridedSlice" and tensor.shape.rank == 0:
         whole, begin = (tf.get_static_value(each) for each in operation.inputs[:2])
         if whole is not None and begin is not None and whole.ndim == 1:

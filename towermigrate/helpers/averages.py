@@ -461,7 +461,10 @@ def _over_present(grad: Any, per_tower: tuple[str, ...], replicas: int) -> Any:
 
 
 def _is_keras(optimizer: Any) -> bool:
-    return hasattr(optimizer, "iterations") and not isinstance(optimizer, _optimizer.Optimizer)
+    # Asked of the class: that of a legacy Keras optimizer makes a variable when it is asked for.
+    return hasattr(type(optimizer), "iterations") or (
+        hasattr(optimizer, "iterations") and not isinstance(optimizer, _optimizer.Optimizer)
+    )
 
 
 def _apply_own(optimizer: Any, pairs: GradsAndVars, global_step: Any) -> Any:
@@ -531,13 +534,16 @@ def _clipped(optimizer: Any, pairs: GradsAndVars) -> GradsAndVars:
             f"{type(inner).__name__} accumulates gradients and clips the sum of them in each replica, before the sum "
             "over the replicas. Accumulate the averages, clip them and apply them with an optimizer that does neither."
         )
-    scale = None
+    scale = getattr(inner, "loss_scale_factor", None)
+    if scale is not None:
+        pairs = [(_slices.times(grad, 1 / scale), variable) for grad, variable in pairs]
     if inner is not optimizer:
         if not optimizer.built:
             optimizer.build([variable for _, variable in pairs])
             optimizer.built = True
-        scale = tf.convert_to_tensor(optimizer.dynamic_scale)
-        pairs = [(_slices.times(grad, 1 / scale), variable) for grad, variable in pairs]
+        dynamic = tf.convert_to_tensor(optimizer.dynamic_scale)
+        pairs = [(_slices.times(grad, 1 / dynamic), variable) for grad, variable in pairs]
+        scale = dynamic if scale is None else dynamic * scale
     if clips.get("clipnorm"):
         pairs = clipping.clip_by_norm(pairs, clips["clipnorm"])
     elif clips.get("global_clipnorm"):

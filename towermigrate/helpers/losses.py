@@ -229,7 +229,8 @@ def regularization_loss(losses: Any, examples: Any = None) -> Any:
     said = (
         "regularization_loss got a loss of the inputs (an activity regulariser's), which is a mean over this "
         "replica's batch. Replicas may have batches of other sizes: say how many examples this one has, "
-        "examples=tf.shape(x)[0]."
+        "examples=tf.shape(x)[0]. If it is a sum over them, it is a share as it is: add "
+        "it to the loss without this function, and write share=True."
     )
     if replicas > 1 and _behind.reads_inputs(scalars):
         raise ValueError(said)

@@ -90,8 +90,8 @@ class LossMetric(_WeightedMean):
             them. (`global_batch_loss` divides by the number of examples instead: to report it, give
             it the scalar.)
           share: for a scalar: True, a share of the global loss, which sums over replicas; False, a
-            tower's own mean, which is averaged over them. None recognises a share of this library
-            (in eager mode not a sum of them).
+            tower's own mean, which is averaged over them. None recognises shares of this library, and sums of
+            them.
 
         Raises:
           ValueError: a scalar of which it is not known whether it is a share; `sample_weight` or

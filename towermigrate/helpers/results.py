@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import indexed_slices
 
-from towermigrate.helpers import _marks, _shares
+from towermigrate.helpers import _marks, _shares, _taken
 from towermigrate.helpers.strategy import current_strategy, is_multi_worker
 
 
@@ -25,8 +25,8 @@ def last_tower(value: Any, strategy: Any = None) -> Any:
 
     Raises:
       RuntimeError: called in a replica, where only one tower's value is at hand.
-      ValueError: the values are shares of the global loss, whose sum is the loss and of which one says nothing (as far
-        as that shows: not where a `tf.function` has returned them).
+      ValueError: the values are shares of the global loss, whose sum is the loss and of which one says nothing; or
+        gradients of shares.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -74,8 +74,7 @@ def sum_over_towers(value: Any, strategy: Any = None) -> Any:
 
     Raises:
       ValueError: what is given is no value for each tower: a sum already, also one that the replicas made with
-        `all_reduce` (as far as that shows: not where a `tf.function` has returned it), or a variable, which would count
-        as often as there are towers; or bools.
+        `all_reduce` or `average_gradients`, or a variable, which would count as often as there are towers; or bools.
     """
     _check_per_tower(value, strategy, "sum_over_towers")
     return _each(
@@ -116,6 +115,13 @@ def _not_of_shares(what: str, choose: Callable[[list[Any]], Any]) -> Callable[[l
                 f"{what} got what {names} returned on each tower: shares of the global loss, each divided by the count of all "
                 "towers. sum_over_towers makes the loss of them; each_tower gives them one by one."
             )
+        for each in towers if len(towers) > 1 else ():
+            if tf.is_tensor(each) or isinstance(each, tf.IndexedSlices):
+                _taken.refuse_parts(
+                    [each],
+                    f"{what} would not give the gradient, but",
+                    "sum_over_towers makes the gradient of the parts.",
+                )
         return choose(towers)
 
     return checked

@@ -18,6 +18,15 @@ from tests.helpers.differential.program import Program, Step
 Pairs = list[tuple[Any, Any]]
 
 
+# What is made of one tower's part of a gradient, and then summed.
+_OF_PARTS: dict[str, Any] = {
+    "decay on the parts": lambda grad, v, towers: grad + 0.1 * v,
+    "parts over the towers": lambda grad, v, towers: grad / towers,
+    "parts by their norm": lambda grad, v, towers: grad / (1.0 + tf.sqrt(tf.reduce_sum(grad**2))),
+    "signs of the parts": lambda grad, v, towers: tf.sign(grad),
+}
+
+
 class OnTowers:
     """The program's variables, optimizer and steps."""
 
@@ -276,6 +285,12 @@ class OnTowers:
             pairs = [(tf.convert_to_tensor(grad) / 1.0, v) for grad, v in pairs]
             tm.apply_averaged(optimizer, pairs)
             return
+        if mistake in _OF_PARTS:
+            made = [
+                _OF_PARTS[mistake](tf.convert_to_tensor(g), v, program.towers) for g, v in pairs
+            ]
+            optimizer.apply_gradients([(g, v) for g, (_, v) in zip(made, pairs, strict=True)])
+            return
         if mistake in ("share applied without", "own gradients applied without"):
             tm.apply_averaged(optimizer, pairs)
             return
@@ -292,6 +307,9 @@ class OnTowers:
             options["reduce"] = "sum"
         if not program.is_share and program.mode == "eager":
             options["share"] = False  # nothing tells there
+        if program.is_share and program.regularized and program.mode == "eager":
+            if program.loss == "by hand" and "reduce" in options:
+                options["share"] = True  # nor what stands beside a share
         averaged = self._clipped(tm.average_gradients(pairs, **options))
         if mistake == "own gradient on an average":
             own = {id(v): tf.convert_to_tensor(g) for g, v in pairs if g is not None}

@@ -51,6 +51,10 @@ MISTAKES = (
     "Keras 3 clips a share",
     "gradient of a share",
     "arithmetic on a share",
+    "decay on the parts",
+    "parts over the towers",
+    "parts by their norm",
+    "signs of the parts",
     "accumulated share",
     "share in a py_function",
     "share in a cond",
@@ -227,6 +231,10 @@ _OF_SHARES = frozenset(
         "share applied without",
         "gradient of a share",
         "arithmetic on a share",
+        "decay on the parts",
+        "parts over the towers",
+        "parts by their norm",
+        "signs of the parts",
         "share in a py_function",
         "share in a cond",
         "activity without examples",
@@ -258,6 +266,8 @@ def _sizes(program: Program, chance: random.Random) -> list[int]:
         # TensorFlow's own share of no examples at all is NaN.
         return [chance.randint(least, 4) for _ in range(towers - 1)] + [chance.randint(1, 4)]
     rows = chance.randint(towers if least else 1, 4 * towers)
+    if program.mistake:  # what was divided by a single row of all towers shows nothing
+        rows = max(rows, 2)
     if program.input == "pad":
         each = -(-rows // towers)
         return [max(min(each, rows - each * tower), 0) for tower in range(towers)]
