@@ -6,11 +6,12 @@ graph of its own, operation by operation, which nobody runs.
 """
 
 import collections
+import contextlib
 import enum
 import functools
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -73,6 +74,19 @@ def stop() -> None:
     if _thread.notes is not None and _thread.notes_now:
         _thread.notes_now = Noting.NOTHING
         _set_callbacks([each for each in _callbacks() if each != _thread.notes.note])
+
+
+@contextlib.contextmanager
+def paused() -> Iterator[None]:
+    """What the helpers themselves compute in this block is not noted."""
+    now = _thread.notes_now
+    stop()
+    try:
+        yield
+    finally:
+        if now and _thread.notes is not None:
+            _thread.notes_now = now
+            _set_callbacks([*_callbacks(), _thread.notes.note])
 
 
 def notes_all() -> bool:
@@ -202,8 +216,9 @@ class _Notes:
             if known is tensor and tensor.dtype.is_numpy_compatible and _is_constant(tensor):
                 return tf.constant(tensor.numpy())
             twin = tf.compat.v1.placeholder(tensor.dtype, tensor.shape)
-        # Not given to this program: made before, of what is seen in another graph or not at all.
-        self._graph.captures.append((known, twin))
+        # Not given to this program: made before, of what is seen in another graph or not at all. An eager tensor is not
+        # kept here.
+        self._graph.captures.append((known if tf.is_symbolic_tensor(known) else None, twin))
         return twin
 
 

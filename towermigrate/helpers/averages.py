@@ -176,6 +176,7 @@ def apply_averaged(
     )
     if _hooks.active is not None:
         _hooks.active.applied(optimizer, pairs, True)
+    _twins.stop()
     pairs = _checked_copies(pairs)
     if _is_keras(optimizer):
         return _apply_keras(optimizer, pairs, global_step)
@@ -188,7 +189,6 @@ def apply_averaged(
             return _apply_own(optimizer, first, global_step)
         return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
 
-    _twins.stop()
     context = tf.distribute.get_replica_context()
     if context is not None and tf.distribute.has_strategy():
         return context.merge_call(apply, args=(pairs, global_step))
@@ -324,7 +324,8 @@ def _all_reduced(
         _hooks.active.gradients(static_tower_index(), None, pairs)
     came_by = _by_hand.of_gradients([grad for grad, _ in pairs])
     unsaid = came_by if reduce == "mean" and share is None else []
-    reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
+    with _twins.paused():
+        reached, of_towers = _reached.kinds_and_notes(pairs, unsaid)
     _reached.check_any(
         [v for _, v in pairs], any(kind for per_tower in reached for kind in per_tower)
     )
@@ -340,7 +341,8 @@ def _all_reduced(
             kept.append((_policies.with_sparse(grad, sparse), variable))
             towers.append(per_tower)
     try:
-        grads = _reduced_over_replicas(context, kept, none, sparse, reduce)
+        with _twins.paused():
+            grads = _reduced_over_replicas(context, kept, none, sparse, reduce)
     except RuntimeError as error:
         if "merge_call" not in str(error):
             raise
