@@ -9,6 +9,7 @@ from towermigrate.helpers import keras_setup
 keras_setup.use_legacy_keras()
 
 from towermigrate.helpers import (  # noqa: E402
+    _assigned,
     _behind,
     _by_hand,
     _clips,
@@ -75,6 +76,7 @@ from towermigrate.helpers.variables import TowerVariables  # noqa: E402
 _strategies.watch()
 _reduced.watch()
 _clips.watch()
+_assigned.watch()
 _shares.watch_tensorflow()
 _taken.watch_gradients()
 _by_hand.watch_gradients()

@@ -326,6 +326,17 @@ def holds_part(tensor: Any) -> bool:
     return any(_is_marked_part(one.tensor.op) for one in _addends(tensor, _is_whole))
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def holds_whole(tensor: Any, replicas: int) -> bool:
+    """Whether what was put together of all replicas is among what a tensor is a sum of, times no more than a rate."""
+    return any(
+        _behind.has_mark(one.tensor.op, AVERAGED) or _behind.is_reduction(one.tensor.op)
+        for one in _addends(tensor, _is_whole)
+        if all(_behind.is_of_variables([number]) for number in one.numbers)
+        and not replace(one, numbers=()).may_be_part(replicas)
+    )
+
+
 def _is_marked_part(operation: Any) -> bool:
     return _behind.has_mark(operation, OF_VARIABLES) or _behind.has_mark(operation, TOWERS)
 

@@ -163,17 +163,17 @@ class _Notes:
         self._is_busy = True
         try:
             behind = [self._twin(each) for each in inputs]
+            if op_def_registry.get(kind) is None:  # a function's call
+                self._made_of_all(behind, outputs)
+                return
+            named = dict(zip(attributes[::2], attributes[1::2], strict=True))
             try:
-                if op_def_registry.get(kind) is None:
-                    raise NotImplementedError(f"{kind} is a function's call.")
-                named = dict(zip(attributes[::2], attributes[1::2], strict=True))
                 self._made(kind, behind, named, outputs)
-            except (TypeError, ValueError, NotImplementedError, tf.errors.OpError):
+            except (TypeError, ValueError, tf.errors.OpError):
                 self._made_of_all(behind, outputs)
         finally:
             self._is_busy = False
-        if of_marked:
-            for each in outputs:
+            for each in outputs if of_marked else ():
                 setattr(each, _OF_MARKED, True)
 
     def _made_of_all(self, behind: list[Any], outputs: Sequence[Any]) -> None:
