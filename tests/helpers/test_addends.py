@@ -93,6 +93,14 @@ _SUMS: dict[str, tuple[Callable[[Any, Any], Any], float | None]] = {
         lambda w, x: total(w * x) / 4.0 + tm.regularization_loss(_weights(w)),
         WHOLE + 0.1,
     ),
+    "a sum over the rows times one over their number, and a penalty's share": (
+        lambda w, x: 0.25 * total(w * x) + tm.regularization_loss(_weights(w)),
+        WHOLE + 0.1,
+    ),
+    "a sum over the rows times one over the tower's number, and a penalty's share": (
+        lambda w, x: 0.5 * total(w * x) + tm.regularization_loss(_weights(w)),
+        None,
+    ),
     "a sum over the rows and what gets no gradient": (
         lambda w, x: total(w * x) / 4.0 + tf.stop_gradient(_weights(w)),
         WHOLE,
@@ -111,7 +119,9 @@ _SUMS: dict[str, tuple[Callable[[Any, Any], Any], float | None]] = {
 }
 
 # Eagerly it does not show what the rest of a loss is made of.
-_ASKED_EAGERLY = {"a sum over the rows and a penalty's share"}
+_ASKED_EAGERLY = {name for name in _SUMS if name.endswith(", and a penalty's share")} | {
+    "a sum over the rows and a penalty's share"
+}
 
 
 @pytest.mark.parametrize(

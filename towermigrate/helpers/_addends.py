@@ -170,12 +170,22 @@ def may_be_shares(loss: Any) -> bool:
             continue
         if operation.type == "Const" or one.divisors or not one.is_known:
             continue
+        if any(_is_one_of_a_count(each, operation) for each in one.factors):
+            continue
         if operation.type not in ("Sum", *_PRODUCTS, *_QUOTIENTS):
             return False
         inside = _addends(operation.inputs[0], lambda each: each.type in ("Sum", "Mean"))
         if operation.type == "Sum" and all(map(_is_undivided, inside)):
             return False
     return True
+
+
+def _is_one_of_a_count(factor: float, operation: Any) -> bool:
+    """Whether a factor is 1/N for a number of rows N that is not this replica's own; a half is more often one of squares."""
+    if not 0 < factor < 0.4 or not math.isclose(1 / factor, round(1 / factor), rel_tol=1e-6):
+        return False
+    rows = operation.inputs[0] if operation.type == "Sum" else operation.outputs[0]
+    return not rows.shape.rank or not _is(1 / factor, tf.compat.dimension_value(rows.shape[0]) or 0)
 
 
 def _is_plain_mean(mean: Any, replicas: int) -> bool:
