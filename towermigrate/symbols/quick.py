@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -48,6 +48,9 @@ _NAME = re.compile(r"\w+")
 _WORD = re.compile("|".join(WORDS))
 _VALUE = re.compile(r"\.\s*value\b")
 _BRACKET = re.compile(r"[()\[\]{}]")
+_BLANK = re.compile(r"\s*")
+_GOES_ON = re.compile(r"\s*\.|\w")
+_CALLED_OUTSIDE = re.compile(r"[\s)]*\)\s*\(")
 
 
 @dataclass(frozen=True)
@@ -238,24 +241,40 @@ def _alias_of(root: str) -> re.Pattern[str]:
 
 
 def _uses(code: str, chain: str) -> int:
-    return len(re.findall(rf"(?<![\w.]){re.escape(chain)}(?!\s*\.|\w)", code))
+    """How often a chain stands there whole: not as a part of a longer one."""
+    return sum(_GOES_ON.match(code, end) is None for _, end in _places(code, chain))
 
 
 def _calls(code: str, chain: str) -> list[str] | None:
     """The arguments, in their brackets, of each call of a chain; None where it may be called from out of brackets."""
     found: list[str] = []
-    if re.search(rf"{re.escape(chain)}[\s)]*\)\s*\(", code):
-        return None
-    for match in re.finditer(rf"(?<![\w.]){re.escape(chain)}\s*(?=\()", code):
+    for _, end in _places(code, chain):
+        if _CALLED_OUTSIDE.match(code, end):
+            return None
+        start = _BLANK.match(code, end)
+        assert start is not None
+        if code[start.end() : start.end() + 1] != "(":
+            continue
         depth = 0
-        for bracket in _BRACKET.finditer(code, match.end()):
+        for bracket in _BRACKET.finditer(code, start.end()):
             depth += 1 if bracket.group() in "([{" else -1
             if depth == 0:
-                found.append(code[match.end() : bracket.end()])
+                found.append(code[start.end() : bracket.end()])
                 break
         else:
             return None
     return found
+
+
+def _places(code: str, chain: str) -> Iterator[tuple[int, int]]:
+    """Where a chain begins and ends, but for the ends of other names; a pattern for each chain would take far longer."""
+    start = code.find(chain)
+    while start >= 0:
+        end = start + len(chain)
+        before = code[start - 1 : start] if start else ""
+        if not (before.isalnum() or before in ("_", ".")):
+            yield start, end
+        start = code.find(chain, start + 1)
 
 
 @cache
