@@ -17,6 +17,7 @@ from towermigrate.python2.names import no_space_after_line_end, rename, string_f
 from towermigrate.python2.remarks import Remark, about_bytes, about_meaning
 from towermigrate.python2.source import Source
 from towermigrate.python2.syntax import NotPorted, to_python3_syntax
+from towermigrate.symbols.scopes import below
 from towermigrate.tree import parse_python, parses
 
 # Cheap signs that only Python 2 parses a file. One of them in a text is no proof, none of them is. Each begins with
@@ -165,8 +166,10 @@ _MAY_BE_NEW = frozenset(
 
 def python3_only(tree: ast.Module) -> int | None:
     """The line of something that Python 2 cannot parse: then the file is not a Python 2 program."""
-    for node in ast.walk(tree):
-        if type(node) not in _MAY_BE_NEW:  # most are not, and each pattern takes its time
+    nodes: list[ast.AST] = [tree]
+    for node in nodes:
+        nodes += below(node)
+        if node.__class__ not in _MAY_BE_NEW:  # most are not, and each pattern takes its time
             continue
         match node:
             case (

@@ -12,6 +12,7 @@ import posixpath
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol, TypeVar
 
 from towermigrate.faults import fault
 from towermigrate.findings import Finding
@@ -40,9 +41,16 @@ class Together:
 
 _Said = tuple[Ported | None, tuple[Finding, ...]]
 """What became of a file, None where it stays as it is; and what is to be said of it."""
+_Any = TypeVar("_Any")
 
 
-def _in_turn(sizes: Mapping[str, int], work: Callable[[str], _Said]) -> dict[str, _Said]:
+class _Spread(Protocol):
+    def __call__(
+        self, sizes: Mapping[str, int], work: Callable[[str], _Any], /
+    ) -> Mapping[str, _Any]: ...
+
+
+def _in_turn(sizes: Mapping[str, int], work: Callable[[str], _Any], /) -> dict[str, _Any]:
     return {path: work(path) for path in sizes}
 
 
@@ -50,7 +58,7 @@ def ported_together(
     texts: Mapping[str, str],
     ported: Mapping[str, Ported],
     graph: Mapping[str, Collection[str]],
-    spread: Callable[[Mapping[str, int], Callable[[str], _Said]], Mapping[str, _Said]] = _in_turn,
+    spread: _Spread = _in_turn,
 ) -> Together:
     """Bring the rest of a Python 2 tree to Python 3.
 
@@ -61,29 +69,25 @@ def ported_together(
         spread: gives what a function gives for each path, given the sizes of the files; see `Readings.spread`.
     """
     graph = _with_packages(graph)
-    trees: dict[str, ast.Module] = {}
-    for path in _ran_together(ported, graph):
-        if path in texts:
-            try:
-                trees[path] = parse_python(texts[path])
-            except (SyntaxError, ValueError):
-                continue
-    modern = {path for path, tree in trees.items() if path not in ported and python3_only(tree)}
+    sizes = {path: len(texts[path]) for path in _ran_together(ported, graph) if path in texts}
+    ages = spread(sizes, lambda path: _age(texts[path]))
+    sizes = {path: size for path, size in sizes.items() if ages[path] is not None}
+    modern = {path for path in sizes if path not in ported and ages[path] == 3}
     if modern:  # these, and what only they lead to, are of another time
         rest = {path: files for path, files in graph.items() if path not in modern}
         together = _ran_together(ported, rest) - modern
-        trees = {path: tree for path, tree in trees.items() if path in together}
+        sizes = {path: size for path, size in sizes.items() if path in together}
     found: dict[str, Ported] = {}
     findings: dict[str, tuple[Finding, ...]] = {}
     places = _Places(texts, graph)
 
     def work(path: str) -> _Said:
         try:
-            return _one(path, texts[path], trees[path], ported.get(path), places)
+            return _one(path, texts[path], ported.get(path), places)
         except Exception as error:
             return None, (fault(path, error),)
 
-    for path, (one, said) in spread({path: len(texts[path]) for path in trees}, work).items():
+    for path, (one, said) in spread(sizes, work).items():
         if one is not None:
             found[path] = one
         if said:
@@ -115,15 +119,23 @@ def in_python3(sources: Mapping[str, str]) -> dict[str, str]:
     return {**sources, **{path: each.text for path, each in ported.items()}}
 
 
-def _one(path: str, text: str, tree: ast.Module, ported: Ported | None, places: _Places) -> _Said:
+def _age(text: str) -> int | None:
+    """3 of a text that only Python 3 parses, 2 of one that both may, None of one that Python 3 does not."""
+    try:
+        return 2 if python3_only(parse_python(text)) is None else 3
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _one(path: str, text: str, ported: Ported | None, places: _Places) -> _Said:
     before = ported
     findings: tuple[Finding, ...] = ()
     if ported is None:
-        result = port(text, path) if python2_names(path, text, tree) else None
+        result = port(text, path) if python2_names(path, text) else None
         if isinstance(result, Ported):
             ported = result
         else:
-            findings = divided(path, text, tree)
+            findings = divided(path, text)
     now = text if ported is None else ported.text
     new, said = _explicit_imports(path, now, places)
     if new != now:

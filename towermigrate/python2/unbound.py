@@ -115,15 +115,14 @@ def python2_names(path: str, text: str, tree: ast.Module | None = None) -> tuple
     return tuple(findings)
 
 
-def divided(path: str, text: str, tree: ast.Module) -> tuple[Finding, ...]:
+def divided(path: str, text: str) -> tuple[Finding, ...]:
     """The finding (TM122) about `/` between integers in a file that Python 2 ran, where there is one.
 
     Args:
         path: the file's path, for the finding.
         text: a file that Python 3 can parse.
-        tree: its tree.
     """
-    if "/" not in text or _divides_as_python3(tree):
+    if "/" not in text or _divides_as_python3(tree := parse_python(text)):
         return ()
     return tuple(_divided(path, Source.of(text, tree)))
 
