@@ -110,6 +110,20 @@ def test_two_processes_rewrite_as_one_does(monkeypatch: pytest.MonkeyPatch) -> N
     assert sum(len(file.programs) for file in one.files) > 10
 
 
+@pytest.mark.parametrize("worth", [0, 10**12], ids=["two processes", "one"])
+def test_what_other_files_give_counts_in_both_processes(
+    monkeypatch: pytest.MonkeyPatch, worth: int
+) -> None:
+    monkeypatch.setattr(reading, "_WORTH_A_PROCESS", worth)
+    said = "# no tensorflow of its own\n"
+    takes = "from ops import *\n{}x = tf.log(y)\n"
+    many = {f"net{number}.py": takes.format(said) for number in range(8)}
+    links = {"plain.py": takes.format(""), "old.py": takes.format("print 'x'\n")}
+    report = rewrite_tree({"ops.py": "import tensorflow as tf\n", **many}, links=links)
+    assert report.texts.keys() == {*many, *links}
+    assert all("tf.math.log(y)" in text for text in report.texts.values())
+
+
 def test_a_text_that_cannot_be_parsed_stays_as_it_is() -> None:
     text = "import tensorflow as tf\nprint tf.placeholder\n"
     found = read("old.py", text)

@@ -184,6 +184,8 @@ class Readings:
 
     def taken_links(self, paths: Collection[str]) -> dict[str, str]:
         """The texts of some links, which are files like others from here on."""
+        if self.links.keys().isdisjoint(paths):
+            return {}
         modules = self.link_modules
         taken = {path: text for path, text in self.links.items() if path in paths}
         self.links = {path: text for path, text in self.links.items() if path not in taken}
@@ -212,20 +214,28 @@ class Readings:
         """Read many files, in two processes.
 
         The files of `python2` may be Python 2: where Python 3 cannot parse them they are brought to Python 3,
-        and of the others `Reading.python2` is found out. `meanwhile` is called while the other process reads.
+        and of the others `Reading.python2` is found out. `meanwhile` is called while the other process reads; it may set
+        `given`, and the files that get something are read again then.
         """
-        self._python2 = frozenset((path, sources[path]) for path in python2)
+        self._python2 |= frozenset((path, sources[path]) for path in python2)
         if not self.may_be_two(sources):
             meanwhile()
             return
         old = self._python2
+        given = self.given
         self._share(
             list(sources.items()),
             lambda path, text: _Found.of(path, text, (path, text) in old, self.given_to(path)),
         )
         meanwhile()
         _ = self.link_modules  # worked out now, while the other process reads
-        self._finish()
+        if self.given is given:
+            self._finish()
+            return
+        stale = {path: text for path, text in sources.items() if path in self.given}
+        self._finish(stale)
+        if stale:
+            self.read_ahead(stale)
 
     def read_on(self, sources: Mapping[str, str], after: Mapping[str, str] | None = None) -> None:
         """Begin to read, in another process, what files will become.
@@ -297,11 +307,13 @@ class Readings:
             unpack=lambda file, one: one.unpacked(file[1]),
         )
 
-    def _finish(self) -> None:
-        """Read, together with the second process, what it has still to read."""
+    def _finish(self, stale: Collection[str] = ()) -> None:
+        """Read, together with the second process, what it has still to read; what it says of `stale` files is dropped."""
         if self._ahead is not None:
             shared, self._ahead = self._ahead, None
             for (path, text), found in shared.results():
+                if path in stale:
+                    continue
                 self._known[path, text] = found.reading
                 if found.ported is not None:
                     self._ported[path, text] = found.ported

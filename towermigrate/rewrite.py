@@ -68,12 +68,21 @@ def rewrite_tree(
         refused, None if only is None else frozenset(only), fixed or {}, chosen, style, progress
     )
     progress("reading the files")
-    given = brought({**links, **sources})
-    sources = {**{path: links[path] for path in given if path in links}, **sources}
-    links = {path: text for path, text in links.items() if path not in given}
-    with Readings(links, given) as readings:
+    with Readings(links) as readings:
+        every = {**links, **sources}
+
+        def while_reading() -> None:
+            readings.given = brought(every)
+            meanwhile()
+
         python2 = _maybe_python2(sources, wish) if py2 == "auto" else frozenset()
-        readings.read_ahead(sources, python2, meanwhile)
+        readings.read_ahead(sources, python2, while_reading)
+        taken = readings.taken_links(readings.given)
+        if taken:
+            late = _maybe_python2(taken, wish) if py2 == "auto" else frozenset()
+            readings.read_ahead(taken, late)
+            python2 |= late
+            sources = {**taken, **sources}
         problems = {path: readings.of(path, text).problem for path, text in sources.items()}
         ported = _port(sources, problems, python2, wish, readings) if py2 == "auto" else {}
         together = _together(sources, problems, ported, wish, readings)
