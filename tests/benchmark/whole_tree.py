@@ -29,7 +29,8 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TURNS = 3
 """Runs of ours for one of the peer's: that of ours is short, and many machines are slow for seconds."""
 _REST = 6.0
-"""Seconds: ext4 makes files slowly for a while after others were deleted, and a rewrite deletes what it replaces."""
+"""Seconds. ext4 makes files slowly for a minute or more after others were deleted, and a rewrite deletes what it replaces:
+where the figures swing, set TMPDIR to a folder in memory."""
 
 
 @dataclass(frozen=True)
