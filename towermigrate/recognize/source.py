@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import cast
 
 import libcst as cst
-from libcst.metadata import CodeRange, PositionProvider
 
 from towermigrate.program import Span
+from towermigrate.recognize.places import Place, places_of
 from towermigrate.recognize.syntax import binds, calls, children, dotted, walk
 from towermigrate.tree import import_closure, import_graph, importers, modules_named
 
@@ -47,20 +46,16 @@ class SourceFile:
         return cls(path, text, cst.parse_module(text), tree)
 
     @cached_property
-    def positions(self) -> Mapping[cst.CSTNode, CodeRange]:
+    def places(self) -> Mapping[cst.CSTNode, Place]:
         """Where each node of the file stands."""
-        # `MetadataWrapper.resolve` would walk the tree once more, on behalf of no provider at all.
-        provider = PositionProvider()
-        provider._gen_impl(self.module)
-        return cast(Mapping[cst.CSTNode, CodeRange], provider._computed)
+        return places_of(self.module)
 
     def span(self, node: cst.CSTNode) -> Span:
-        where = self.positions.get(node)
+        where = self.places.get(node)
         if where is None:
             # A statement that was rebuilt without some of its parts stands where its first old part does.
-            where = next(self.positions[n] for n in walk(node) if n in self.positions)
-        start, end = where.start, where.end
-        return Span(self.path, start.line, start.column, end.line, end.column)
+            where = next(self.places[n] for n in walk(node) if n in self.places)
+        return Span(self.path, *where)
 
     def line(self, node: cst.CSTNode) -> int:
         return self.span(node).line

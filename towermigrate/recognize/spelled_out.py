@@ -179,7 +179,7 @@ def _comprehension(candidate: Candidate, written: cst.BaseExpression) -> Spelled
 
 def _part(text: _Text, node: cst.CSTNode) -> tuple[int, int, str]:
     """Line and column of an expression, and its text; what was made of the author's nodes is where they are."""
-    written = [each for each in walk(node) if each in text.file.positions]
+    written = [each for each in walk(node) if each in text.file.places]
     where = text.file.span(written[0])
     if written[0] is node:
         return where.line, where.column, _in_brackets(text.of(node))
