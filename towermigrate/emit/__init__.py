@@ -14,6 +14,7 @@ from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
+from towermigrate.emit.parting import NotParted, parted
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
 from towermigrate.faults import what_failed
@@ -144,7 +145,7 @@ class _Emission:
                     self.in_loop[key] = texts, more
                     continue
                 except Unwritten as unwritten:
-                    reasons = list(unwritten.findings)
+                    reasons = list(map(each.original, unwritten.findings))
                 except Exception as error:  # one program's fault is no other's
                     reasons = [self._said(key, "TM290", what_failed(error))]
             self.not_loop[key] = by_importance([*each.findings, *reasons], each.path)
@@ -341,8 +342,9 @@ def _unwritable(analysis: Analysis) -> list[Finding]:
 def _emit_program(
     sources: Mapping[str, str], analysis: Analysis
 ) -> tuple[dict[str, str], list[Finding]]:
-    file = analysis.file
-    if sources[file.path] != file.text:
+    file, made = analysis.file, analysis.joined
+    before = file.text if made is None else made.before(file.path)
+    if sources[file.path] != before:
         raise _failed(analysis, "another program already changed this file")
     style = LoopStyle(analysis)
     body = style.statements()
@@ -362,15 +364,24 @@ def _emit_program(
     problem = parses(texts[file.path])
     if problem is not None:
         raise _failed(analysis, f"the output does not parse: {problem}")
-    fresh = set(unbound(texts[file.path])) - set(unbound(file.text))
+    style.findings.extend(pins)
+    style.findings.extend(_lost(analysis, texts, removed))
+    if made is not None:
+        style.findings = [made.original(each) for each in style.findings]
+        try:
+            texts[file.path] = parted(texts[file.path], made)
+        except NotParted as apart:
+            raise _failed(analysis, str(apart), "TM205") from apart
+        problem = parses(texts[file.path])
+        if problem is not None:
+            raise _failed(analysis, f"the output does not parse: {problem}")
+    fresh = set(unbound(texts[file.path])) - set(unbound(before))
     if fresh:
         raise _failed(
             analysis,
             f"`{'`, `'.join(sorted(fresh))}` would be read after it was taken away",
             "TM210",
         )
-    style.findings.extend(pins)
-    style.findings.extend(_lost(analysis, texts, removed))
     return texts, style.findings
 
 
