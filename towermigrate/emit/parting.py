@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from towermigrate.recognize.inlining import Joined, Part
@@ -19,16 +19,16 @@ class NotParted(Exception):
     """What was written cannot be taken apart; the message says why."""
 
 
-def parted(text: str, made: Joined) -> str:
-    """The new text of a file, with its functions as its author has them.
+def parted(texts: Mapping[str, str], made: Joined) -> dict[str, str]:
+    """The new texts of the files that were joined, with the functions as their author has them.
 
     Args:
-        text: what was written for the joined text, with its marks.
+        texts: what was written, by file, with the marks; the caller's file must be among them.
 
     Raises:
         NotParted: statements of one function now stand in another.
     """
-    return _Parting(text, made).text()
+    return _Parting({**made.texts, **texts}, made).texts()
 
 
 @dataclass
@@ -44,10 +44,11 @@ class _Region:
 
 
 class _Parting:
-    def __init__(self, text: str, made: Joined) -> None:
-        self.rows = text.split("\n")
+    def __init__(self, texts: Mapping[str, str], made: Joined) -> None:
+        self.all = texts
+        self.rows = texts[made.path].split("\n")
         self.made = made
-        self.tree = ast.parse(text)
+        self.tree = ast.parse(texts[made.path])
         self.caller: ast.FunctionDef | ast.Module = self.tree
         if made.caller is not None:
             self.caller = next(
@@ -92,21 +93,31 @@ class _Parting:
         lines.sort(key=lambda line: line not in early)
         return _Region(part, statements, lines, start.lineno, end.lineno, start.col_offset)
 
-    def text(self) -> str:
-        rows = list(self.rows)
-        edits: list[tuple[int, int, list[str]]] = []
+    def texts(self) -> dict[str, str]:
+        edits: dict[str, list[tuple[int, int, list[str]]]] = {path: [] for path in self.made.texts}
+        trees = {path: ast.parse(self.all[path]) for path in self.made.texts}
         for region in self.regions:
+            part = region.part
             given, returned = self._given(region), self._returned(region)
             call = self._call(region, given, returned)
-            edits.append((region.start, region.end, call))
-            mark = next(
-                (each for each in self.tree.body if _is_mark(each, region.part, "def")), None
-            )
-            if mark is None:
-                raise NotParted(f"the place of `{region.part.name}` is gone")
+            edits[self.made.path].append((region.start, region.end, call))
+            place = _mark_of(trees[part.path], part, "def")
+            if place is None:
+                raise NotParted(f"the place of `{part.name}` is gone")
             new = self._definition(region, [name for name, _ in given], returned)
-            edits.append((mark.lineno, mark.lineno, new))
+            # In another file empty lines stand for the others of the definition.
+            stood = part.definition.count("\n") if part.path != self.made.path else 0
+            edits[part.path].append((place, place + stood, new))
+            first, last = (_mark_of(self.tree, part, each) for each in ("import", "imported"))
+            if first is not None and last is not None:
+                edits[self.made.path].append((first, last, []))
+        return {path: self._edited(path, each) for path, each in edits.items()}
+
+    def _edited(self, path: str, edits: Sequence[tuple[int, int, list[str]]]) -> str:
+        rows = self.all[path].split("\n")
         for start, end, new in sorted(edits, reverse=True):
+            if path != self.made.path and any(row.strip() for row in rows[start:end]):
+                raise NotParted(f"the place of a function in {path} is gone")
             rows[start - 1 : end] = new
         return "\n".join(rows)
 
@@ -251,6 +262,11 @@ def _behind_keyword(
         if each in keywords:
             return True
     return False
+
+
+def _mark_of(tree: ast.Module, part: Part, what: str) -> int | None:
+    """The line of a mark of a file's own statements."""
+    return next((each.lineno for each in tree.body if _is_mark(each, part, what)), None)
 
 
 def _is_mark(statement: ast.stmt, part: Part, what: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from towermigrate.faults import what_failed
@@ -12,6 +12,7 @@ from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.inlining import joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
@@ -111,6 +112,8 @@ def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None
     line = candidate.file.line(candidate.loop)
     if not found and analysis.program is not None:
         program = made.program(analysis.program, candidate.qualified, line)
+        count = tower_count(place.tree, candidate.file, candidate.loop, candidate.function)
+        program = replace(program, loop=replace(program.loop, count=count))
     told = by_importance([made.original(each) for each in found], candidate.file.path)
     return Recognition(
         candidate.file.path, candidate.qualified, line, program, tuple(told), analysis, place, made.original

@@ -88,7 +88,8 @@ class _Pieces:
 class Joined:
     """The tree with a program's functions joined.
 
-    `path` is the file of the caller (None where that is the module itself), `line` that of the tower loop.
+    `path` is the file of the caller (None where that is the module itself), `line` that of the tower loop; `texts` are
+    the files that are other ones now, `befores` what they were.
     """
 
     tree: Tree
@@ -97,12 +98,8 @@ class Joined:
     caller: str | None
     parts: tuple[Part, ...]
     texts: Mapping[str, str]
-    _before: Mapping[str, str]
+    befores: Mapping[str, str]
     _origins: Sequence[tuple[int, int, str, int]]
-
-    def before(self, path: str) -> str:
-        """The author's text of a file."""
-        return self._before[path]
 
     def original(self, finding: Finding) -> Finding:
         """A finding of the joined text as one of the author's."""
@@ -161,7 +158,7 @@ class Joined:
                 break
             path, own = source, begin + min(wanted - start, max(stop - start, 0))
         own += end
-        before = self._before[path]
+        before = self.befores[path]
         row = before.count("\n", 0, own)
         return path, row + 1, own - (before.rfind("\n", 0, own) + 1)
 
@@ -290,6 +287,12 @@ class _Module:
             each for each in ast.walk(self.tree) if isinstance(each, ast.Name) and each.id == name
         ]
 
+    def declares_global(self, name: str) -> bool:
+        """Whether a function of the file may bind a name of the module anew."""
+        return any(
+            isinstance(each, ast.Global) and name in each.names for each in ast.walk(self.tree)
+        )
+
     def uses_of_import(self, module: str, name: str) -> bool:
         """Whether this file may use a function of another one, whose last name is `module`."""
         called = {module}
@@ -375,8 +378,9 @@ class _Join:
         if self.candidate.qualified is not None:
             builder = self.module(self.path).definition(self.candidate.qualified)
             self.caller, done = self._called(builder)
-            assert isinstance(self.caller.node, ast.FunctionDef)
-            name = self.caller.node.name
+            self.path = self.caller.path
+            if isinstance(self.caller.node, ast.FunctionDef):
+                name = self.caller.node.name
             parts.append(self._part(0, builder, done, frozenset()))
             handed = {*parts[0].part.targets, *_opened(self.caller.node)}
         for each in _plain_calls(self.caller.node):
@@ -399,39 +403,148 @@ class _Join:
 
     def _function(self, statement: ast.stmt) -> _Definition | None:
         call = _call_of(statement)
-        if call is None or not isinstance(call.func, ast.Name):
+        if call is None or not isinstance(call.func, ast.Name | ast.Attribute):
             return None
         module = self.module(self.caller.path)
-        symbol = module.symbols.get(call.func.id)
-        if symbol is None or not symbol.is_namespace():
-            return None  # of a library, or of another file
-        return module.definition(call.func.id)
+        if isinstance(call.func, ast.Name):
+            symbol = module.symbols.get(call.func.id)
+            if symbol is not None and symbol.is_namespace():
+                return module.definition(call.func.id)
+        for other in self.tree.imports.get(self.caller.path, set()) - {self.caller.path}:
+            name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
+            if any(each is call.func for each in self._uses_in(self.caller.path, other, name)):
+                return self.module(other).definition(name)
+        return None
+
+    def _uses_in(self, user: str, path: str, name: str) -> list[ast.expr]:
+        """Where a file reads a function of another one; raises where that cannot be told."""
+        if user == path:
+            return list(self.module(path).uses(name))
+        file = self.tree.file(user)
+        if file is None or name not in file.text:
+            return []
+        module = self.module(user)
+        last = re.sub(r"(/__init__)?\.py$", "", path).rsplit("/", 1)[-1]
+        if not module.uses_of_import(last, name):
+            return []
+        if file.star_imports:
+            raise _Unjoined
+        called = {
+            local
+            for local, origin in file.imports.items()
+            if self._origin(user, origin) == (path, name)
+        }
+        modules = {
+            local
+            for local, origin in file.imports.items()
+            if self.tree.module_path(user, origin) == path
+        }
+        if called - {name}:
+            raise _Unjoined
+        found: list[ast.expr] = []
+        for each in ast.walk(module.tree):
+            if isinstance(each, ast.Name) and each.id in called:
+                found.append(each)
+            elif isinstance(each, ast.Attribute) and each.attr == name:
+                root, _, rest = ast.unparse(each.value).partition(".")
+                whole = f"{file.imports.get(root, root)}.{rest}"
+                if root in modules and not rest or self.tree.module_path(user, whole) == path:
+                    found.append(each)
+        return found
+
+    def _origin(self, user: str, origin: str) -> tuple[str | None, str]:
+        """The file of the tree, and the name in it, that an imported name comes from."""
+        module, _, name = origin.rpartition(".")
+        if not module.strip("."):
+            module = f"{module}."
+        return self.tree.module_path(user, module) if module != "." else None, name
 
     def _called(self, function: _Definition) -> tuple[_Caller, ast.stmt]:
         """The function (or module) whose own statement is the only call of one, and that statement."""
         name = function.node.name
-        module = self.module(function.path)
-        uses = module.uses(name)
-        if len(uses) != 1 or self._used_elsewhere(function.path, name):
+        users = sorted(self.tree.users.get(function.path, set()) | {function.path})
+        uses = [
+            (user, each)
+            for user in users
+            if user in self.tree.sources
+            for each in self._uses_in(user, function.path, name)
+        ]
+        if len(uses) != 1:
             raise _Unjoined
-        for each in _scopes(module.tree):
-            for statement in () if each is function.node else _plain_calls(each):
+        user, use = uses[0]
+        module = self.module(user)
+        for scope in _scopes(module.tree):
+            for statement in () if scope is function.node else _plain_calls(scope):
                 call = _call_of(statement)
-                if call is None or call.func is not uses[0]:
+                if call is None or call.func is not use:
                     continue
-                if isinstance(each, ast.Module):
+                if isinstance(scope, ast.Module):
                     return module.block, statement
-                return module.definition(each.name), statement
+                return module.definition(scope.name), statement
         raise _Unjoined
 
-    def _used_elsewhere(self, path: str, name: str) -> bool:
-        module = re.sub(r"(/__init__)?\.py$", "", path).rsplit("/", 1)[-1]
-        users = self.tree.users.get(path, set()) - {path}
-        return any(
-            self.module(each).uses_of_import(module, name)
-            for each in users
-            if each in self.tree.sources
-        )
+    def _lent(self, function: _Definition) -> list[str]:
+        """Imports that give the caller's file what a function of another file reads of its own module."""
+        if function.path == self.path:
+            return []
+        here, there = self.tree.file(self.path), self.tree.file(function.path)
+        if here is None or there is None or there.star_imports:
+            raise _Unjoined
+        own, module = self.module(self.path), self.module(function.path)
+        lent: list[str] = []
+        for name in sorted(function.globals):
+            times = sum(name in _bound(each) for each in module.tree.body)
+            if not times:
+                continue  # a built-in name, which it must be for the caller as well
+            if times > 1 or module.declares_global(name):
+                raise _Unjoined
+            origin = there.imports.get(name)
+            theirs: tuple[str | None, str] = (function.path, name)
+            if origin is not None:
+                theirs = self._origin(function.path, origin)
+            known = here.imports.get(name)
+            if known is not None:
+                given = self._origin(self.path, known)
+                if given[0] is None and theirs[0] is None and known == origin:
+                    continue
+                if given[0] is None or given != theirs:
+                    raise _Unjoined
+                continue
+            if name in self.caller_names(own):
+                raise _Unjoined
+            lent.append(self._import_of(name, origin, theirs))
+        missing = {
+            name
+            for name in function.globals
+            if name in self.caller_names(own) and name not in module.symbols
+        }
+        if missing:
+            raise _Unjoined
+        return lent
+
+    @staticmethod
+    def caller_names(module: _Module) -> set[str]:
+        return {name for each in module.tree.body for name in _bound(each)}
+
+    def _import_of(self, name: str, origin: str | None, theirs: tuple[str | None, str]) -> str:
+        if theirs[0] is None:  # of a library
+            assert origin is not None
+            base, _, last = origin.rpartition(".")
+            if not base:
+                return f"import {origin}" + ("" if origin == name else f" as {name}")
+            return f"from {base} import {last}" + ("" if last == name else f" as {name}")
+        for each in self.module(self.path).tree.body:
+            if isinstance(each, ast.ImportFrom) and each.module:
+                origin = "." * each.level + each.module
+                if self.tree.module_path(self.path, origin) == theirs[0]:
+                    same = "" if theirs[1] == name else f" as {name}"
+                    return f"from {origin} import {theirs[1]}{same}"
+            elif isinstance(each, ast.Import):
+                for alias in each.names:
+                    if self.tree.module_path(self.path, alias.name) == theirs[0]:
+                        same = "" if theirs[1] == name else f" as {name}"
+                        return f"from {alias.name} import {theirs[1]}{same}"
+        raise _Unjoined
 
     def _part(
         self,
@@ -548,16 +661,28 @@ class _Join:
     # ---- the text --------------------------------------------------------------------------------
 
     def _written(self, name: str | None, parts: Sequence[_Placed]) -> Joined:
-        path = self.path
-        module = self.module(path)
-        text = module.text
+        path, text = self.path, self.module(self.path).text
+        others: dict[str, str] = {}
         cuts: list[tuple[int, int, str | _Placed]] = []
         for each in parts:
             start = each.function.starts[each.function.node.lineno - 1]
-            cuts.append((start, each.function.end(each.function.node), each.part.mark("def")))
+            end = each.function.end(each.function.node)
+            if each.part.path == path:
+                cuts.append((start, end, each.part.mark("def")))
+            else:  # on as many lines, so that all others of its file stay where they are
+                own = self.module(each.part.path).text
+                if each.part.path in others:
+                    raise _Unjoined
+                empty = "\n" * own.count("\n", start, end)
+                others[each.part.path] = own[:start] + each.part.mark("def") + empty + own[end:]
             at = self.caller.starts[each.statement.lineno - 1]
             cuts.append((at, self.caller.end(each.statement), each))
-        cuts.sort(key=lambda cut: cut[0])
+            lent = self._lent(each.function)
+            if lent:
+                place = self._place_of_imports()
+                rows = [each.part.mark("import"), *lent, each.part.mark("imported"), ""]
+                cuts.append((place, place, "\n".join(rows)))
+        cuts.sort(key=lambda cut: cut[:2])
         pieces = _Pieces()
         done = 0
         for start, end, what in cuts:
@@ -570,26 +695,33 @@ class _Join:
                 self._region(pieces, what)
             done = end
         pieces.own(path, text, done, len(text))
-        made = "".join(pieces.texts)
-        new = Tree({**self.tree.sources, path: made}, self.tree.imports)
-        line = self._line(path, pieces)
+        made = {**others, path: "".join(pieces.texts)}
+        own = self.candidate.file.path
         return Joined(
-            new,
+            Tree({**self.tree.sources, **made}, self.tree.imports),
             path,
-            line,
+            self._line(own, pieces),
             name,
             tuple(each.part for each in parts),
-            {path: made},
-            {path: text},
+            made,
+            {each: self.module(each).text for each in made},
             pieces.origins,
         )
+
+    def _place_of_imports(self) -> int:
+        """In front of the caller."""
+        node = self.caller.node
+        if isinstance(node, ast.Module):
+            raise _Unjoined
+        first = min([node.lineno, *(each.lineno for each in node.decorator_list)])
+        return self.caller.starts[first - 1]
 
     def _line(self, path: str, pieces: _Pieces) -> int:
         """The tower loop's line of the joined text."""
         where = self.candidate.file.span(self.candidate.loop)
         at = self.module(path).starts[where.line - 1] + where.column
-        for start, end, _, begin in pieces.origins:
-            if begin <= at < begin + end - start:
+        for start, end, source, begin in pieces.origins:
+            if source == path and begin <= at < begin + end - start:
                 return "".join(pieces.texts).count("\n", 0, start + at - begin) + 1
         raise _Unjoined
 
@@ -751,7 +883,7 @@ def _given(statement: ast.stmt) -> set[str]:
     return {each.id for each in values if isinstance(each, ast.Name)}
 
 
-def _opened(node: ast.FunctionDef) -> Iterator[str]:
+def _opened(node: ast.FunctionDef | ast.Module) -> Iterator[str]:
     """Names that a `with` binds: a session, a graph."""
     for each in _own_nodes(node):
         if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name):
