@@ -234,15 +234,18 @@ class _Parting:
         """The lines of a function, with the names of its author."""
         own = region.part.renamed
         rows = {line: self.rows[line - 1] for line in region.lines}
-        places = [
-            (node.lineno, node.col_offset, node.id)
-            for statement in region.statements
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Name) and node.id in own
-        ]
+        places: list[tuple[int, int, str]] = []
+        for statement in region.statements:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Name) and node.id in own:
+                    places.append((node.lineno, node.col_offset, node.id))
+                elif isinstance(node, ast.arg | ast.keyword) and node.arg and node.arg in own:
+                    places.append((node.lineno, node.col_offset, node.arg))
         for line, byte, name in sorted(places, reverse=True):
             row = rows[line]
             at = len(row.encode()[:byte].decode())
+            if not row.startswith(name, at):
+                raise NotParted(f"`{own[name]}` stands in a text")
             rows[line] = row[:at] + own[name] + row[at + len(name) :]
         return rows
 

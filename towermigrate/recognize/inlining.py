@@ -117,6 +117,9 @@ class Joined:
             return f"{path}:{own}"
 
         message = with_places(_LINE.sub(said, finding.message), self.path, placed)
+        for part in self.parts:
+            for new, own in part.renamed.items():
+                message = re.sub(rf"\b{new}\b", own, message)
         if finding.path != self.path:
             return replace(finding, message=message)
         path, line, column = self._place(finding.line, finding.column)
@@ -125,7 +128,13 @@ class Joined:
     def program(self, program: TowerProgram, function: str | None, line: int) -> TowerProgram:
         """What is known of the joined program, with the places of the author's text."""
         path = self.span(program.loop.statement).path
-        return replace(self._described(program), path=path, function=function, line=line)
+        told = replace(self._described(program), path=path, function=function, line=line)
+        own = {new: old for part in self.parts for new, old in part.renamed.items()}
+        inputs = tuple(
+            replace(each, names=tuple(own.get(name, name) for name in each.names))
+            for each in told.inputs
+        )
+        return replace(told, inputs=inputs)
 
     def span(self, span: Span) -> Span:
         """The author's stretch for one of the joined text."""
@@ -357,6 +366,13 @@ class _Placed:
     renames: Mapping[str, str]
 
 
+def _shared(placed: _Placed) -> set[str]:
+    """Names that a part and its caller have for the same."""
+    part, new = placed.part, placed.renames
+    names = {new.get(own, own) for own in part.returned} & set(part.targets)
+    return names | {new.get(own, own) for own, text in part.given if new.get(own, own) == text}
+
+
 class _Join:
     def __init__(self, tree: Tree, candidate: Candidate) -> None:
         self.tree = tree
@@ -396,6 +412,7 @@ class _Join:
             parts.append(self._part(len(parts), function, each, frozenset(handed)))
         if not parts:
             raise _Unjoined
+        parts = self._with_own_names(parts)
         self._apart(parts)
         return self._written(name, parts)
 
@@ -623,14 +640,42 @@ class _Join:
         )
         return _Placed(part, function, statement, renames)
 
+    def _with_own_names(self, placed: Sequence[_Placed]) -> list[_Placed]:
+        """Names of a part that another function has for something else become new ones."""
+        texts = "".join(
+            self.module(path).text for path in {self.path, *(p.part.path for p in placed)}
+        )
+        made: list[_Placed] = []
+        for number, each in enumerate(placed):
+            others: list[_Caller] = [self.caller, *(p.function for p in placed if p is not each)]
+            taken = {name for other in others for name in other.locals | other.globals}
+            renames = dict(each.renames)
+            for own in sorted(each.function.locals & taken):
+                if own in renames or own in _shared(each):
+                    continue
+                if own in dict(each.part.given) or own in each.part.returned:
+                    raise _Unjoined  # a name that the others have as well
+                new = next(
+                    name
+                    for name in (f"{own}_{number + 1}{'_' * more}" for more in range(100))
+                    if not re.search(rf"\b{name}\b", texts)
+                )
+                by_name = sum(
+                    isinstance(node, ast.Name)
+                    and node.id == own
+                    and not isinstance(node.ctx, ast.Load)
+                    for node in ast.walk(each.function.node)
+                )
+                if own in each.function.inner or by_name != _times_bound(each.function.node, own):
+                    raise _Unjoined
+                renames[own] = new
+            part = replace(each.part, renamed={new: own for own, new in renames.items()})
+            made.append(replace(each, part=part, renames=renames))
+        return made
+
     def _apart(self, placed: Sequence[_Placed]) -> None:
         """No name of one function may be another's, but for what is handed over under it."""
-        shared: list[set[str]] = [set()]
-        for each in placed:
-            part, new = each.part, each.renames
-            names = {new.get(own, own) for own in part.returned} & set(part.targets)
-            names |= {new.get(own, own) for own, text in part.given if new.get(own, own) == text}
-            shared.append(names)
+        shared = [set(), *map(_shared, placed)]
         functions: list[_Caller] = [self.caller, *(each.function for each in placed)]
         bound = [
             self.caller.locals,
@@ -941,9 +986,13 @@ def _renamed_places(
     function: _Definition, renames: Mapping[str, str]
 ) -> list[tuple[int, int, str]]:
     """Where names stand that change, in order: the place, the length, the new name."""
-    found = [
-        (function.start(each), len(each.id), renames[each.id])
-        for each in ast.walk(function.node)
-        if isinstance(each, ast.Name) and each.id in renames
-    ]
+    found: list[tuple[int, int, str]] = []
+    for each in ast.walk(function.node):
+        if isinstance(each, ast.Name) and each.id in renames:
+            place = function.start(each)
+            if not function.text.startswith(
+                each.id, place
+            ):  # in a text, of which older Pythons do not tell
+                raise _Unjoined
+            found.append((place, len(each.id), renames[each.id]))
     return sorted(found)
