@@ -8,7 +8,7 @@ from tests.differential.fitting import settle
 from tests.differential.grammar import FEATURES, Choices, draw
 from tests.differential.idioms import IDIOMS, at, fits
 from tests.differential.model import batch_lines, loss_lines, module_lines
-from tests.differential.names import names_in, of_dict, of_object, plain
+from tests.differential.names import called, names_in, of_dict, of_object, plain
 from tests.differential.sessions import feed_helper, graph_tail, run_lines
 from tests.differential.text import Lines, inside, lines
 from tests.differential.towers import evaluation_lines, input_lines, loop_lines
@@ -267,7 +267,12 @@ def _placed(
         }
     train = _runner(choices, shared, run)
     caller = [*caller[:1]] if choices["returns"] != "tuple" else caller
-    called = f"run({', '.join(shared)})" if choices["returns"] == "tuple" else "run(ops)"
+    given = shared
+    if choices["handed"] == "renamed":
+        given = [f"the_{name}" for name in shared]
+    elif choices["handed"] == "keywords":
+        given = [f"{name}={name}" for name in reversed(shared)]
+    called = f"run({', '.join(given)})" if choices["returns"] == "tuple" else "run(ops)"
     driver = _called(
         choices,
         "main" if place == "main" else "function",
@@ -311,7 +316,13 @@ def _returned(
         ]
         return [*body, "return ops"], [f"ops = {call}"], of_object(run, "ops", shared)
     names = ", ".join(shared)
-    return [*plain(build), f"return {names}"], [f"{names} = {call}"], plain(run)
+    body = [*plain(build), f"return {names}"]
+    if choices["handed"] == "clash":  # names that the running code has for other things
+        body = ["step, bx = NUM_GPUS, [BATCH]", "by = step * len(bx)", *body]
+    if choices["handed"] == "renamed":
+        others = {name: f"the_{name}" for name in shared}
+        return body, [f"{', '.join(others.values())} = {call}"], called(run, others)
+    return body, [f"{names} = {call}"], plain(run)
 
 
 def _runner(choices: Choices, shared: list[str], run: Lines) -> Lines:

@@ -75,7 +75,10 @@ class _Parting:
             raise NotParted(f"what `{part.name}` does is not in one place any more")
         body = self.caller.body
         start, inner, end = (body[places[what]] for what in ("begin", "body", "end"))
-        names = {f"{name} = {ast.unparse(ast.parse(value))}" for name, value in part.given}
+        names = {
+            f"{name} = {ast.unparse(ast.parse(value))}"
+            for name, value in (*part.given, *part.defaults)
+        }
         first, rest = (
             body[places["begin"] + 1 : places["body"]],
             body[places["body"] + 1 : places["end"]],
@@ -214,7 +217,8 @@ class _Parting:
         part = region.part
         header = _header(part.definition)
         if list(given) != [name for name, _ in part.given]:
-            header = [f"def {part.name}({', '.join(given)}):"]
+            parameters = [*given, *(f"{name}={value}" for name, value in part.defaults)]
+            header = [f"def {part.name}({', '.join(parameters)}):"]
         depth = _depth(part.definition)
         rows = self._named(region)
         lines = [line for line in region.lines if rows[line].strip()]

@@ -39,7 +39,7 @@ class Part:
     `definition` is its own text, `call` that of the statement that calls it. `returned` are the names it returns,
     `targets` what the caller calls them; `given` are its parameters with the texts of their arguments. `renamed`
     are names of its body that stand under another one in the joined text, by that. `column` is where the call began,
-    `globals` are the names of its module that it reads.
+    `globals` are the names of its module that it reads, `defaults` the parameters that are not given.
     """
 
     number: int
@@ -53,6 +53,7 @@ class Part:
     renamed: Mapping[str, str]
     column: int
     globals: frozenset[str]
+    defaults: tuple[tuple[str, str], ...]
 
     def mark(self, what: str) -> str:
         """The bare text that stands at a place of it: `begin`, `body`, `end`, or `def` for its definition."""
@@ -596,9 +597,7 @@ class _Join:
             given[keyword.arg] = keyword.value
         if any(isinstance(value, ast.Starred) for value in given.values()):
             raise _Unjoined
-        # One with a default that is not given would be another argument of the new call.
-        if set(given) != {each.arg for each in parameters}:
-            raise _Unjoined
+        defaults = self._defaults(function, given)
         caller = self.caller
         arguments = {
             name: caller.text[caller.start(value) : caller.end(value)]
@@ -637,8 +636,38 @@ class _Join:
             {new: old for old, new in renames.items()},
             statement.col_offset,
             frozenset(function.globals),
+            defaults,
         )
         return _Placed(part, function, statement, renames)
+
+    def _defaults(
+        self, function: _Definition, given: Collection[str]
+    ) -> tuple[tuple[str, str], ...]:
+        """What the parameters are that are not given: constants, or names that are bound once."""
+        spec = function.node.args
+        plain = [*spec.posonlyargs, *spec.args]
+        values: list[tuple[ast.arg, ast.expr | None]] = [
+            *zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True),
+            *zip(spec.kwonlyargs, spec.kw_defaults, strict=True),
+        ]
+        known = {each.arg: value for each, value in values if value is not None}
+        every = [each.arg for each in (*plain, *spec.kwonlyargs)]
+        if not set(given) <= set(every):
+            raise _Unjoined
+        module = self.module(function.path)
+        found: list[tuple[str, str]] = []
+        for name in every:
+            if name in given:
+                continue
+            value = known.get(name)
+            if isinstance(value, ast.Name):
+                once = sum(value.id in _bound(each) for each in module.tree.body) == 1
+                if not once or module.declares_global(value.id) or function.path != self.path:
+                    raise _Unjoined
+            elif not isinstance(value, ast.Constant):
+                raise _Unjoined
+            found.append((name, ast.unparse(value)))
+        return tuple(found)
 
     def _with_own_names(self, placed: Sequence[_Placed]) -> list[_Placed]:
         """Names of a part that another function has for something else become new ones."""
@@ -779,7 +808,7 @@ class _Join:
         if margin.strip() or caller.text[caller.end(statement) :].split("\n", 1)[0].strip():
             raise _Unjoined
         pieces.new(f"{margin}{part.mark('begin')}\n", caller.path, at)
-        for name, argument in part.given:
+        for name, argument in (*part.given, *part.defaults):
             if name != argument and name not in renames:
                 pieces.new(f"{margin}{name} = {argument}\n", caller.path, at)
         pieces.new(f"{margin}{part.mark('body')}\n", caller.path, at)
