@@ -410,6 +410,11 @@ def _apart(
         if path != made.path:
             module, _ = remove_unused(module, gone, tree, path)
             if "tm." in module.code:
+                if re.search(r"\btm\b", made.befores[path]):
+                    message = (
+                        f"{path} uses the name `tm`, which rewritten programs give to the helpers"
+                    )
+                    raise _failed(analysis, message, "TM211")
                 imported = add_import(module, helpers)
                 if imported is module:
                     message = (

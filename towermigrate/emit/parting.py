@@ -33,9 +33,13 @@ def parted(texts: Mapping[str, str], made: Joined) -> dict[str, str]:
 
 @dataclass
 class _Region:
-    """The new body of a function: its statements and lines; `start` and `end` are the lines of the marks."""
+    """The new body of a function: its statements and lines; `start` and `end` are the lines of the marks.
+
+    `bound` binds its parameters that the caller calls otherwise, or gives no names.
+    """
 
     part: Part
+    bound: list[ast.stmt]
     statements: list[ast.stmt]
     lines: list[int]
     start: int
@@ -75,8 +79,9 @@ class _Parting:
             raise NotParted(f"what `{part.name}` does is not in one place any more")
         body = self.caller.body
         start, inner, end = (body[places[what]] for what in ("begin", "body", "end"))
+        here = {own: new for new, own in part.renamed.items()}
         names = {
-            f"{name} = {ast.unparse(ast.parse(value))}"
+            f"{here.get(name, name)} = {ast.unparse(ast.parse(value))}"
             for name, value in (*part.given, *part.defaults)
         }
         first, rest = (
@@ -87,14 +92,25 @@ class _Parting:
         bound = [each for each in first if ast.unparse(each) in names]
         statements = [*(each for each in first if each not in bound), *rest]
         gone = {line for each in (inner, *bound) for line in _lines(each)}
-        if statements and statements[0].lineno < inner.lineno:
-            gone.add(inner.lineno + 1 if not self.rows[inner.lineno].strip() else inner.lineno)
         early: set[int] = set()
         if rest and isinstance(rest[0], ast.Expr) and isinstance(rest[0].value, ast.Constant):
             early = set(_lines(rest[0]))  # its docstring
         lines = [n for n in range(start.lineno + 1, end.lineno) if n not in gone]
         lines.sort(key=lambda line: line not in early)
-        return _Region(part, statements, lines, start.lineno, end.lineno, start.col_offset)
+        for each in statements:
+            if each.lineno < inner.lineno:
+                lines = self._without_empty(lines, each)
+        return _Region(part, bound, statements, lines, start.lineno, end.lineno, start.col_offset)
+
+    def _without_empty(self, lines: list[int], statement: ast.stmt) -> list[int]:
+        """Lines without the empty ones around a statement."""
+        first, last = (lines.index(each) for each in (statement.lineno, statement.end_lineno or 0))
+        while first and not self.rows[lines[first - 1] - 1].strip():
+            del lines[first - 1]
+            first, last = first - 1, last - 1
+        while last + 1 < len(lines) and not self.rows[lines[last + 1] - 1].strip():
+            del lines[last + 1]
+        return lines
 
     def texts(self) -> dict[str, str]:
         edits: dict[str, list[tuple[int, int, list[str]]]] = {path: [] for path in self.made.texts}
@@ -133,19 +149,19 @@ class _Parting:
     def _given(self, region: _Region) -> list[tuple[str, str]]:
         """The parameters of a function and what each is given, both as its author calls them."""
         bound = _bound(region.statements)
+        own = _bound(region.bound)
         elsewhere = _bound(self._others(region)) | _parameters(self.caller)
-        read = _read(region.statements) - region.part.globals - self.imported
+        read = _read(region.statements) - region.part.globals - self.imported - own
         clash = bound & elsewhere
         if clash:
             raise NotParted(f"`{min(clash)}` is bound in `{region.part.name}` and outside of it")
         after = _bound([s for s in self.caller.body if s.lineno > region.end])
         before = elsewhere - after
-        handed = {name for each in self.regions for name in _bound(each.statements)}
+        handed = {name for each in self.regions for name in _bound([*each.bound, *each.statements])}
         late = read & after - before
         if late:
             raise NotParted(f"`{min(late)}`, which `{region.part.name}` reads, is bound behind it")
-        own = dict(region.part.renamed)
-        here = {old: new for new, old in own.items()}
+        here = {old: new for new, old in region.part.renamed.items()}
         given: list[tuple[str, str]] = []
         wanted = set(read & before)
         first_gone: int | None = None
@@ -167,7 +183,7 @@ class _Parting:
 
     def _returned(self, region: _Region) -> list[str]:
         """What a function returns, in the caller's names."""
-        bound = _bound(region.statements)
+        bound = _bound([*region.bound, *region.statements])
         wanted = bound & _read(self._others(region))
         kept: list[str] = []
         first_gone: int | None = None
@@ -234,9 +250,28 @@ class _Parting:
             body.append(f"{' ' * depth}return {', '.join(names)}")
         return [*header, *(body or [f"{' ' * depth}pass"])]
 
+    def _stay_apart(self, region: _Region) -> None:
+        """Two names of a region must not become one."""
+        own = region.part.renamed
+        used = {name for each in region.statements for name in _names_in(each)}
+        here = {old: new for new, old in own.items()}
+        parameters = dict(region.part.given)
+        for name, _ in self._given(region):
+            used.add(here.get(name, name) if name in parameters else name)
+        used.update(self._returned(region))
+        told: dict[str, str] = {}
+        for name in sorted(used):
+            if told.setdefault(own.get(name, name), name) != name:
+                raise NotParted(f"`{own.get(name, name)}` means two things in `{region.part.name}`")
+        inner = _inner_names(region.statements)
+        for name in used & own.keys():
+            if own[name] in inner:
+                raise NotParted(f"`{own[name]}` means two things in `{region.part.name}`")
+
     def _named(self, region: _Region) -> dict[int, str]:
         """The lines of a function, with the names of its author."""
         own = region.part.renamed
+        self._stay_apart(region)
         rows = {line: self.rows[line - 1] for line in region.lines}
         places: list[tuple[int, int, str]] = []
         for statement in region.statements:
@@ -252,6 +287,34 @@ class _Parting:
                 raise NotParted(f"`{own[name]}` stands in a text")
             rows[line] = row[:at] + own[name] + row[at + len(name) :]
         return rows
+
+
+def _names_in(statement: ast.stmt) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.arg):
+            found.add(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+    return found
+
+
+def _inner_names(statements: Sequence[ast.stmt]) -> set[str]:
+    """Names that functions and comprehensions in some statements bind for themselves."""
+    found: set[str] = set()
+    for statement in statements:
+        for node in ast.walk(statement):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                body = node.body if isinstance(node.body, list) else []
+                found |= _bound(body) | {
+                    each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)
+                }
+            elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+                for generator in node.generators:
+                    found |= {n.id for n in ast.walk(generator.target) if isinstance(n, ast.Name)}
+    return found
 
 
 def _lines(statement: ast.stmt) -> range:

@@ -102,6 +102,10 @@ class Joined:
     befores: Mapping[str, str]
     _origins: Sequence[tuple[int, int, str, int]]
 
+    def own_name(self, name: str) -> str:
+        """A name of the joined text as the function's author has it."""
+        return next((each.renamed[name] for each in self.parts if name in each.renamed), name)
+
     def original(self, finding: Finding) -> Finding:
         """A finding of the joined text as one of the author's."""
 
@@ -253,6 +257,7 @@ class _Block(Generic[_Scope]):
         return self.offset(node.end_lineno, node.end_col_offset)
 
 
+_Origin = tuple[str | None, str]  # the file of the tree, None for a library's, and the name there
 _Definition = _Block[ast.FunctionDef]
 _Caller = _Block[ast.FunctionDef] | _Block[ast.Module]
 
@@ -367,6 +372,11 @@ class _Placed:
     renames: Mapping[str, str]
 
 
+def _free_name(name: str, number: int, texts: str) -> str:
+    names = (f"{name}_{number + 1}{'_' * more}" for more in range(100))
+    return next(each for each in names if not re.search(rf"\b{each}\b", texts))
+
+
 def _shared(placed: _Placed) -> set[str]:
     """Names that a part and its caller have for the same."""
     part, new = placed.part, placed.renames
@@ -470,7 +480,7 @@ class _Join:
                     found.append(each)
         return found
 
-    def _origin(self, user: str, origin: str) -> tuple[str | None, str]:
+    def _origin(self, user: str, origin: str) -> _Origin:
         """The file of the tree, and the name in it, that an imported name comes from."""
         module, _, name = origin.rpartition(".")
         if not module.strip("."):
@@ -501,66 +511,70 @@ class _Join:
                 return module.definition(scope.name), statement
         raise _Unjoined
 
-    def _lent(self, function: _Definition) -> list[str]:
+    def _lent(self, placed: _Placed) -> list[str]:
         """Imports that give the caller's file what a function of another file reads of its own module."""
+        lent: list[str] = []
+        for name, origin, theirs in self._borrowed(placed.function):
+            local = placed.renames.get(name, name)
+            if local != name or not self._has(name, origin, theirs):
+                lent.append(self._import_of(name, local, origin, theirs))
+        return lent
+
+    def _borrowed(self, function: _Definition) -> list[tuple[str, str | None, _Origin]]:
+        """Names of its own module that a function of another file reads: how it imports them, where they are made."""
         if function.path == self.path:
             return []
-        here, there = self.tree.file(self.path), self.tree.file(function.path)
-        if here is None or there is None or there.star_imports:
+        there, module = self.tree.file(function.path), self.module(function.path)
+        if there is None or there.star_imports:
             raise _Unjoined
-        own, module = self.module(self.path), self.module(function.path)
-        lent: list[str] = []
+        found: list[tuple[str, str | None, _Origin]] = []
         for name in sorted(function.globals):
             times = sum(name in _bound(each) for each in module.tree.body)
-            if not times:
-                continue  # a built-in name, which it must be for the caller as well
+            if not times:  # a built-in name, which it must be for the caller as well
+                if name in self.caller_names(self.module(self.path)):
+                    raise _Unjoined
+                continue
             if times > 1 or module.declares_global(name):
                 raise _Unjoined
             origin = there.imports.get(name)
-            theirs: tuple[str | None, str] = (function.path, name)
-            if origin is not None:
-                theirs = self._origin(function.path, origin)
-            known = here.imports.get(name)
-            if known is not None:
-                given = self._origin(self.path, known)
-                if given[0] is None and theirs[0] is None and known == origin:
-                    continue
-                if given[0] is None or given != theirs:
-                    raise _Unjoined
-                continue
-            if name in self.caller_names(own):
+            own: _Origin = (function.path, name)
+            theirs = own if origin is None else self._origin(function.path, origin)
+            found.append((name, origin, theirs))
+        return found
+
+    def _has(self, name: str, origin: str | None, theirs: _Origin) -> bool:
+        """Whether the caller's file has the same by this name; raises where it has something else."""
+        here = self.tree.file(self.path)
+        known = None if here is None else here.imports.get(name)
+        if known is None:
+            if name in self.caller_names(self.module(self.path)):
                 raise _Unjoined
-            lent.append(self._import_of(name, origin, theirs))
-        missing = {
-            name
-            for name in function.globals
-            if name in self.caller_names(own) and name not in module.symbols
-        }
-        if missing:
+            return False
+        given = self._origin(self.path, known)
+        if given != theirs or given[0] is None and known != origin:
             raise _Unjoined
-        return lent
+        return True
 
     @staticmethod
     def caller_names(module: _Module) -> set[str]:
         return {name for each in module.tree.body for name in _bound(each)}
 
-    def _import_of(self, name: str, origin: str | None, theirs: tuple[str | None, str]) -> str:
+    def _import_of(self, name: str, local: str, origin: str | None, theirs: _Origin) -> str:
         if theirs[0] is None:  # of a library
             assert origin is not None
             base, _, last = origin.rpartition(".")
             if not base:
-                return f"import {origin}" + ("" if origin == name else f" as {name}")
-            return f"from {base} import {last}" + ("" if last == name else f" as {name}")
+                return f"import {origin}" + ("" if origin == local else f" as {local}")
+            return f"from {base} import {last}" + ("" if last == local else f" as {local}")
+        same = "" if theirs[1] == local else f" as {local}"
         for each in self.module(self.path).tree.body:
             if isinstance(each, ast.ImportFrom) and each.module:
                 origin = "." * each.level + each.module
                 if self.tree.module_path(self.path, origin) == theirs[0]:
-                    same = "" if theirs[1] == name else f" as {name}"
                     return f"from {origin} import {theirs[1]}{same}"
             elif isinstance(each, ast.Import):
                 for alias in each.names:
                     if self.tree.module_path(self.path, alias.name) == theirs[0]:
-                        same = "" if theirs[1] == name else f" as {name}"
                         return f"from {alias.name} import {theirs[1]}{same}"
         raise _Unjoined
 
@@ -682,13 +696,9 @@ class _Join:
             for own in sorted(each.function.locals & taken):
                 if own in renames or own in _shared(each):
                     continue
-                if own in dict(each.part.given) or own in each.part.returned:
+                if own in each.part.returned:
                     raise _Unjoined  # a name that the others have as well
-                new = next(
-                    name
-                    for name in (f"{own}_{number + 1}{'_' * more}" for more in range(100))
-                    if not re.search(rf"\b{name}\b", texts)
-                )
+                new = _free_name(own, number, texts)
                 by_name = sum(
                     isinstance(node, ast.Name)
                     and node.id == own
@@ -698,6 +708,13 @@ class _Join:
                 if own in each.function.inner or by_name != _times_bound(each.function.node, own):
                     raise _Unjoined
                 renames[own] = new
+            for own, origin, theirs in self._borrowed(each.function):
+                try:
+                    self._has(own, origin, theirs)
+                except _Unjoined:
+                    if own in each.function.inner | each.function.locals:
+                        raise
+                    renames[own] = _free_name(own, number, texts)
             part = replace(each.part, renamed={new: own for own, new in renames.items()})
             made.append(replace(each, part=part, renames=renames))
         return made
@@ -711,7 +728,11 @@ class _Join:
             *({each.renames.get(own, own) for own in each.function.locals} for each in placed),
         ]
         names_of_parts = frozenset(each.part.name for each in placed)
-        reads = [each.outside(names_of_parts) for each in functions]
+        new: list[Mapping[str, str]] = [{}, *(each.renames for each in placed)]
+        reads = [
+            {own.get(name, name) for name in each.outside(names_of_parts)}
+            for each, own in zip(functions, new, strict=True)
+        ]
         inner = [each.inner for each in functions]
         of_module = isinstance(self.caller.node, ast.Module)
         for i in range(len(functions)):
@@ -751,7 +772,7 @@ class _Join:
                 others[each.part.path] = own[:start] + each.part.mark("def") + empty + own[end:]
             at = self.caller.starts[each.statement.lineno - 1]
             cuts.append((at, self.caller.end(each.statement), each))
-            lent = self._lent(each.function)
+            lent = self._lent(each)
             if lent:
                 place = self._place_of_imports()
                 rows = [each.part.mark("import"), *lent, each.part.mark("imported"), ""]
@@ -809,8 +830,9 @@ class _Join:
             raise _Unjoined
         pieces.new(f"{margin}{part.mark('begin')}\n", caller.path, at)
         for name, argument in (*part.given, *part.defaults):
-            if name != argument and name not in renames:
-                pieces.new(f"{margin}{name} = {argument}\n", caller.path, at)
+            used = renames.get(name, name)
+            if used != argument:
+                pieces.new(f"{margin}{used} = {argument}\n", caller.path, at)
         pieces.new(f"{margin}{part.mark('body')}\n", caller.path, at)
         body = function.node.body
         first = _header_end(function)
