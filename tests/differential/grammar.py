@@ -40,7 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "star_import",
     ),
     "returns": ("tuple", "dict", "object"),
-    "handed": ("alike", "renamed", "keywords", "clash"),
+    "handed": ("alike", "renamed", "keywords", "clash", "session", "step"),
     "graph": ("default", "graph", "cpu", "graph_cpu"),
     "device": ("percent", "format", "spec", "variable", "function", "none", "own", "plus"),
     "name_scope": ("as_scope", "plain", "none", "format"),

@@ -240,6 +240,9 @@ def _placed(
             ENTRY: ["from ops import *", "", "", *_called(choices, "function", body, "")],
         }
     if place in ("function", "main") and not apart:
+        if choices["handed"] in ("session", "step"):
+            own, run = _with_session(choices, run)
+            top = [*top, *own, "", ""]
         return {
             ENTRY: [
                 *top,
@@ -265,6 +268,9 @@ def _placed(
             "towers.py": [*top, *builder],
             ENTRY: [*head, "", imported, "", "", *driver],
         }
+    if choices["handed"] in ("session", "step"):
+        own, run = _with_session(choices, run)
+        builder = [*builder, "", "", *own]
     train = _runner(choices, shared, run)
     caller = [*caller[:1]] if choices["returns"] != "tuple" else caller
     given = shared
@@ -280,6 +286,24 @@ def _placed(
         "",
     )
     return {ENTRY: [*top, *builder, "", "", *train, "", "", *driver]}
+
+
+def _with_session(choices: Choices, run: Lines) -> tuple[Lines, Lines]:
+    """A function that is given the session, for what runs in it or for each step, and the code that calls it."""
+    wanted = "with tf.Session" if choices["handed"] == "session" else "    for step in "
+    place = next((n for n, line in enumerate(run) if line.startswith(wanted)), None)
+    if place is None:
+        return [], run
+    depth = len(run[place]) - len(run[place].lstrip()) + 4
+    end = place + 1
+    while end < len(run) and (not run[end].strip() or run[end].startswith(" " * depth)):
+        end += 1
+    inner = [line[depth:] for line in run[place + 1 : end]]
+    names = names_in(inner)
+    given = ["sess", *(["step"] if choices["handed"] == "step" else [])]
+    function = inside(f"def in_session({', '.join([*given, *names])}):", plain(inner))
+    call = f"{' ' * depth}in_session({', '.join([*given, *(f'${name}' for name in names)])})"
+    return function, [*run[: place + 1], call, *run[end:]]
 
 
 def _called(choices: Choices, place: str, body: Lines, parameter: str) -> Lines:

@@ -7,10 +7,12 @@ and is given what it reads of what others bind: names that are gone are handed o
 from __future__ import annotations
 
 import ast
+import copy
 import io
 import tokenize
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from towermigrate.recognize.inlining import Joined, Part
 
@@ -70,14 +72,17 @@ class _Parting:
         self.regions = [self._region(part) for part in made.parts]
 
     def _region(self, part: Part) -> _Region:
-        places = {}
-        for number, statement in enumerate(self.caller.body):
-            for what in ("begin", "body", "end"):
-                if _is_mark(statement, part, what):
-                    places[what] = number
+        for body in _blocks(self.caller):
+            places = {
+                what: number
+                for number, statement in enumerate(body)
+                for what in ("begin", "body", "end")
+                if _is_mark(statement, part, what)
+            }
+            if places:
+                break
         if len(places) != 3 or not places["begin"] < places["body"] < places["end"]:
             raise NotParted(f"what `{part.name}` does is not in one place any more")
-        body = self.caller.body
         start, inner, end = (body[places[what]] for what in ("begin", "body", "end"))
         here = {own: new for new, own in part.renamed.items()}
         names = {
@@ -144,7 +149,11 @@ class _Parting:
 
     def _others(self, region: _Region) -> list[ast.stmt]:
         """The caller's statements without those of a region, marks aside."""
-        return [each for each in self.caller.body if not region.start <= each.lineno <= region.end]
+        whole = copy.deepcopy(self.caller)
+        for body in _blocks(whole):
+            kept = [each for each in body if not region.start <= each.lineno <= region.end]
+            body[:] = kept or [ast.copy_location(ast.Pass(), body[0])]
+        return whole.body
 
     def _given(self, region: _Region) -> list[tuple[str, str]]:
         """The parameters of a function and what each is given, both as its author calls them."""
@@ -199,9 +208,9 @@ class _Parting:
 
     def _order(self, name: str) -> tuple[int, str]:
         """Where a name is bound."""
-        for number, statement in enumerate(self.caller.body):
-            if name in _bound([statement]):
-                return number, name
+        for node in ast.walk(self.caller):
+            if isinstance(node, ast.stmt) and name in _bound([node]):
+                return node.lineno, name
         return -1, name
 
     # ---- the new texts ---------------------------------------------------------------------------
@@ -383,6 +392,9 @@ def _in_texts(text: str) -> set[int]:
     return found
 
 
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+
+
 def _parameters(node: ast.FunctionDef | ast.Module) -> set[str]:
     if isinstance(node, ast.Module):
         return set()
@@ -391,12 +403,30 @@ def _parameters(node: ast.FunctionDef | ast.Module) -> set[str]:
     return {each.arg for each in every if each is not None}
 
 
-def _bound(statements: Sequence[ast.stmt]) -> set[str]:
-    """Names that statements bind in their own function."""
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements of a function, functions in it aside."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        block = getattr(node, field, None)
+        if not isinstance(block, list):
+            continue
+        if block and isinstance(block[0], ast.stmt):
+            yield block
+        for each in block:
+            if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from _blocks(each)
+
+
+def _bound(
+    statements: Sequence[ast.stmt], where: Callable[[Any], bool] = lambda node: True
+) -> set[str]:
+    """Names that statements bind in their own function, at nodes for which `where` holds."""
     found: set[str] = set()
     waiting: list[ast.AST] = list(statements)
     while waiting:
         node = waiting.pop()
+        if hasattr(node, "lineno") and not where(node):
+            waiting.extend([] if isinstance(node, _SCOPES) else ast.iter_child_nodes(node))
+            continue
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             found.add(node.name)
             waiting.extend(node.decorator_list)

@@ -404,18 +404,26 @@ class _Join:
         done: ast.stmt | None = None
         if self.candidate.qualified is not None:
             builder = self.module(self.path).definition(self.candidate.qualified)
-            self.caller, done = self._called(builder)
-            self.path = self.caller.path
+            if any(word in ast.unparse(builder.node) for word in (".run(", "Session")):
+                self.caller = builder  # it runs, and hands its session on
+                handed = builder.locals
+            else:
+                self.caller, done = self._called(builder)
+                if not any(each is done for each in _plain_calls(self.caller.node)):
+                    raise _Unjoined  # more than once
+                self.path = self.caller.path
+                parts.append(self._part(0, builder, done, frozenset()))
+                handed = {*parts[0].part.targets, *_opened(self.caller.node)}
             if isinstance(self.caller.node, ast.FunctionDef):
                 name = self.caller.node.name
-            parts.append(self._part(0, builder, done, frozenset()))
-            handed = {*parts[0].part.targets, *_opened(self.caller.node)}
-        for each in _plain_calls(self.caller.node):
+        for each in _calls_in(self.caller.node):
             given = _given(each)
             if each is done or not given & set(handed) and (given or name is not None):
                 continue
             function = self._function(each)
-            if function is None or name is None and ".run(" not in ast.unparse(function.node):
+            if function is None:
+                continue
+            if done is None and ".run(" not in ast.unparse(function.node):
                 continue
             again, own = self._called(function)
             if own is not each or again.node is not self.caller.node:
@@ -502,7 +510,7 @@ class _Join:
         user, use = uses[0]
         module = self.module(user)
         for scope in _scopes(module.tree):
-            for statement in () if scope is function.node else _plain_calls(scope):
+            for statement in () if scope is function.node else _calls_in(scope):
                 call = _call_of(statement)
                 if call is None or call.func is not use:
                     continue
@@ -964,6 +972,17 @@ def _plain_calls(node: ast.FunctionDef | ast.Module) -> Iterator[ast.stmt]:
                 yield each
         elif _call_of(each) is not None:
             yield each
+
+
+def _calls_in(node: ast.FunctionDef | ast.Module) -> Iterator[ast.stmt]:
+    """`_plain_calls`, and those of a function that run in other blocks of it, in a loop say."""
+    plain = list(_plain_calls(node))
+    yield from plain
+    if isinstance(node, ast.FunctionDef):
+        for each in _own_nodes(node):
+            if isinstance(each, ast.Assign | ast.Expr) and _call_of(each) is not None:
+                if not any(each is known for known in plain):
+                    yield each
 
 
 def _is_entry(node: ast.If) -> bool:
