@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tests.differential.fitting import settle
@@ -300,10 +301,25 @@ def _with_session(choices: Choices, run: Lines) -> tuple[Lines, Lines]:
         end += 1
     inner = [line[depth:] for line in run[place + 1 : end]]
     names = names_in(inner)
+    own, outside = _assigned(inner), _assigned([*run[:place], *run[end:]])
+    read = {word for line in inner for word in re.findall(r"(?<![\w.$'])[a-z_]\w*", line)}
+    if own & outside & read - {"_"}:  # carried from one step to the next
+        return [], run
     given = ["sess", *(["step"] if choices["handed"] == "step" else [])]
+    given += sorted(outside & read - own - {*given})
     function = inside(f"def in_session({', '.join([*given, *names])}):", plain(inner))
     call = f"{' ' * depth}in_session({', '.join([*given, *(f'${name}' for name in names)])})"
     return function, [*run[: place + 1], call, *run[end:]]
+
+
+def _assigned(code: Lines) -> set[str]:
+    """The variables of its own that some code assigns, or binds by a `with`."""
+    found: set[str] = set()
+    for line in code:
+        targets = re.match(r"\s*([a-z_]\w*(?:, [a-z_]\w*)*) [-+*/]?= ", line)
+        found |= set(targets[1].split(", ")) if targets else set()
+        found |= set(re.findall(r" as ([a-z_]\w*):", line))
+    return found
 
 
 def _called(choices: Choices, place: str, body: Lines, parameter: str) -> Lines:
