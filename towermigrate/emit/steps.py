@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from towermigrate.emit.evaluations import Evaluation, Evaluations
 from towermigrate.emit.expressions import in_step, replace
 from towermigrate.emit.templates import (
     Templates,
@@ -61,7 +62,8 @@ class StepBuilder:
         self.t = templates
         self.names = names
         self.steps: list[Step] = []
-        self.of_run: dict[int, Step] = {}
+        self.evaluations = Evaluations(analysis, templates)
+        self.of_run: dict[int, Step | Evaluation] = {}
         self.commented: set[int] = set()
         self.findings: list[Finding] = []
         self._keys: dict[tuple[object, ...], Step] = {}
@@ -74,11 +76,15 @@ class StepBuilder:
         for run in self.a.runs:
             with self.reasons.collected():
                 self._plan_run(run)
+        self.evaluations.name(taken)
 
     def _plan_run(self, run: Run) -> None:
         a = self.a
         if not run.feeds and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES:
             # Variables alone are read where they are; no step, no draw of the inputs.
+            return
+        if run.evaluates:
+            self.of_run[id(run)] = self.evaluations.plan(run)
             return
         fed_names = set(run.feeds)
         known = {i.source for i in a.body.inputs}
@@ -284,7 +290,7 @@ class StepBuilder:
                 made.append(self._function(step, returned))
         return made
 
-    def _lead(self, item: Item) -> list[cst.EmptyLine]:
+    def lead(self, item: Item) -> list[cst.EmptyLine]:
         """A statement's own comments, the first time it is written."""
         if id(item) in self.commented:
             return []
@@ -297,7 +303,7 @@ class StepBuilder:
         lead: list[cst.EmptyLine] = []
         for item in step.picked:
             if item.kind in (Kind.OP, Kind.TOWER_MEAN):
-                lead.extend(strip_blank(self._lead(item)))
+                lead.extend(strip_blank(self.lead(item)))
         values = [f for f in step.fetches if self.a.kinds.of_name(f) not in OPS]
         inner: list[cst.BaseStatement] = []
         whole = self._plain(step, values)
@@ -458,7 +464,7 @@ class StepBuilder:
                 return [self._expression_of(item, replace(found[1], new))]
             node = replace(item.node, new)
             assert isinstance(node, cst.BaseStatement)
-            return [with_lead(node, self._lead(item))]
+            return [with_lead(node, self.lead(item))]
         stage = stages[0]
         share = self._is_share(step, stage)
         made: list[cst.BaseStatement] = []
@@ -496,10 +502,10 @@ class StepBuilder:
         line = cst.SimpleStatementLine(body=[cst.Expr(value)])
         if isinstance(item.node, cst.SimpleStatementLine):
             line = line.with_changes(trailing_whitespace=item.node.trailing_whitespace)
-        return with_lead(line, self._lead(item))
+        return with_lead(line, self.lead(item))
 
     def _gradient_lead(self, stage: StageParts, item: Item) -> list[cst.EmptyLine]:
-        lead = self._lead(item)
+        lead = self.lead(item)
         if id(stage.compute) not in self.commented:
             self.commented.add(id(stage.compute))
             own = list(stage.compute.lead)

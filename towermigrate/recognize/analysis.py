@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -14,7 +14,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import (
     TowerProgram,
 )
-from towermigrate.recognize.kinds import IN_GRAPH, Kinds
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
@@ -59,7 +59,8 @@ class Run:
     """One `sess.run`: its fetched names and its feeds.
 
     One that picks what it fetches of tables is a run for each of their keys, all of the same call: `table` is the one
-    that holds the updates, `picked` the text of what picks, `key` the run's own.
+    that holds the updates, `picked` the text of what picks, `key` the run's own. One that `evaluates` fetches values
+    of evaluations only.
     """
 
     call: cst.Call
@@ -72,6 +73,7 @@ class Run:
     table: Table | None = None
     picked: str = ""
     key: str = ""
+    evaluates: bool = False
 
 
 @dataclass
@@ -166,12 +168,14 @@ class Analysis:
         return self.scope.feed_dicts
 
 
-def backward_slice(items: Sequence[Item], wanted: set[str]) -> list[Item]:
+def backward_slice(
+    items: Sequence[Item], wanted: set[str], kinds: Collection[Kind] = IN_GRAPH
+) -> list[Item]:
     """The graph statements that the wanted names need, in source order."""
     needed = set(wanted)
     picked: list[Item] = []
     for item in reversed(items):
-        if item.kind not in IN_GRAPH:
+        if item.kind not in kinds:
             continue
         if not (item.binds | item.changes) & needed:
             continue
@@ -181,6 +185,11 @@ def backward_slice(items: Sequence[Item], wanted: set[str]) -> list[Item]:
         needed |= item.reads | item.ordered_after
     picked.reverse()
     return picked
+
+
+def evaluated(items: Sequence[Item], wanted: set[str]) -> list[Item]:
+    """The statements of evaluations that the wanted names need, in source order."""
+    return backward_slice(items, wanted, {Kind.EVALUATION})
 
 
 def assignments(

@@ -9,6 +9,7 @@ from towermigrate.recognize.analysis import (
     ScopeReader,
     assignments,
 )
+from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
@@ -151,10 +152,17 @@ class GraphReader(ScopeReader):
             for name in item.binds:
                 self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
             return
+        if self._statement_in_graph(item) and is_evaluation(self.kinds, self.file, item):
+            item.kind = Kind.EVALUATION
+            self.kinds.env.update(dict.fromkeys(item.binds, Kind.EVALUATION))
+            return
         found = assignments(node)
         if found is None:
             call = bare_call(node)
             if call is not None and self._service_call(item, call):
+                return
+            if call is not None and self._reuses(call):
+                item.kind = Kind.GRAPH  # a step makes no variables, and an evaluation reuses all
                 return
             if self._statement_in_graph(item):
                 item.kind = Kind.TENSOR
@@ -187,9 +195,27 @@ class GraphReader(ScopeReader):
                     self.kinds.updates.update(names)
                 else:
                     self._only_known_operations(value)
+            if kind is Kind.PLACEHOLDER:
+                self._late_placeholder(item, names, value)
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+
+    def _reuses(self, call: cst.Call) -> bool:
+        """`tf.get_variable_scope().reuse_variables()`."""
+        func = call.func
+        return (
+            isinstance(func, cst.Attribute)
+            and func.attr.value == "reuse_variables"
+            and isinstance(func.value, cst.Call)
+            and self.file.tf(func.value.func) == "tf.get_variable_scope"
+        )
+
+    def _late_placeholder(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
+        """A placeholder of an evaluation, made behind the towers."""
+        if any(name in self.kinds.env for name in names):
+            raise refuse("TM211", self.file, item.node, f"`{', '.join(names)}` is bound anew")
+        self._placeholder(item, names, value)
 
     def _mean_of(self, value: cst.BaseExpression) -> str | None:
         """The list over towers that `tf.reduce_mean(losses)` or `tf.add_n(losses) / n` is the mean of."""

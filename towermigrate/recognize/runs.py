@@ -11,6 +11,7 @@ from towermigrate.recognize.analysis import (
     ScopeReader,
     StageParts,
     backward_slice,
+    evaluated,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
@@ -188,7 +189,7 @@ class RunReader(ScopeReader):
                     "TM209", self.file, call, f"`{code(node)}` is fetched without a name of its own"
                 )
             kind = self.kinds.of(node)
-            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED):
+            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED, Kind.EVALUATION):
                 raise refuse(
                     "TM209",
                     self.file,
@@ -202,7 +203,31 @@ class RunReader(ScopeReader):
             names.append(node.value)
         feed_name = feed.value if isinstance(feed, cst.Name) else None
         feeds = self._feeds(call, feed)
-        return Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
+        run = Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
+        run.evaluates = self._evaluates(call, names)
+        return run
+
+    def _evaluates(self, call: cst.Call, names: Sequence[str]) -> bool:
+        """Whether a run fetches values of evaluations only."""
+        looks = [self.kinds.of_name(name) is Kind.EVALUATION for name in names]
+        if any(looks) and not all(looks):
+            raise refuse(
+                "TM209", self.file, call,
+                f"`{names[looks.index(True)]}`, which an evaluation gives, is fetched together with "
+                f"`{names[looks.index(False)]}` of the towers",
+            )  # fmt: skip
+        return any(looks)
+
+    def _check_fed(self, run: Run, after: Sequence[Item]) -> None:
+        """An evaluation is fed what it reads and nothing else."""
+        read: set[str] = set()
+        for item in evaluated(after, set(run.fetches)):
+            read |= item.reads & self.scope.placeholders.keys()
+        for name in sorted(read ^ run.feeds.keys()):
+            how = "needs and is not given" if name in read else "is given and does not need"
+            self.reasons.say(
+                "TM209", self.file, run.call, f"`{code(run.call.func)}` of an evaluation {how} `{name}`"
+            )  # fmt: skip
 
     def _named_feed(self, call: cst.Call, name: str) -> cst.BaseExpression:
         """The dict display bound to a name that a run feeds; it must be the name's only value."""
@@ -214,7 +239,8 @@ class RunReader(ScopeReader):
             and any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
         ]
         altered = any(name in changes(statement) for statement in self.candidate.block)
-        if len(bound) != 1 or altered or len(bound[0].targets) != 1:
+        display = len(bound) == 1 and isinstance(bound[0].value, cst.Dict)
+        if not display or altered or len(bound[0].targets) != 1:
             raise refuse(
                 "TM209",
                 self.file,
@@ -295,6 +321,9 @@ class RunReader(ScopeReader):
 
     def trains(self, runs: list[Run], after: Sequence[Item], stages: list[StageParts]) -> None:
         for run in runs:
+            if run.evaluates:
+                self._check_fed(run, after)
+                continue
             picked = backward_slice(after, set(run.fetches))
             run.trains = [i for i, s in enumerate(stages) if s.apply_item in picked]
             places = [

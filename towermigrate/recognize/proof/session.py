@@ -124,8 +124,11 @@ class SessionCheck:
             if isinstance(node, ast.Name):
                 needs |= needs_of(self.proof.top.names.get(node.id, Value()))
         self.proof.all_towers(needs)
+        evaluates = run is not None and run.evaluates
+        if evaluates and needs:
+            self._say("TM225", call, f"`{self.code.said(call)}` may draw of an input pipeline")
         missing = self.required - needs
-        if missing:
+        if missing and not evaluates:
             self._say("TM225", call, self._missing(call, missing))
         if run is not None and len(run.trains) > 1:
             self._say(
@@ -195,7 +198,8 @@ class SessionCheck:
             self._say("TM231", call, f"`{self.code.said(call)}` fetches one value twice")
         for name, kind in zip(names, kinds, strict=False):
             value = self.proof.top.names.get(name)
-            if kind not in OPS and isinstance(value, _NO_TENSORS):
+            looks = kind is Kind.EVALUATION and not isinstance(value, Tensor)
+            if kind not in OPS and isinstance(value, _NO_TENSORS) or looks:
                 self._say(
                     "TM209", call,
                     f"`{name}`, which is fetched, is no tensor: a run finds what a text names, and gives lists for lists",
