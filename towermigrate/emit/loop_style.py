@@ -515,7 +515,7 @@ class LoopStyle:
 
         One that makes variables, such as an update's slots, would be missed in checkpoints.
         """
-        if item.kind is Kind.OP:
+        if item.kind is Kind.OP or item.kind is Kind.TOWER_LIST:
             return True
         if item.kind not in (Kind.TENSOR, Kind.VARLIST, Kind.TOWER_MEAN, Kind.EVALUATION) or any(
             isinstance(c.func, cst.Attribute) and c.func.attr.value in _MAKE_VARIABLES

@@ -194,6 +194,11 @@ class RunRewriter(cst.CSTTransformer):
     def _values(self, run: Run) -> list[str]:
         return [f for f in run.fetches if self.a.kinds.of_name(f) not in OPS]
 
+    def _as_array(self, run: Run, call: str) -> str:
+        """What a step gives of one value, as `sess.run` gave it: an array, a list of them for a list over towers."""
+        (value,) = self._values(run)
+        return f"tm.as_numpy({call})" if value in self.a.scope.lists else f"{call}.numpy()"
+
     def _as_expression(self, run: Run) -> cst.BaseExpression:
         """A run whose result is used in place: the shape of what `sess.run` gave is kept."""
         values = self._values(run)
@@ -202,13 +207,13 @@ class RunRewriter(cst.CSTTransformer):
             return self.t.expression(read[0] if run.single else f"[{', '.join(read)}]")
         call = self.step_call(run)
         if run.single:
-            return self.t.expression(f"{call}.numpy()" if values else call)
+            return self.t.expression(self._as_array(run, call) if values else call)
         if not values:
             return self.t.expression(f"[{call}{', None' * (len(run.fetches) - 1)}]")
         if len(values) == len(run.fetches) > 1:
             return self.t.expression(f"list(tm.as_numpy({call}))")
         if len(run.fetches) == 1:
-            return self.t.expression(f"[{call}.numpy()]")
+            return self.t.expression(f"[{self._as_array(run, call)}]")
         raise refuse(
             "TM209", self.a.file, run.call,
             "the list that this sess.run gives holds updates and values and is not taken apart in place",
@@ -313,7 +318,7 @@ class RunRewriter(cst.CSTTransformer):
         if len(kept) == 1:
             return updated.with_changes(
                 targets=[updated.targets[0].with_changes(target=kept[0])],
-                value=self.t.expression(f"{call}.numpy()"),
+                value=self.t.expression(self._as_array(run, call)),
             )
         target = self.t.expression(", ".join(code(k) for k in kept))
         assert isinstance(target, cst.Tuple)

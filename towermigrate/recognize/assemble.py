@@ -89,8 +89,11 @@ class Assembler:
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
+        gradients = {each.list_name for each in body.computes}
         for name in body.lists:
             self.kinds.env[name] = Kind.TOWER_LIST
+            if name not in gradients:
+                self.scope.lists[name] = name
         functions = tower_functions(self.tree, file, body.kept)
         self._update_ops()
         hazards.check(reasons, self.tree, self.kinds.traits, self.candidate, body, functions)

@@ -20,6 +20,7 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.syntax import (
     argument,
+    assigned,
     code,
     elements,
     integer,
@@ -145,6 +146,11 @@ class GraphReader(ScopeReader):
 
     def _after(self, item: Item) -> None:
         node = item.node
+        alias = self._list_by_another_name(item)
+        if alias:
+            self.scope.lists[alias[0]] = alias[1]
+            item.kind = self.kinds.env[alias[0]] = Kind.TOWER_LIST
+            return
         if run_calls(node, self.kinds):
             item.kind = Kind.PYTHON
             scope = self.candidate.function or self.file.module
@@ -210,6 +216,18 @@ class GraphReader(ScopeReader):
             and isinstance(func.value, cst.Call)
             and self.file.tf(func.value.func) == "tf.get_variable_scope"
         )
+
+    def _list_by_another_name(self, item: Item) -> tuple[str, str] | None:
+        """The new name and the list of `shown = losses`; any other statement may make a list another one."""
+        lists = self.scope.lists
+        found = assigned(item.node)
+        if found is not None and isinstance(found[1], cst.Name) and found[1].value in lists:
+            if len(found[0]) == 1 and found[0][0] not in self.kinds.env:
+                return found[0][0], lists[found[1].value]
+        changed = {lists[name] for name in item.changes if name in lists}
+        for name in [n for n, of in lists.items() if of in changed or n in item.binds]:
+            del lists[name]
+        return None
 
     def _late_placeholder(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
         """A placeholder of an evaluation, made behind the towers."""

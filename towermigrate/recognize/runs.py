@@ -198,7 +198,8 @@ class RunReader(ScopeReader):
                 )
             if node.value in self.kinds.updates:
                 raise refuse("TM209", self.file, call, f"`{node.value}`, an empty list, is fetched")
-            if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST):
+            whole = kind is Kind.TOWER_LIST and node.value in self.scope.lists
+            if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST) and not whole:
                 raise refuse("TM209", self.file, call, f"`{node.value}` ({kind.value}) is fetched")
             names.append(node.value)
         feed_name = feed.value if isinstance(feed, cst.Name) else None

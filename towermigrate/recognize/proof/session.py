@@ -169,7 +169,7 @@ class SessionCheck:
     ) -> None:
         if isinstance(fetches, ast.Name):
             value = self.proof.top.names.get(fetches.id)
-            if isinstance(value, Items):
+            if isinstance(value, Items) and fetches.id not in self.proof.facts.lists:
                 self._say(
                     "TM231",
                     call,
@@ -198,6 +198,8 @@ class SessionCheck:
             self._say("TM231", call, f"`{self.code.said(call)}` fetches one value twice")
         for name, kind in zip(names, kinds, strict=False):
             value = self.proof.top.names.get(name)
+            if name in self.proof.facts.lists:
+                value = _one_of(value)
             looks = kind is Kind.EVALUATION and not isinstance(value, Tensor)
             if kind not in OPS and isinstance(value, _NO_TENSORS) or looks:
                 self._say(
@@ -476,6 +478,15 @@ class SessionCheck:
 def proof_place(proof: TowerProof, run: Run) -> tuple[int, int]:
     where = proof.facts.file.span(run.call)
     return where.line, where.column
+
+
+def _one_of(value: Value | None) -> Value | None:
+    """What a list over the towers holds of each; what it is itself where that is no one tensor."""
+    if isinstance(value, Items) and len(value.values) == 1:
+        one = value.values[0][0]
+        if isinstance(one, Tensor) and not one.summary:
+            return one
+    return value
 
 
 def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
