@@ -84,6 +84,7 @@ class Scope:
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
     `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
+    `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
     `whole_means` are lists over the towers all of whose elements a mean is of, whatever the shape of what they hold.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
@@ -95,6 +96,8 @@ class Scope:
     splits: dict[str, str] = field(default_factory=dict)
     means: dict[str, str] = field(default_factory=dict)
     lists: dict[str, str] = field(default_factory=dict)
+    iterators: set[str] = field(default_factory=set)
+    started: dict[str, cst.Call] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
     merges: list[cst.Call] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)

@@ -56,6 +56,8 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+            if kind is Kind.PIPELINE and len(names) == 1 and _is_started_by_a_run(value):
+                self.scope.iterators.add(names[0])
             if kind is Kind.VARIABLE:
                 self._own_variable(item, value)
             if kind is Kind.PLACEHOLDER:
@@ -302,3 +304,9 @@ class GraphReader(ScopeReader):
                 item.kind = Kind.TENSOR
                 return True
         return False
+
+
+def _is_started_by_a_run(value: cst.BaseExpression) -> bool:
+    """`tf.data.make_initializable_iterator(dataset)`, `dataset.make_initializable_iterator()`."""
+    func = value.func if isinstance(value, cst.Call) else None
+    return isinstance(func, cst.Attribute) and func.attr.value == "make_initializable_iterator"

@@ -17,6 +17,7 @@ from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
+    bare_call,
     run_calls,
 )
 from towermigrate.recognize.syntax import (
@@ -49,12 +50,12 @@ class RunReader(ScopeReader):
                 elif len(self.reasons.findings) > known:
                     continue
                 elif runs or self._restored(item, call) or _inside_loop(item.node, call):
-                    self.reasons.say(
-                        "TM209",
-                        self.file,
-                        call,
-                        "the variables are initialised again; the rewritten program makes them once",
+                    what = (
+                        "the variables are initialised again; the rewritten program makes them once"
                     )
+                    if call in self.scope.started.values():
+                        what = "the input pipeline is started again, or behind a run"
+                    self.reasons.say("TM209", self.file, call, what)
         if not runs and not self.reasons.findings:
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
@@ -180,7 +181,8 @@ class RunReader(ScopeReader):
             cst.Name(picked[id(n)]) if id(n) in picked else n
             for n in (listed if listed is not None else [fetches])
         ]
-        if all(self.kinds.of(n) is Kind.INIT for n in nodes):
+        if all(self.kinds.of(n) is Kind.INIT or self._iterator(n) for n in nodes):
+            self._starts(call, item, nodes, feed)
             return None
         names: list[str] = []
         for node in nodes:
@@ -207,6 +209,34 @@ class RunReader(ScopeReader):
         run = Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
         run.evaluates = self._evaluates(call, names)
         return run
+
+    def _iterator(self, node: cst.BaseExpression) -> str | None:
+        """The iterator of the input pipeline that `iterator.initializer` starts."""
+        if not isinstance(node, cst.Attribute) or node.attr.value != "initializer":
+            return None
+        name = code(node.value)
+        return name if name in self.scope.iterators else None
+
+    def _starts(
+        self,
+        call: cst.Call,
+        item: Item,
+        nodes: Sequence[cst.BaseExpression],
+        feed: cst.BaseExpression | None,
+    ) -> None:
+        """The input starts by itself, before its first element: one run must do that, once and for all."""
+        for name in filter(None, map(self._iterator, nodes)):
+            again = name in self.scope.started
+            if again or feed is not None or bare_call(item.node) is not call:
+                how = (
+                    "again"
+                    if again
+                    else "with what it is fed"
+                    if feed is not None
+                    else "in the middle of others"
+                )
+                raise refuse("TM209", self.file, call, f"the iterator `{name}` is started {how}")
+            self.scope.started[name] = call
 
     def _evaluates(self, call: cst.Call, names: Sequence[str]) -> bool:
         """Whether a run fetches values of evaluations only."""

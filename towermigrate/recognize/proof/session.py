@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Differs,
@@ -43,6 +43,8 @@ class SessionCheck:
         self.runs: dict[tuple[int, int], list[Run]] = {}
         for run in runs:
             self.runs.setdefault(proof_place(proof, run), []).append(run)
+        started = proof.facts.started.values()
+        self.starts = {place_of(proof.facts.file, call) for call in started}
         self.ran: ast.AST | None = None
 
     def _required(self) -> frozenset[str]:
@@ -98,6 +100,8 @@ class SessionCheck:
             return
         nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
         if nodes and all(self._kind(n) is Kind.INIT for n in nodes):
+            return
+        if self.code.place(call) in self.starts:
             return
         self.ran = self.ran or call
         self._place(call, statement)
