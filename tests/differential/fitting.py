@@ -101,7 +101,7 @@ loop=helper loss=collection|collection_text|total_loss|reuse_guard -> loss=mean_
 loop=helper sharing=!outer -> sharing=outer
 sharing=template tower_fn=!inline -> tower_fn=inline
 sharing=template|prebuilt gradients=tf_gradients -> sharing=outer
-sharing=root evaluation=same_graph -> evaluation=none
+sharing=root evaluation=!none -> evaluation=none
 sharing=root optimizer=momentum|adam|rmsprop|adagrad|in_loop|decay -> optimizer=sgd
 sharing=root train_op=ema|accumulate -> train_op=plain
 sharing=root step=get_or_create -> step=variable
@@ -140,8 +140,10 @@ model=slim sharing=template -> sharing=outer
 stages=!one model=lstm -> model=linear
 sharing=root optimizer=own -> optimizer=sgd
 gradients=minimize_mean optimizer=own -> optimizer=sgd
-stages=gan evaluation=same_graph -> evaluation=none
-input=constant evaluation=same_graph -> evaluation=none
+stages=gan evaluation=!none -> evaluation=none
+input=constant evaluation=!none -> evaluation=none
+evaluation=same_inputs|with_loss input=!slice|split|same -> evaluation=same_graph
+evaluation=with_loss feed=!inline -> evaluation=two_values
 place=module|guard repeat=twice -> repeat=once
 repeat=twice -> graph=graph
 repeat=twice place=main|other_file|class|star_import -> place=function
@@ -150,7 +152,7 @@ repeat=twice run_place=other_file -> run_place=same
 repeat=twice summaries=!none -> summaries=none
 place=star_import run_place=!same -> run_place=same
 place=star_import count=argument -> count=constant
-session=monitored|supervisor|hooks evaluation=same_graph -> evaluation=none
+session=monitored|supervisor|hooks evaluation=!none -> evaluation=none
 session=monitored|supervisor|hooks repeat=twice -> repeat=once
 input=queue_once|queue_each session=!with -> session=with
 input=queue_once|queue_each summaries=merge_all|tower -> summaries=after_run

@@ -142,7 +142,17 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "saver": ("end", "none", "plain", "list", "keywords", "dict", "restore", "latest"),
     "summaries": ("none", "merge_all", "tower", "after_run"),
     "looking": ("none", "loss", "eval", "two_runs", "output"),
-    "evaluation": ("none", "same_graph"),
+    "evaluation": (
+        "none",
+        "same_graph",
+        "early",
+        "switched",
+        "auto",
+        "two_values",
+        "same_inputs",
+        "own_variable",
+        "with_loss",
+    ),
     "repeat": ("once", "twice"),
     "loop_over": ("range", "while", "epochs", "break"),
 }
@@ -216,7 +226,7 @@ COMMON: dict[str, tuple[str, ...]] = {
     "saver": ("none", "plain", "list", "latest"),
     "summaries": ("merge_all", "after_run"),
     "looking": ("loss",),
-    "evaluation": ("same_graph",),
+    "evaluation": ("same_graph", "early", "switched", "auto", "two_values", "same_inputs"),
     "loop_over": ("while", "epochs"),
 }
 

@@ -201,8 +201,9 @@ def _build_lines(choices: Choices) -> Lines:
         *optimizer_lines(choices),
         *input_lines(choices),
         *loop_lines(choices),
+        *(evaluation_lines(choices) if choices["evaluation"] == "early" else []),
         *training_lines(choices),
-        *evaluation_lines(choices),
+        *(evaluation_lines(choices) if choices["evaluation"] != "early" else []),
         *graph_tail(choices),
     ]
 

@@ -162,15 +162,31 @@ def _looks(choices: Choices, feed: str) -> Lines:
     return inside("if step % 2 == 0:", look)
 
 
+def _tests(choices: Choices, feed: str) -> Lines:
+    """What is asked of the model that was built once more behind the towers."""
+    kind = choices["evaluation"]
+    rows = "np.arange(12).reshape(4, 3) % 7"
+    if choices["model"] != "embedding":
+        rows = f"({rows}) * 0.1"
+    match kind:
+        case "none":
+            return []
+        case "two_values":
+            run = _run("[$test_best, $test_out]", f"{{$test_x: {rows}}}")
+            return [f"best, mean = {run}", "print('test %.6f' % mean, best.tolist())"]
+        case "same_inputs":
+            run = _run("$test_out", f"feed_dict={{$X: {rows}, $Y: np.ones([4, 1])}}")
+        case "with_loss":
+            run = _run("[$test_out, $shown]", f"{feed[:-1]}, $test_x: {rows}}}") + "[0]"
+        case _:
+            run = _run("$test_out", f"feed_dict={{$test_x: {rows}}}")
+    return [f"print('test %.6f' % {run})"]
+
+
 def _step(choices: Choices) -> Lines:
     drawn, feed = _feed(choices)
     found = [*drawn, *_train(choices, feed), *_looks(choices, feed)]
-    if choices["evaluation"] == "same_graph":
-        rows = "np.arange(12).reshape(4, 3) % 7"
-        if choices["model"] != "embedding":
-            rows = f"({rows}) * 0.1"
-        look = f"sess.run($test_out, feed_dict={{$test_x: {rows}}})"
-        found += inside("if step % 2 == 0:", [f"print('test %.6f' % {look})"])
+    found += inside("if step % 2 == 0:", evaluated) if (evaluated := _tests(choices, feed)) else []
     match choices["summaries"]:
         case "merge_all" | "tower":
             found += [f"writer.add_summary({_run('$merged', feed)}, step)"]

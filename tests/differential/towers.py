@@ -365,13 +365,27 @@ def _nested(choices: Choices, built: Lines) -> Lines:
 
 def evaluation_lines(choices: Choices) -> Lines:
     """Statements behind the towers that build the model once more, to look at what was learned."""
-    if choices["evaluation"] == "none":
+    kind = choices["evaluation"]
+    if kind == "none":
         return []
     model = "shared" if choices["sharing"] == "template" else "net"
     named = choices["sharing"] in ("reuse_i", "reuse_none", "auto", "flag", "prebuilt")
     scope = "'net'" if named and choices["loop"] != "helper" else "tf.get_variable_scope()"
-    given = "$test_x, training=False" if choices["model"] == "batch_norm" else "$test_x"
-    built = [f"$test_out = tf.reduce_mean({model}({given}), name='test_out')"]
-    if choices["sharing"] != "template":
-        built = inside(f"with tf.variable_scope({scope}, reuse=True):", built)
+    x = "$X" if kind == "same_inputs" else "$test_x"
+    out = f"{model}({x}, training=False)" if choices["model"] == "batch_norm" else f"{model}({x})"
+    if kind == "own_variable":
+        out += " * tf.get_variable('scale', [], initializer=tf.constant_initializer(0.5))"
+    if kind == "same_inputs":
+        out = f"tf.abs({out} - $Y)"
+    built = [f"$test_out = tf.reduce_mean({out}, name='test_out')"]
+    if kind == "two_values":
+        built = [f"scores = {out}", "$test_out = tf.reduce_mean(scores)"]
+        built += ["$test_best = tf.argmax(scores, 0)"]
+    reuse = "tf.AUTO_REUSE" if kind in ("auto", "own_variable") else "True"
+    if kind == "switched" and not named:
+        built = ["tf.get_variable_scope().reuse_variables()", *built]
+    elif choices["sharing"] != "template":
+        built = inside(f"with tf.variable_scope({scope}, reuse={reuse}):", built)
+    if kind == "same_inputs":
+        return built
     return [f"$test_x = tf.placeholder({dtype_of(choices)}, [None, 3], name='test_x')", *built]

@@ -296,6 +296,44 @@ def test_a_tower_is_graph_code_of_one_replica(two_towers: Any) -> None:
         tm.TowerVariables(batch_norm="both")
 
 
+def test_a_model_outside_reads_what_the_towers_made(two_towers: Any) -> None:
+    def body(x: Any) -> Any:
+        return x * ones("w")
+
+    program = Program(two_towers, body)
+    made = tm.shard_batch([1.0, 2.0])
+    program.run(*made)
+
+    @tf.function(autograph=False, input_signature=[tf.TensorSpec([None], tf.float32)])
+    @program.variables.model
+    def evaluate(x: Any) -> Any:
+        return body(x), body(2.0 * x)  # TF1 reuses behind the towers, in one graph
+
+    assert [v.tolist() for v in tm.as_numpy(evaluate(np.ones(3)))] == [[1.0] * 3, [2.0] * 3]
+    program.variables.trainable()[0].assign(5.0)
+    assert evaluate([1])[0].numpy().tolist() == [5.0]
+    assert len(program.variables.all()) == 1
+
+
+@pytest.mark.parametrize("reuse", [None, False, True, v1.AUTO_REUSE])
+def test_a_model_outside_makes_no_variables(two_towers: Any, reuse: Any) -> None:
+    program = Program(two_towers, lambda x: x * ones("w"))
+    program.run(*tm.shard_batch([1.0, 2.0]))
+
+    @program.variables.model
+    def model() -> Any:
+        with v1.variable_scope(v1.get_variable_scope(), reuse=reuse):
+            return ones("w") + ones("v")
+
+    with pytest.raises(ValueError, match="Variable v does not exist: no tower made it"):
+        tf.function(model, autograph=False)()
+    assert [v.name for v in program.variables.all()] == ["w:0"]
+    with pytest.raises(RuntimeError, match="called eagerly"):
+        model()
+    with pytest.raises(RuntimeError, match="inside of strategy.run"):
+        tf.function(lambda: two_towers.run(model), autograph=False)()
+
+
 def test_a_name_stands_for_one_variable_where_a_program_is_built_twice(two_towers: Any) -> None:
     first, second = (
         Program(two_towers, lambda: v1.get_variable("w", [], regularizer=tf.nn.l2_loss))

@@ -313,7 +313,8 @@ class LoopStyle:
         holder = self.a.placeholders[found[0][0]]
         shape = "None" if holder.shape is None else code(holder.shape)
         text = f"{holder.name} = {self.steps.tf}.TensorSpec({shape}, {code(holder.dtype)})"
-        if not any(i.source == holder.name for i in self.a.body.inputs):
+        used = any(i.source == holder.name for i in self.a.body.inputs)
+        if not used and not self.steps.evaluations.reads(holder.name):
             raise refuse(
                 "TM209", self.a.file, item.node,
                 f"the placeholder `{holder.name}` is used outside the towers (a fed learning rate?)",
@@ -428,11 +429,21 @@ class LoopStyle:
         made: list[cst.BaseStatement] = []
         carry: list[cst.EmptyLine] = []
         early = a.scope.reads_mutable
+        evaluations = self.steps.evaluations
         created = not early and not any(self._needs_variables(item) for item in a.after)
+        created = created and not evaluations.planned
         # TF1 read Python's values where the graph was built: a step is traced where the last of it stood.
-        built = max((k for k, item in enumerate(a.after) if item.kind in IN_GRAPH), default=-1)
+        graph = [*IN_GRAPH, Kind.EVALUATION]
+        built = max((k for k, item in enumerate(a.after) if item.kind in graph), default=-1)
+        traced = not early
+        functions: set[int] = set()
         apart = False  # A blank line stood in front of a statement that is gone.
         for index, item in enumerate(a.after):
+            if item.kind in (Kind.EVALUATION, Kind.PLACEHOLDER):
+                written = self._looking(item)
+                functions |= {id(node) for node in written if isinstance(node, cst.FunctionDef)}
+                made.extend(written)
+                continue
             carry.extend(comments(item.lead))
             apart = apart or _is_apart(item)
             if item.kind in IN_GRAPH:
@@ -459,6 +470,10 @@ class LoopStyle:
             if not created and (early and index > built or self._needs_variables(item) or runs):
                 created = apart = True
                 made.extend(self._create())
+            if not traced and index > built:
+                traced = True
+                for one in evaluations.planned:
+                    made.append(self.t.statement(f"{one.name}.get_concrete_function()"))
             node: cst.BaseStatement | None = None
             with self.reasons.collected():
                 node = self._after_node(index, item, rewriter)
@@ -474,19 +489,37 @@ class LoopStyle:
             made.append(node)
             made.extend(self._extra)
             self._extra = []
+        for k, before in enumerate(made[:-1]):
+            if id(before) in functions:
+                made[k + 1] = with_lead(made[k + 1], spaced(lead_of(made[k + 1]), self.depth))
         if made:
             # What follows the steps starts after a blank line.
             made[0] = with_lead(made[0], spaced(lead_of(made[0]), self.depth))
         return made
+
+    def _looking(self, item: Item) -> list[cst.BaseStatement]:
+        """What a statement of an evaluation, or a placeholder behind the towers, becomes."""
+        evaluations = self.steps.evaluations
+        if item.kind is Kind.PLACEHOLDER:
+            if not any(evaluations.reads(name) for name in item.binds):
+                self.removed_items.append(item)
+                return []
+            spec = self._spec(item)
+            return [] if spec is None else [shift(spec, self._column(item.node) - self._base)]
+        if not evaluations.needs(item):
+            self._dead(item)
+        return evaluations.behind(
+            item, self.steps.tf, self.names.variables, self.steps.lead, self.depth
+        )
 
     def _dead(self, item: Item) -> bool:
         """A graph statement that no run needs: it is proved to do nothing but make tensors, so it goes.
 
         One that makes variables, such as an update's slots, would be missed in checkpoints.
         """
-        if item.kind is Kind.OP:
+        if item.kind is Kind.OP or item.kind is Kind.TOWER_LIST:
             return True
-        if item.kind not in (Kind.TENSOR, Kind.VARLIST, Kind.TOWER_MEAN) or any(
+        if item.kind not in (Kind.TENSOR, Kind.VARLIST, Kind.TOWER_MEAN, Kind.EVALUATION) or any(
             isinstance(c.func, cst.Attribute) and c.func.attr.value in _MAKE_VARIABLES
             for c in calls(item.node)
         ):

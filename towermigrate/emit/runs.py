@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import libcst as cst
 
+from towermigrate.emit.evaluations import Evaluation
 from towermigrate.emit.expressions import variable_lists
 from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
@@ -58,6 +59,8 @@ class RunRewriter(cst.CSTTransformer):
     def step_call(self, run: Run) -> str:
         """`train_step(*tm.shard_batch(x, y, specs=(X, Y)))` for one run site."""
         step = self.steps.of_run[id(run)]
+        if isinstance(step, Evaluation):
+            return self._evaluation(step, run)
         arguments = self._arguments(step, run)
         called = step.name if run.table is None else f"{run.table.name}[{run.picked}]"
         line = f"{called}({', '.join(arguments)})"
@@ -77,17 +80,33 @@ class RunRewriter(cst.CSTTransformer):
             inside = f"{fed},\n{pad}{size[2:]}{rows}{', ' if size else ''}specs={rest}"
         return f"{called}({function}(\n{pad}{inside})"
 
+    def _evaluation(self, step: Evaluation, run: Run) -> str:
+        """`evaluate(x, y)`."""
+        self._in_order(run, step.fed)
+        values = ", ".join(code(run.feeds[name]) for name in step.fed)
+        if run.feed_name is not None:
+            self._fed_by_name(run, f"({values},)" if len(step.fed) == 1 else f"({values})")
+            values = f"*{run.feed_name}"
+        given = self._values(run)
+        closing = ".numpy()" if len(given) == 1 else "tm.as_numpy()"
+        room = 100 - self.a.file.span(run.call).column + self.moved - len(closing)
+        return call_text(step.name, values, room)
+
+    def _fed_by_name(self, run: Run, fed: str, alone: bool = True) -> None:
+        """Remember what a named feed_dict becomes, which must be one thing."""
+        assert run.feed_name is not None
+        if self.fed_by_name.setdefault(run.feed_name, fed) != fed or not alone:
+            raise refuse(
+                "TM209",
+                self.a.file,
+                run.call,
+                f"`{run.feed_name}` is fed to runs that take different inputs",
+            )
+
     def _arguments(self, step: Step, run: Run) -> list[str]:
         if run.feed_name is not None:
-            fed = self._feed_value(step, run)
-            known = self.fed_by_name.setdefault(run.feed_name, fed)
-            if known != fed or any(i.source not in self.a.placeholders for i in step.fed):
-                raise refuse(
-                    "TM209",
-                    self.a.file,
-                    run.call,
-                    f"`{run.feed_name}` is fed to runs that take different inputs",
-                )
+            alone = all(i.source in self.a.placeholders for i in step.fed)
+            self._fed_by_name(run, self._feed_value(step, run), alone)
             return [f"*{run.feed_name}"]
         return self._groups(step, run)
 
@@ -119,9 +138,21 @@ class RunRewriter(cst.CSTTransformer):
                 made.append(self._group(list(group), run))
                 group.clear()
 
-        order = [i.source for i in step.fed if i.source in run.feeds]
+        self._in_order(run, [i.source for i in step.fed if i.source in run.feeds])
+        for item in step.fed:
+            if group and self._group_key(group[-1]) != self._group_key(item):
+                flush()
+            group.append(item)
+        flush()
+        if sum(1 for m in made if "next(" in m) > 1:
+            raise refuse(
+                "TM208", self.a.file, run.call, "inputs of the pipeline and fed inputs alternate"
+            )
+        return made
+
+    def _in_order(self, run: Run, order: list[str]) -> None:
+        """Refuse values that are evaluated in another order than the dict's where that may matter."""
         if order != [n for n in run.feeds if n in order]:
-            # The values are evaluated in another order than the dict's: that must not matter.
             drawn = [n for n, v in run.feeds.items() if _may_act(v)]
             picked = [n for n, v in run.feeds.items() if _has(v, cst.Subscript) and n not in drawn]
             if (
@@ -136,16 +167,6 @@ class RunRewriter(cst.CSTTransformer):
                     f"`{', '.join([*drawn, *picked])}` are fed with calls or parts of objects, in another order than the "
                     "towers take them",
                 )
-        for item in step.fed:
-            if group and self._group_key(group[-1]) != self._group_key(item):
-                flush()
-            group.append(item)
-        flush()
-        if sum(1 for m in made if "next(" in m) > 1:
-            raise refuse(
-                "TM208", self.a.file, run.call, "inputs of the pipeline and fed inputs alternate"
-            )
-        return made
 
     def _group_key(self, item: Input) -> tuple[str, str | None]:
         if item.source not in self.a.placeholders:
@@ -173,6 +194,11 @@ class RunRewriter(cst.CSTTransformer):
     def _values(self, run: Run) -> list[str]:
         return [f for f in run.fetches if self.a.kinds.of_name(f) not in OPS]
 
+    def _as_array(self, run: Run, call: str) -> str:
+        """What a step gives of one value, as `sess.run` gave it: an array, a list of them for a list over towers."""
+        (value,) = self._values(run)
+        return f"tm.as_numpy({call})" if value in self.a.scope.lists else f"{call}.numpy()"
+
     def _as_expression(self, run: Run) -> cst.BaseExpression:
         """A run whose result is used in place: the shape of what `sess.run` gave is kept."""
         values = self._values(run)
@@ -181,13 +207,13 @@ class RunRewriter(cst.CSTTransformer):
             return self.t.expression(read[0] if run.single else f"[{', '.join(read)}]")
         call = self.step_call(run)
         if run.single:
-            return self.t.expression(f"{call}.numpy()" if values else call)
+            return self.t.expression(self._as_array(run, call) if values else call)
         if not values:
             return self.t.expression(f"[{call}{', None' * (len(run.fetches) - 1)}]")
         if len(values) == len(run.fetches) > 1:
             return self.t.expression(f"list(tm.as_numpy({call}))")
         if len(run.fetches) == 1:
-            return self.t.expression(f"[{call}.numpy()]")
+            return self.t.expression(f"[{self._as_array(run, call)}]")
         raise refuse(
             "TM209", self.a.file, run.call,
             "the list that this sess.run gives holds updates and values and is not taken apart in place",
@@ -292,7 +318,7 @@ class RunRewriter(cst.CSTTransformer):
         if len(kept) == 1:
             return updated.with_changes(
                 targets=[updated.targets[0].with_changes(target=kept[0])],
-                value=self.t.expression(f"{call}.numpy()"),
+                value=self.t.expression(self._as_array(run, call)),
             )
         target = self.t.expression(", ".join(code(k) for k in kept))
         assert isinstance(target, cst.Tuple)

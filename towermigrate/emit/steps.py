@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from towermigrate.emit.evaluations import Evaluation, Evaluations
 from towermigrate.emit.expressions import in_step, replace
 from towermigrate.emit.templates import (
     Templates,
@@ -61,7 +62,8 @@ class StepBuilder:
         self.t = templates
         self.names = names
         self.steps: list[Step] = []
-        self.of_run: dict[int, Step] = {}
+        self.evaluations = Evaluations(analysis, templates)
+        self.of_run: dict[int, Step | Evaluation] = {}
         self.commented: set[int] = set()
         self.findings: list[Finding] = []
         self._keys: dict[tuple[object, ...], Step] = {}
@@ -74,11 +76,15 @@ class StepBuilder:
         for run in self.a.runs:
             with self.reasons.collected():
                 self._plan_run(run)
+        self.evaluations.name(taken)
 
     def _plan_run(self, run: Run) -> None:
         a = self.a
         if not run.feeds and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES:
             # Variables alone are read where they are; no step, no draw of the inputs.
+            return
+        if run.evaluates:
+            self.of_run[id(run)] = self.evaluations.plan(run)
             return
         fed_names = set(run.feeds)
         known = {i.source for i in a.body.inputs}
@@ -125,6 +131,7 @@ class StepBuilder:
         lists = {n for n in needed if a.kinds.of_name(n) is Kind.TOWER_LIST}
         averaged_lists = {c.list_name for c in a.body.computes}
         averaged_lists |= self._lists_of_means(picked)
+        averaged_lists |= self._whole_lists(fetches, picked)
         for name in (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists):
             self.reasons.say(
                 "TM203", a.file, a.candidate.loop,
@@ -140,7 +147,27 @@ class StepBuilder:
                         f"the input `{name}` is read behind the towers",
                     )
         early = backward_slice(a.body.step_items, needed)
+        picked = [item for item in picked if item.kind is not Kind.TOWER_LIST]
         return self._ordered(early + picked)
+
+    def _whole_lists(self, fetches: Sequence[str], picked: list[Item]) -> set[str]:
+        """The names of lists over the towers that are fetched as they are, and used for nothing else by a step."""
+        a = self.a
+        named = [item for item in picked if item.kind is Kind.TOWER_LIST]
+        whole = {f for f in fetches if f in a.scope.lists}
+        for name in sorted(whole):
+            if any(self._of_tower(name) in item.binds for item in picked):
+                self.reasons.say(
+                    "TM203", a.file, a.candidate.loop,
+                    f"`{self._of_tower(name)}`, which `{name}` lists of each tower, is bound anew behind the towers",
+                )  # fmt: skip
+        whole |= {n for item in named for n in item.reads | item.binds}
+        return whole - {n for item in picked if item not in named for n in item.reads}
+
+    def _of_tower(self, name: str) -> str:
+        """The value of one tower that a fetched list over the towers holds; any other name is its own."""
+        listed = self.a.scope.lists.get(name)
+        return name if listed is None else self.a.body.lists[listed]
 
     def _lists_of_means(self, picked: list[Item]) -> set[str | None]:
         """Lists over towers that are only there for their mean, which is fetched and not used further."""
@@ -216,6 +243,7 @@ class StepBuilder:
         used = (
             {a.body.lists[each] for each in means}
             | {self._value(f) for f in fetches}
+            | {self._of_tower(f) for f in fetches}
             | set(fetches)
         )
         for item in picked:
@@ -284,7 +312,7 @@ class StepBuilder:
                 made.append(self._function(step, returned))
         return made
 
-    def _lead(self, item: Item) -> list[cst.EmptyLine]:
+    def lead(self, item: Item) -> list[cst.EmptyLine]:
         """A statement's own comments, the first time it is written."""
         if id(item) in self.commented:
             return []
@@ -297,7 +325,7 @@ class StepBuilder:
         lead: list[cst.EmptyLine] = []
         for item in step.picked:
             if item.kind in (Kind.OP, Kind.TOWER_MEAN):
-                lead.extend(strip_blank(self._lead(item)))
+                lead.extend(strip_blank(self.lead(item)))
         values = [f for f in step.fetches if self.a.kinds.of_name(f) not in OPS]
         inner: list[cst.BaseStatement] = []
         whole = self._plain(step, values)
@@ -326,10 +354,12 @@ class StepBuilder:
 
     def _plain(self, step: Step, values: list[str]) -> bool:
         """A step that only looks at values of the tower, with every input fed, runs the tower itself."""
+        inside = [self._of_tower(value) for value in values]
         return (
             not step.picked
             and len(step.fed) == len(self.a.body.inputs)
-            and all(self.a.kinds.of_name(v) is Kind.TOWER for v in values)
+            and len(set(inside)) == len(inside)
+            and all(self.a.kinds.of_name(v) is Kind.TOWER for v in inside)
         )
 
     def _results(
@@ -338,12 +368,13 @@ class StepBuilder:
         if not values:
             return [self.t.statement(run)]
         pick = {v: self._picker(v) for v in values}
-        if whole and returned != values:
+        inside = [self._of_tower(v) for v in values]
+        if whole and returned != inside:
             if len(returned) == 1:
                 return [self.t.statement(f"return {pick[values[0]]}({run})")]
-            targets = ", ".join(r if r in values else "_" for r in returned)
+            targets = ", ".join(r if r in inside else "_" for r in returned)
             made = [self.t.statement(f"{targets} = {run}")]
-            gives = ", ".join(f"{pick[v]}({v})" for v in values)
+            gives = ", ".join(f"{pick[v]}({of})" for v, of in zip(values, inside, strict=True))
             return [*made, self.t.statement(f"return {gives}")]
         if len(set(pick.values())) == 1:
             return [self.t.statement(f"return {pick[values[0]]}({run})")]
@@ -363,6 +394,8 @@ class StepBuilder:
         """Which tower a fetched value is read from: the first where only the first one had it."""
         if name in self.a.scope.means:
             return "tm.mean_over_towers"
+        if name in self.a.scope.lists:
+            return "tm.each_tower"
         body = self.a.body
         used = {name} & body.bound
         for item in backward_slice(self.a.after, {name}):
@@ -424,6 +457,8 @@ class StepBuilder:
             value = self.a.body.lists[listed]
             whole = listed in self.a.scope.whole_means and not self._is_scalar(value)
             return f"{self.tf}.reduce_mean({value})" if whole else value
+        if name in self.a.scope.lists:
+            return self._of_tower(name)
         if self.a.kinds.of_name(name) is Kind.VARIABLE:
             return f"{self.tf}.identity({name})"
         return name
@@ -458,7 +493,7 @@ class StepBuilder:
                 return [self._expression_of(item, replace(found[1], new))]
             node = replace(item.node, new)
             assert isinstance(node, cst.BaseStatement)
-            return [with_lead(node, self._lead(item))]
+            return [with_lead(node, self.lead(item))]
         stage = stages[0]
         share = self._is_share(step, stage)
         made: list[cst.BaseStatement] = []
@@ -498,10 +533,10 @@ class StepBuilder:
         line = cst.SimpleStatementLine(body=[cst.Expr(value)])
         if isinstance(item.node, cst.SimpleStatementLine):
             line = line.with_changes(trailing_whitespace=item.node.trailing_whitespace)
-        return with_lead(line, self._lead(item))
+        return with_lead(line, self.lead(item))
 
     def _gradient_lead(self, stage: StageParts, item: Item) -> list[cst.EmptyLine]:
-        lead = self._lead(item)
+        lead = self.lead(item)
         if id(stage.compute) not in self.commented:
             self.commented.add(id(stage.compute))
             own = list(stage.compute.lead)

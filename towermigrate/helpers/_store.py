@@ -55,10 +55,18 @@ class FirstTower:
 
 
 class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
-    """TF1's variable store, for one call of one tower."""
+    """TF1's variable store, for one call of one tower, or of a model that `makes` no variables and reuses all."""
 
-    def __init__(self, owned: OwnedVariables, owner: Any, graph: Any, index: int | None) -> None:
+    def __init__(
+        self,
+        owned: OwnedVariables,
+        owner: Any,
+        graph: Any,
+        index: int | None,
+        makes: bool = True,
+    ) -> None:
         super().__init__()
+        self._makes = makes
         self._owned = owned
         self._owner = owner
         self._graph = graph
@@ -92,6 +100,8 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         aggregation: Any = tf.VariableAggregation.NONE,
     ) -> Any:
         del caching_device, use_resource  # Mirrored variables are resources, held on every device.
+        if not self._makes:
+            reuse = True
         dtype = tf.as_dtype(dtype)
         shape = None if shape is None else tf.TensorShape(shape)
         if shape is not None and initializer is not None and not callable(initializer):
@@ -107,6 +117,10 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
             return _checked(self._vars[name], name, shape, dtype)
         owned = self._owned.by_name.get(name)
         if owned is None:
+            if not self._makes:
+                raise ValueError(
+                    f"Variable {name} does not exist: no tower made it, and a model outside of the towers makes none."
+                )
             if reuse is True:
                 raise ValueError(
                     f"Variable {name} does not exist, or was not created with tf.get_variable(). "

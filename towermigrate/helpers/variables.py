@@ -141,6 +141,64 @@ class TowerVariables(Trackable):  # type: ignore[misc]
 
         return cast(_Function, one_tower)
 
+    def model(self, function: _Function) -> _Function:
+        """Decorate what builds the model outside of the towers, of the variables that they made: an evaluation.
+
+        Within a call the root scopes and the collections are those of a tower, and every variable is reused, whatever
+        the scopes and layers in it say. It is no tower: it runs once, not on every replica, and reads the variables as
+        they are then.
+
+        The result must be called in a `tf.function(autograph=False)`, not in `strategy.run`. Each of them may be called
+        before the towers' step ran, but not before it was traced: `create_variables(step, *specs)`.
+
+        Raises:
+          RuntimeError: called eagerly, or inside of `strategy.run`.
+          ValueError: it asks for a variable that no tower has made.
+
+        Example:
+          >>> strategy = tower_strategy(2, devices="cpu:2")
+          >>> with strategy.scope():
+          ...     variables = TowerVariables()
+          >>> def net(x):
+          ...     return x * tf.compat.v1.get_variable("w", [], initializer=tf.compat.v1.ones_initializer())
+          >>> tower = variables.tower(net)
+          >>> step = tf.function(lambda x: strategy.run(tower, args=(x,)), autograph=False)
+          >>> create_variables(step, tf.TensorSpec([None], tf.float32))
+          >>> @tf.function(autograph=False)
+          ... @variables.model
+          ... def evaluate(x):
+          ...     return net(x)
+          >>> evaluate(tf.constant([3.0, 4.0])).numpy()
+          array([3., 4.], dtype=float32)
+
+        Source: TF1's `with tf.variable_scope(tf.get_variable_scope(), reuse=True):` behind the tower loop.
+        """
+
+        @functools.wraps(function)
+        def one_model(*args: Any, **kwargs: Any) -> Any:
+            if tf.executing_eagerly():
+                raise RuntimeError(
+                    f"The model {function.__name__!r} was called eagerly. It is TF1 graph code: "
+                    "call it in a function decorated with @tf.function(autograph=False), "
+                    "without tf.config.run_functions_eagerly."
+                )
+            if tf.distribute.has_strategy() and _in_replica():
+                raise RuntimeError(
+                    f"The model {function.__name__!r} was called inside of strategy.run, on every "
+                    "replica: decorate it with .tower, or call it outside."
+                )
+            graph = tf.compat.v1.get_default_graph()
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(private_collections(graph))
+                store = TowerStore(self._owned, self, graph, None, makes=False)
+                stack.enter_context(_variable_scope.with_variable_store(store))
+                stack.enter_context(tf.compat.v1.name_scope(None))
+                stack.enter_context(tower_statistics(self._owned.batch_norm, True))
+                stack.enter_context(_inside(self))
+                return function(*args, **kwargs)
+
+        return cast(_Function, one_model)
+
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
         """Towers called in the block leave the batch-norm moving averages as they are.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -15,7 +15,7 @@ from towermigrate.program import (
     TowerProgram,
 )
 from towermigrate.recognize.inlining import Joined
-from towermigrate.recognize.kinds import IN_GRAPH, Kinds
+from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
@@ -60,7 +60,8 @@ class Run:
     """One `sess.run`: its fetched names and its feeds.
 
     One that picks what it fetches of tables is a run for each of their keys, all of the same call: `table` is the one
-    that holds the updates, `picked` the text of what picks, `key` the run's own.
+    that holds the updates, `picked` the text of what picks, `key` the run's own. One that `evaluates` fetches values
+    of evaluations only.
     """
 
     call: cst.Call
@@ -73,6 +74,7 @@ class Run:
     table: Table | None = None
     picked: str = ""
     key: str = ""
+    evaluates: bool = False
 
 
 @dataclass
@@ -82,6 +84,8 @@ class Scope:
     `placeholders` and `splits` are found before the loop (a split maps to the name it splits), `means` map
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
+    `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
+    `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
     `whole_means` are lists over the towers all of whose elements a mean is of, whatever the shape of what they hold.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
@@ -92,6 +96,9 @@ class Scope:
     placeholders: dict[str, Placeholder] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
     means: dict[str, str] = field(default_factory=dict)
+    lists: dict[str, str] = field(default_factory=dict)
+    iterators: set[str] = field(default_factory=set)
+    started: dict[str, cst.Call] = field(default_factory=dict)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
     merges: list[cst.Call] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)
@@ -169,12 +176,14 @@ class Analysis:
         return self.scope.feed_dicts
 
 
-def backward_slice(items: Sequence[Item], wanted: set[str]) -> list[Item]:
+def backward_slice(
+    items: Sequence[Item], wanted: set[str], kinds: Collection[Kind] = IN_GRAPH
+) -> list[Item]:
     """The graph statements that the wanted names need, in source order."""
     needed = set(wanted)
     picked: list[Item] = []
     for item in reversed(items):
-        if item.kind not in IN_GRAPH:
+        if item.kind not in kinds:
             continue
         if not (item.binds | item.changes) & needed:
             continue
@@ -184,6 +193,11 @@ def backward_slice(items: Sequence[Item], wanted: set[str]) -> list[Item]:
         needed |= item.reads | item.ordered_after
     picked.reverse()
     return picked
+
+
+def evaluated(items: Sequence[Item], wanted: set[str]) -> list[Item]:
+    """The statements of evaluations that the wanted names need, in source order."""
+    return backward_slice(items, wanted, {Kind.EVALUATION})
 
 
 def assignments(

@@ -49,6 +49,7 @@ from towermigrate.recognize.syntax import (
     reads,
     walk,
 )
+from towermigrate.recognize.tower import Body
 from towermigrate.recognize.variable_names import check_variable_names
 
 
@@ -88,19 +89,26 @@ class Assembler:
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
+        gradients = {each.list_name for each in body.computes}
         for name in body.lists:
             self.kinds.env[name] = Kind.TOWER_LIST
+            if name not in gradients:
+                self.scope.lists[name] = name
         functions = tower_functions(self.tree, file, body.kept)
         self._update_ops()
         hazards.check(reasons, self.tree, self.kinds.traits, self.candidate, body, functions)
         for item in after:
             graph.after(item)
         hazards.check_after(reasons, self.kinds, file, after)
+        looks = [item.node for item in after if item.kind is Kind.EVALUATION]
+        known = {id(f.node) for f in functions}
+        evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
+        self._own_names(after, body)
         stages = StageReader(self.scope).stages(after, body)
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)
-        check_remains(self.scope, after, body, before, functions)
+        check_remains(self.scope, after, body, before, [*functions, *evaluating])
         analysis = Analysis(
             scope=self.scope,
             before=before,
@@ -110,7 +118,7 @@ class Assembler:
             stages=stages,
             runs=runs,
             sparse=hazards.may_be_sparse(file, body, functions),
-            tower_functions=[(f.file, f.node) for f in functions],
+            tower_functions=[(f.file, f.node) for f in [*functions, *evaluating]],
         )
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
         reasons.findings += proved.findings
@@ -180,6 +188,16 @@ class Assembler:
             "TM205", self.file, loop,
             "no `sess.run` stands in the scope that builds the towers: graph and session are apart",
         )  # fmt: skip
+
+    def _own_names(self, after: Sequence[Item], body: Body) -> None:
+        """An evaluation must read nothing that goes with the tower loop."""
+        gone = {*body.flags, *body.bound} | ({body.index} if body.index else set())
+        for item in after:
+            if item.kind is Kind.EVALUATION and item.reads & gone:
+                self.scope.reasons.say(
+                    "TM211", self.file, item.node,
+                    f"an evaluation reads `{sorted(item.reads & gone)[0]}`, which the tower loop leaves behind",
+                )  # fmt: skip
 
     def _update_ops(self) -> None:
         if self.kinds.no_updates:

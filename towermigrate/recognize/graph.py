@@ -9,6 +9,7 @@ from towermigrate.recognize.analysis import (
     ScopeReader,
     assignments,
 )
+from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
@@ -19,6 +20,7 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.syntax import (
     argument,
+    assigned,
     code,
     elements,
     integer,
@@ -54,6 +56,8 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+            if kind is Kind.PIPELINE and len(names) == 1 and _is_started_by_a_run(value):
+                self.scope.iterators.add(names[0])
             if kind is Kind.VARIABLE:
                 self._own_variable(item, value)
             if kind is Kind.PLACEHOLDER:
@@ -144,6 +148,11 @@ class GraphReader(ScopeReader):
 
     def _after(self, item: Item) -> None:
         node = item.node
+        alias = self._list_by_another_name(item)
+        if alias:
+            self.scope.lists[alias[0]] = alias[1]
+            item.kind = self.kinds.env[alias[0]] = Kind.TOWER_LIST
+            return
         if run_calls(node, self.kinds):
             item.kind = Kind.PYTHON
             scope = self.candidate.function or self.file.module
@@ -151,10 +160,17 @@ class GraphReader(ScopeReader):
             for name in item.binds:
                 self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
             return
+        if self._statement_in_graph(item) and is_evaluation(self.kinds, self.file, item):
+            item.kind = Kind.EVALUATION
+            self.kinds.env.update(dict.fromkeys(item.binds, Kind.EVALUATION))
+            return
         found = assignments(node)
         if found is None:
             call = bare_call(node)
             if call is not None and self._service_call(item, call):
+                return
+            if call is not None and self._reuses(call):
+                item.kind = Kind.GRAPH  # a step makes no variables, and an evaluation reuses all
                 return
             if self._statement_in_graph(item):
                 item.kind = Kind.TENSOR
@@ -187,9 +203,39 @@ class GraphReader(ScopeReader):
                     self.kinds.updates.update(names)
                 else:
                     self._only_known_operations(value)
+            if kind is Kind.PLACEHOLDER:
+                self._late_placeholder(item, names, value)
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+
+    def _reuses(self, call: cst.Call) -> bool:
+        """`tf.get_variable_scope().reuse_variables()`."""
+        func = call.func
+        return (
+            isinstance(func, cst.Attribute)
+            and func.attr.value == "reuse_variables"
+            and isinstance(func.value, cst.Call)
+            and self.file.tf(func.value.func) == "tf.get_variable_scope"
+        )
+
+    def _list_by_another_name(self, item: Item) -> tuple[str, str] | None:
+        """The new name and the list of `shown = losses`; any other statement may make a list another one."""
+        lists = self.scope.lists
+        found = assigned(item.node)
+        if found is not None and isinstance(found[1], cst.Name) and found[1].value in lists:
+            if len(found[0]) == 1 and found[0][0] not in self.kinds.env:
+                return found[0][0], lists[found[1].value]
+        changed = {lists[name] for name in item.changes if name in lists}
+        for name in [n for n, of in lists.items() if of in changed or n in item.binds]:
+            del lists[name]
+        return None
+
+    def _late_placeholder(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
+        """A placeholder of an evaluation, made behind the towers."""
+        if any(name in self.kinds.env for name in names):
+            raise refuse("TM211", self.file, item.node, f"`{', '.join(names)}` is bound anew")
+        self._placeholder(item, names, value)
 
     def _mean_of(self, value: cst.BaseExpression) -> str | None:
         """The list over towers that `tf.reduce_mean(losses)` or `tf.add_n(losses) / n` is the mean of."""
@@ -258,3 +304,9 @@ class GraphReader(ScopeReader):
                 item.kind = Kind.TENSOR
                 return True
         return False
+
+
+def _is_started_by_a_run(value: cst.BaseExpression) -> bool:
+    """`tf.data.make_initializable_iterator(dataset)`, `dataset.make_initializable_iterator()`."""
+    func = value.func if isinstance(value, cst.Call) else None
+    return isinstance(func, cst.Attribute) and func.attr.value == "make_initializable_iterator"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.findings import Finding
+from towermigrate.recognize.evaluation import called_by, makes_variables
 from towermigrate.recognize.kinds import IN_GRAPH, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import methods_by_name
@@ -129,15 +130,13 @@ def _other_collection(file: SourceFile, call: cst.Call, name: str) -> bool:
 def check_after(reasons: Reasons, kinds: Kinds, file: SourceFile, items: Sequence[Item]) -> None:
     """Say every graph statement behind the towers that has an effect or makes a model."""
     for item in items:
-        if item.kind not in IN_GRAPH:
+        evaluates = item.kind is Kind.EVALUATION  # the proof looks at the variables of such
+        if item.kind not in IN_GRAPH and not evaluates:
             continue
         for call in calls(item.node):
-            name = file.tf(call.func)
             if kinds.no_updates and collection_key(file, call) in UPDATES:
                 continue
-            traits = kinds.traits
-            function = None if name else traits.tree.resolve(file, call.func)
-            names = traits.called(function) if function is not None else {name or ""}
+            names = called_by(kinds, file, call)
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:
                 reasons.say(
                     "TM220", file, call, f"`{code(call.func)}` assigns a variable in the graph"
@@ -157,19 +156,14 @@ def check_after(reasons: Reasons, kinds: Kinds, file: SourceFile, items: Sequenc
                         call,
                         f"`{code(call.func)}` has an effect of its own in the graph",
                     )
-                if called == "tf.get_variable" or called.startswith(
-                    ("tf.layers.", "tf.Variable", "tf.variable_scope")
-                ):
-                    reasons.say(
-                        "TM211",
-                        file,
-                        call,
-                        f"`{code(call.func)}` makes variables behind the towers",
-                    )
                 if called in _GLOBAL_STEP and item.kind is not Kind.VARIABLE:
                     reasons.say(
                         "TM211", file, call, f"`{code(call.func)}` is called behind the towers"
                     )
+            if makes_variables(kinds, file, call) and not evaluates:
+                reasons.say(
+                    "TM211", file, call, f"`{code(call.func)}` makes variables behind the towers"
+                )
 
 
 def _tf_call(reasons: Reasons, file: SourceFile, call: cst.Call, name: str) -> None:

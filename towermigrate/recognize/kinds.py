@@ -43,6 +43,7 @@ class Kind(Enum):
     GRAPH = "graph"
     TABLE = "table of what runs fetch"
     LISTED = "variable of a list"
+    EVALUATION = "value of an evaluation"
 
 
 IN_GRAPH = {
@@ -217,7 +218,7 @@ class Kinds:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             base = self.of(node.value)
-            if base in IN_GRAPH or base is Kind.PLACEHOLDER or base is Kind.PIPELINE:
+            if base in IN_GRAPH or base in (Kind.PLACEHOLDER, Kind.PIPELINE, Kind.EVALUATION):
                 return Kind.TENSOR
             if base is Kind.SESSION and node.attr.value == "graph":
                 return Kind.GRAPH
@@ -226,7 +227,7 @@ class Kinds:
             base = self.of(node.value)
             if base is Kind.PIPELINE:
                 return Kind.PIPELINE
-            if base in IN_GRAPH or base in (Kind.SPLITS, Kind.PLACEHOLDER):
+            if base in IN_GRAPH or base in (Kind.SPLITS, Kind.PLACEHOLDER, Kind.EVALUATION):
                 return Kind.TENSOR
             return Kind.PYTHON
         items = elements(node)
@@ -255,6 +256,7 @@ class Kinds:
                 Kind.QUEUE,
                 Kind.SCHEDULE,
                 Kind.VARIABLE,
+                Kind.EVALUATION,
             ):
                 return True
         for inner in walk(node):
@@ -311,7 +313,8 @@ class Kinds:
             return Kind.PYTHON
         if receiver in (Kind.SAVER, Kind.WRITER, Kind.COORDINATOR, Kind.CONFIG):
             return Kind.PYTHON
-        if receiver in IN_GRAPH or receiver in (Kind.PLACEHOLDER, Kind.VARIABLE, Kind.SCHEDULE):
+        of_graph = (Kind.PLACEHOLDER, Kind.VARIABLE, Kind.SCHEDULE, Kind.EVALUATION)
+        if receiver in IN_GRAPH or receiver in of_graph:
             if method in ("get_shape", "eval"):
                 return Kind.PYTHON
             return Kind.TENSOR

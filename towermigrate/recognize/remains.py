@@ -68,7 +68,7 @@ class _Remains(ScopeReader):
                         watched.setdefault(name, "functions of the towers")
         self._globals(set(watched), functions)
         for item in after:
-            if item.kind in IN_GRAPH:
+            if item.kind in IN_GRAPH or item.kind is Kind.EVALUATION:
                 for name in item.reads - own:
                     watched.setdefault(name, "the graph")
                 continue
@@ -154,7 +154,8 @@ class _Remains(ScopeReader):
             for node in walk(self.candidate.function.body):
                 if isinstance(node, cst.Return) and node.value is not None:
                     if any(
-                        self.kinds.of_name(n) in IN_GRAPH or self.kinds.of_name(n) is Kind.SESSION
+                        self.kinds.of_name(n) in IN_GRAPH
+                        or self.kinds.of_name(n) in (Kind.SESSION, Kind.EVALUATION)
                         for n in reads(node.value)
                     ) and not _inside_function(self.candidate.function, node):
                         self.reasons.say(
@@ -164,7 +165,7 @@ class _Remains(ScopeReader):
         for function in self.file.functions.values():
             for name in reads(function.node):
                 if self.kinds.of_name(name) in IN_GRAPH or self.kinds.of_name(name) in (
-                    Kind.PLACEHOLDER, Kind.SESSION,
+                    Kind.PLACEHOLDER, Kind.SESSION, Kind.EVALUATION,
                 ):  # fmt: skip
                     self.reasons.say(
                         "TM210", self.file, function.node,

@@ -11,11 +11,13 @@ from towermigrate.recognize.analysis import (
     ScopeReader,
     StageParts,
     backward_slice,
+    evaluated,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
+    bare_call,
     run_calls,
 )
 from towermigrate.recognize.syntax import (
@@ -48,12 +50,12 @@ class RunReader(ScopeReader):
                 elif len(self.reasons.findings) > known:
                     continue
                 elif runs or self._restored(item, call) or _inside_loop(item.node, call):
-                    self.reasons.say(
-                        "TM209",
-                        self.file,
-                        call,
-                        "the variables are initialised again; the rewritten program makes them once",
+                    what = (
+                        "the variables are initialised again; the rewritten program makes them once"
                     )
+                    if call in self.scope.started.values():
+                        what = "the input pipeline is started again, or behind a run"
+                    self.reasons.say("TM209", self.file, call, what)
         if not runs and not self.reasons.findings:
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
@@ -179,7 +181,8 @@ class RunReader(ScopeReader):
             cst.Name(picked[id(n)]) if id(n) in picked else n
             for n in (listed if listed is not None else [fetches])
         ]
-        if all(self.kinds.of(n) is Kind.INIT for n in nodes):
+        if all(self.kinds.of(n) is Kind.INIT or self._iterator(n) for n in nodes):
+            self._starts(call, item, nodes, feed)
             return None
         names: list[str] = []
         for node in nodes:
@@ -188,7 +191,7 @@ class RunReader(ScopeReader):
                     "TM209", self.file, call, f"`{code(node)}` is fetched without a name of its own"
                 )
             kind = self.kinds.of(node)
-            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED):
+            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED, Kind.EVALUATION):
                 raise refuse(
                     "TM209",
                     self.file,
@@ -197,12 +200,65 @@ class RunReader(ScopeReader):
                 )
             if node.value in self.kinds.updates:
                 raise refuse("TM209", self.file, call, f"`{node.value}`, an empty list, is fetched")
-            if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST):
+            whole = kind is Kind.TOWER_LIST and node.value in self.scope.lists
+            if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST) and not whole:
                 raise refuse("TM209", self.file, call, f"`{node.value}` ({kind.value}) is fetched")
             names.append(node.value)
         feed_name = feed.value if isinstance(feed, cst.Name) else None
         feeds = self._feeds(call, feed)
-        return Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
+        run = Run(call, item, names, listed is None, feeds, feed_name if feeds else None)
+        run.evaluates = self._evaluates(call, names)
+        return run
+
+    def _iterator(self, node: cst.BaseExpression) -> str | None:
+        """The iterator of the input pipeline that `iterator.initializer` starts."""
+        if not isinstance(node, cst.Attribute) or node.attr.value != "initializer":
+            return None
+        name = code(node.value)
+        return name if name in self.scope.iterators else None
+
+    def _starts(
+        self,
+        call: cst.Call,
+        item: Item,
+        nodes: Sequence[cst.BaseExpression],
+        feed: cst.BaseExpression | None,
+    ) -> None:
+        """The input starts by itself, before its first element: one run must do that, once and for all."""
+        for name in filter(None, map(self._iterator, nodes)):
+            again = name in self.scope.started
+            if again or feed is not None or bare_call(item.node) is not call:
+                how = (
+                    "again"
+                    if again
+                    else "with what it is fed"
+                    if feed is not None
+                    else "in the middle of others"
+                )
+                raise refuse("TM209", self.file, call, f"the iterator `{name}` is started {how}")
+            self.scope.started[name] = call
+
+    def _evaluates(self, call: cst.Call, names: Sequence[str]) -> bool:
+        """Whether a run fetches values of evaluations only."""
+        looks = [self.kinds.of_name(name) is Kind.EVALUATION for name in names]
+        if any(looks) and not all(looks):
+            raise refuse(
+                "TM209", self.file, call,
+                f"`{names[looks.index(True)]}`, which an evaluation gives, is fetched together with "
+                f"`{names[looks.index(False)]}` of the towers",
+            )  # fmt: skip
+        return any(looks)
+
+    def _check_fed(self, run: Run, after: Sequence[Item]) -> None:
+        """An evaluation is fed what it reads and nothing else."""
+        read: set[str] = set()
+        for item in evaluated(after, set(run.fetches)):
+            read |= item.reads & self.scope.placeholders.keys()
+        for name in sorted(read ^ run.feeds.keys()):
+            how = "needs and is not given" if name in read else "is given and does not need"
+            self.reasons.say(
+                "TM209", self.file, run.call, f"`{code(run.call.func)}` of an evaluation {how} `{name}`"
+            )  # fmt: skip
 
     def _named_feed(self, call: cst.Call, name: str) -> cst.BaseExpression:
         """The dict display bound to a name that a run feeds; it must be the name's only value."""
@@ -214,7 +270,8 @@ class RunReader(ScopeReader):
             and any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
         ]
         altered = any(name in changes(statement) for statement in self.candidate.block)
-        if len(bound) != 1 or altered or len(bound[0].targets) != 1:
+        display = len(bound) == 1 and isinstance(bound[0].value, cst.Dict)
+        if not display or altered or len(bound[0].targets) != 1:
             raise refuse(
                 "TM209",
                 self.file,
@@ -295,6 +352,9 @@ class RunReader(ScopeReader):
 
     def trains(self, runs: list[Run], after: Sequence[Item], stages: list[StageParts]) -> None:
         for run in runs:
+            if run.evaluates:
+                self._check_fed(run, after)
+                continue
             picked = backward_slice(after, set(run.fetches))
             run.trains = [i for i, s in enumerate(stages) if s.apply_item in picked]
             places = [

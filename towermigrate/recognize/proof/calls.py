@@ -6,6 +6,7 @@ import ast
 
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, parameters
+from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import DEPTH, is_python
 from towermigrate.recognize.proof.natives import Arguments, Natives
@@ -42,7 +43,8 @@ class Calls(Natives):
         code = frame.code
         args = self._arguments(node, frame)
         if isinstance(function, Either):
-            made = [self._called(f, args, node, frame) for f in function.values]
+            with self.perhaps():
+                made = [self._called(f, args, node, frame) for f in function.values]
             return join_all(made)
         if args.starred and not isinstance(function, Library):
             return self.report(
@@ -171,12 +173,14 @@ class Calls(Natives):
                 "TM222", code, node, f"`{code.said(node)}` does not give all arguments of `{name}`"
             )
         self.stack.append(made)
+        unsure = self.asked.unsure  # a branch that returns leaves what follows it unsure
         try:
             if isinstance(made, ast.Lambda):
                 return self.value(made.body, frame)
             ends = self.block(made.body, frame)
         finally:
             self.stack.pop()
+            self.asked.unsure = unsure
         if ends:
             frame.returned.append(Python(None))
         return join_all(frame.returned) if frame.returned else Python(None)
@@ -221,7 +225,11 @@ class Calls(Natives):
             if name in library.READING_METHODS:
                 if kind == "text":
                     return Text("index")
-                return self._text(args.all(), node, frame)
+                written = self._text(args.all(), node, frame)
+                if name == "format" and function.of is not None and not args.named:
+                    parts = [function.of, *args.given]
+                    return spelled(written, parts, lambda text, *given: text.format(*given))
+                return written
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
             return Python() if not self.strict else self._unknown(node, frame)
@@ -236,6 +244,10 @@ class Calls(Natives):
             return self._tensor_method(function, name, args, node, frame)
         if kind == "variable scope" and name == "reuse_variables":
             return Python(None)
+        if kind in ("optimizer", "moving average") and self.evaluates:
+            return self.report(
+                "TM220", code, node, f"`{code.said(node)}` trains in what only looks at the model"
+            )
         if kind == "optimizer" and name in ("compute_gradients", "apply_gradients"):
             if name == "apply_gradients":
                 return Object("update", args.needs())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Callable, Sequence
 
 from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.frames import Frame
@@ -38,6 +39,8 @@ _OPERATORS = frozenset(
     for name in "add sub mul truediv floordiv div mod pow matmul".split()
     for side in ("", "r")
 )
+_LONG = 1000
+"""Characters of a text that is still followed."""
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
 
 
@@ -70,8 +73,11 @@ class Expressions(Machine):
         return value
 
     def _joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
-        parts = [v.value for v in node.values if isinstance(v, ast.FormattedValue)]
-        return self._text([self.value(p, frame) for p in parts], node, frame)
+        parts = [self.value(_formatted(v), frame) for v in node.values]
+        made = self._text(parts, node, frame)
+        if any(isinstance(v, ast.FormattedValue) and _is_formatted(v) for v in node.values):
+            return made
+        return spelled(made, parts, lambda *given: "".join(map(str, given)))
 
     def _tuple(self, node: ast.Tuple, frame: Frame) -> Value:
         return self._display(node.elts, frame, mutable=False)
@@ -147,7 +153,11 @@ class Expressions(Machine):
             return Tensor(needs_of(left) | needs_of(right))
         if isinstance(op, ast.Mod) and (_is_text(left)):
             parts = [v for v, _ in right.values] if isinstance(right, Items) else [right]
-            return self._text([left, *parts], node, frame)
+            made = self._text([left, *parts], node, frame)
+            tuple_ = isinstance(right, Items) and right.exact and not right.mutable
+            if tuple_ or isinstance(right, Python):
+                return spelled(made, [left, *parts], lambda text, *given: text % given)
+            return made
         if isinstance(op, ast.Add) and any(isinstance(v, Text) for v in (left, right)):
             return self._text([left, right], node, frame)
         for side in (left, right):
@@ -290,13 +300,15 @@ class Expressions(Machine):
     def _boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
         made: list[Value] = []
         for part in node.values[:-1]:
-            value = self.value(part, frame)
+            with self.perhaps(bool(made)):
+                value = self.value(part, frame)
             known = self.truth(value, part, frame)
             if known is not None and known is isinstance(node.op, ast.Or):
                 return join(made[0], value) if made else value
             if known is None:
                 made.append(value)
-        made.append(self.value(node.values[-1], frame))
+        with self.perhaps(bool(made)):
+            made.append(self.value(node.values[-1], frame))
         result = made[0]
         for value in made[1:]:
             if isinstance(value, Differs | Index):
@@ -406,6 +418,32 @@ class Expressions(Machine):
         made = join(self.value(node.body, frame), self.value(node.orelse, frame))
         self.maybe -= 1
         return Differs() if isinstance(test, Index | Differs) else made
+
+
+def spelled(made: Value, parts: Sequence[Value], write: Callable[..., str]) -> Value:
+    """A text that is made of texts and whole numbers: what it is where they are known.
+
+    Args:
+        made: what else is known of it.
+        parts: what it is made of.
+        write: makes it of their values.
+    """
+    known = [p.constant for p in parts if isinstance(p, Python) and type(p.constant) in (str, int)]
+    if type(made) is not Python or made.known or len(known) < len(parts):
+        return made
+    try:
+        text = write(*known)
+    except (TypeError, ValueError, LookupError, AttributeError):
+        return made
+    return Python(text) if len(text) < _LONG else made
+
+
+def _formatted(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, ast.FormattedValue) else node
+
+
+def _is_formatted(node: ast.FormattedValue) -> bool:
+    return node.format_spec is not None or node.conversion != -1
 
 
 def in_copies_only(text: str) -> bool:

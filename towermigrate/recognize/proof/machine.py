@@ -9,6 +9,7 @@ from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
 from towermigrate.recognize.proof.frames import Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
@@ -31,6 +32,7 @@ from towermigrate.recognize.proof.values import (
 STEPS = 60_000
 """Expressions that one proof may look at; a program that takes more is not proved."""
 DEPTH = 30
+EVALUATION = "an evaluation"
 MAY_DESCRIBE = (ast.Call, ast.Name, ast.Attribute, ast.Lambda)
 """What may give a descriptor, that of a property for instance, to an attribute of a class."""
 
@@ -60,6 +62,7 @@ class Machine:
         self.line = 0
         self.scope: Frame | None = None
         self.made_variables = 0
+        self.asked = AskedFor()
         self.lists_read: list[tuple[Code, ast.AST, int]] = []
         self.random: list[tuple[Code, ast.AST, str]] = []
         self.seeds: set[object] = set()
@@ -75,6 +78,20 @@ class Machine:
         self.home: Code | None = None
         self._modules: dict[str, Frame] = {}
         self._evaluating: set[tuple[str, str]] = set()
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether the code at hand builds the model once more behind the towers, to look at it."""
+        return self.strict and self.where == EVALUATION
+
+    @contextmanager
+    def perhaps(self, unsure: bool = True) -> Iterator[None]:
+        """What runs inside may ask for variables that are then not sure to be there."""
+        self.asked.unsure += unsure
+        try:
+            yield
+        finally:
+            self.asked.unsure -= unsure
 
     # -- reports
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.parts import Parts
@@ -205,7 +206,8 @@ class Natives(Parts):
         if name in ("int", "float") and values and isinstance(values[0], Static):
             return Python()
         if name in ("str", "repr", "unicode", "slice") or name == "format":
-            return self._text(values, node, frame)
+            text = self._text(values, node, frame)
+            return spelled(text, values, str) if name == "str" and len(values) == 1 else text
         if name == "sum" and values and holds_tensor(values[0]):
             return Tensor(needs_of(values[0]))
         if any(holds_tensor(v) for v in values):

@@ -139,7 +139,9 @@ class Parts(Expressions):
             return Object("static." + name)
         if isinstance(value, Items):
             return Object("items." + name, needs_of(value), of=value)
-        return Object("text." + name) if isinstance(value, Text) else Object("python." + name)
+        if isinstance(value, Text):
+            return Object("text." + name)
+        return Object("python." + name, of=value)
 
     def names_variables(self, node: ast.expr, frame: Frame) -> bool:
         """Whether `v.op.name` is written here as the helpers' `op_name(v)`, which any variable has."""
@@ -319,7 +321,8 @@ class Parts(Expressions):
             return exact
 
         before = self.maybe
-        exact = run(0, True, True)
+        with self.perhaps(any(one.ifs for one in node.generators)):
+            exact = run(0, True, True)
         self.maybe = before
         return Items(made, exact, outer=not self.strict)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Differs,
@@ -43,6 +43,8 @@ class SessionCheck:
         self.runs: dict[tuple[int, int], list[Run]] = {}
         for run in runs:
             self.runs.setdefault(proof_place(proof, run), []).append(run)
+        started = proof.facts.started.values()
+        self.starts = {place_of(proof.facts.file, call) for call in started}
         self.ran: ast.AST | None = None
 
     def _required(self) -> frozenset[str]:
@@ -99,6 +101,8 @@ class SessionCheck:
         nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
         if nodes and all(self._kind(n) is Kind.INIT for n in nodes):
             return
+        if self.code.place(call) in self.starts:
+            return
         self.ran = self.ran or call
         self._place(call, statement)
         self._form(call, fetches, nodes, statement)
@@ -124,8 +128,11 @@ class SessionCheck:
             if isinstance(node, ast.Name):
                 needs |= needs_of(self.proof.top.names.get(node.id, Value()))
         self.proof.all_towers(needs)
+        evaluates = run is not None and run.evaluates
+        if evaluates and needs:
+            self._say("TM225", call, f"`{self.code.said(call)}` may draw of an input pipeline")
         missing = self.required - needs
-        if missing:
+        if missing and not evaluates:
             self._say("TM225", call, self._missing(call, missing))
         if run is not None and len(run.trains) > 1:
             self._say(
@@ -166,7 +173,7 @@ class SessionCheck:
     ) -> None:
         if isinstance(fetches, ast.Name):
             value = self.proof.top.names.get(fetches.id)
-            if isinstance(value, Items):
+            if isinstance(value, Items) and fetches.id not in self.proof.facts.lists:
                 self._say(
                     "TM231",
                     call,
@@ -195,7 +202,10 @@ class SessionCheck:
             self._say("TM231", call, f"`{self.code.said(call)}` fetches one value twice")
         for name, kind in zip(names, kinds, strict=False):
             value = self.proof.top.names.get(name)
-            if kind not in OPS and isinstance(value, _NO_TENSORS):
+            if name in self.proof.facts.lists:
+                value = _one_of(value)
+            looks = kind is Kind.EVALUATION and not isinstance(value, Tensor)
+            if kind not in OPS and isinstance(value, _NO_TENSORS) or looks:
                 self._say(
                     "TM209", call,
                     f"`{name}`, which is fetched, is no tensor: a run finds what a text names, and gives lists for lists",
@@ -472,6 +482,15 @@ class SessionCheck:
 def proof_place(proof: TowerProof, run: Run) -> tuple[int, int]:
     where = proof.facts.file.span(run.call)
     return where.line, where.column
+
+
+def _one_of(value: Value | None) -> Value | None:
+    """What a list over the towers holds of each; what it is itself where that is no one tensor."""
+    if isinstance(value, Items) and len(value.values) == 1:
+        one = value.values[0][0]
+        if isinstance(one, Tensor) and not one.summary:
+            return one
+    return value
 
 
 def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:

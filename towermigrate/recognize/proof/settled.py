@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
 from towermigrate.recognize.proof.frames import Frame, Read
@@ -381,6 +382,11 @@ class _Settled:
 
     def _may_change(self, code: Code, call: ast.Call) -> bool:
         """Whether a call may change an object that it is given."""
+        func = call.func
+        if isinstance(func, ast.Attribute) and func.attr == "run" and code is self.proof.code:
+            if isinstance(func.value, ast.Name):
+                if self.proof.facts.kinds.of_name(func.value.id) is Kind.SESSION:
+                    return False
         frame = self.proof.module(code)
         with self.proof.mode(False):
             function = self.proof.value(call.func, frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
@@ -28,6 +29,8 @@ from towermigrate.recognize.proof.values import (
     needs_of,
 )
 
+_NO_SCOPE = "no scope"
+"""Stands for no variable scope: no part of a name."""
 _ONCE = {
     "Assert": "an `assert`", "Raise": "a `raise`", "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
     "Nonlocal": "`nonlocal`", "Delete": "a `del`", "ClassDef": "a class", "AsyncFunctionDef": "an `async` function",
@@ -250,6 +253,8 @@ class Statements(TensorFlow):
         after, frame.names = frame.names, dict(before)
         second_ends = self.block(node.orelse, frame)
         self.maybe -= unsure
+        if first_ends != second_ends:
+            self.asked.unsure += 1
         if first_ends and second_ends:
             frame.names = _joined(after, frame.names)
         elif first_ends:
@@ -295,19 +300,25 @@ class Statements(TensorFlow):
         return self.block(node.orelse, frame)
 
     def _with(self, node: ast.With, frame: Frame) -> bool:
-        entered = 0
+        entered = scopes = 0
         for item in node.items:
+            self._part = _NO_SCOPE
             value = self._entered(item.context_expr, frame)
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, value, frame)
             named = isinstance(value, Object) and value.kind == "variable scope" and self._named
             self.scopes.append(bool(named))
             entered += 1
+            if self._part != _NO_SCOPE:
+                self.asked.enter(self._part, not self.maybe)
+                scopes += 1
         ends = self.block(node.body, frame)
         del self.scopes[-entered:]
+        self.asked.leave(scopes)
         return ends
 
     _named = False
+    _part: str | None = None
 
     def goes(self, device: ast.Call) -> bool:
         """Whether a device that is entered goes with the loop, as the replicas have theirs."""
@@ -343,6 +354,7 @@ class Statements(TensorFlow):
         if name in ("tf.name_scope", "tf.op_scope"):
             return Text("scope")
         first = args.get(0, "name_or_scope")
+        self._part = self._part_of_name(name, node, first, frame)
         self._named = isinstance(first, Python | Setting) and first is not None
         if isinstance(first, Text | Index | Differs):
             self.report(
@@ -350,6 +362,20 @@ class Statements(TensorFlow):
                 f"`{code.said(node)}` names variables for their tower: the towers share nothing",
             )  # fmt: skip
         return Object("variable scope")
+
+    def _part_of_name(
+        self, name: str, node: ast.Call, first: Value | None, frame: Frame
+    ) -> str | None:
+        """What a variable scope adds to the names of variables; None where it is not known."""
+        if name != "tf.variable_scope" or not node.args:
+            return None
+        made = node.args[0]
+        if isinstance(made, ast.Call) and not made.args and isinstance(first, Object):
+            function = self.value(made.func, frame)
+            if isinstance(function, Library) and function.name == "tf.get_variable_scope":
+                return SAME
+        text = first.constant if isinstance(first, Python) else None
+        return text if isinstance(text, str) and text else None
 
 
 def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library, scaling
+from towermigrate.recognize.proof.asked import place_of_bias
 from towermigrate.recognize.proof.calls import Arguments, Calls
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.values import (
+    MISSING,
     NOTHING,
     SHARED,
     Collected,
@@ -139,10 +141,13 @@ class TensorFlow(Calls):
                 )
             self.collections.setdefault(text, []).append((value, not self.maybe))
             return Python(None)
-        if name in library.OPTIMIZERS:
-            return Object("optimizer")
-        if name == "tf.train.ExponentialMovingAverage":
-            return Object("moving average")
+        if name in library.OPTIMIZERS or name == "tf.train.ExponentialMovingAverage":
+            if self.evaluates:
+                return self.report(
+                    "TM220", code, node,
+                    f"`{code.said(node)}` is made in what only looks at the model",
+                )  # fmt: skip
+            return Object("optimizer" if name in library.OPTIMIZERS else "moving average")
         if name == "tf.gradients":
             return self._gradients(args, node, frame)
         if name in ("tf.clip_by_global_norm",):
@@ -161,6 +166,9 @@ class TensorFlow(Calls):
     def _variable(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         code = frame.code
         self.made_variables += 1
+        self._asks("tf.get_variable", args.get(0, "name"), args, node, frame)
+        if self.evaluates:
+            return Tensor(variable=True)
         initializer = args.get(3, "initializer")
         if isinstance(initializer, Tensor | Items):
             self.report(
@@ -176,6 +184,26 @@ class TensorFlow(Calls):
         if isinstance(args.get(0, "name"), Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
         return Tensor(variable=True)
+
+    def _asks(
+        self, kind: str, name: Value | None, args: Arguments, node: ast.Call, frame: Frame
+    ) -> None:
+        """Note the variables that a call of a tower asks for; report those of an evaluation that no tower has."""
+        bias = args.get(place_of_bias(kind), "use_bias") or Python(True)
+        text = name.constant if isinstance(name, Python) else MISSING
+        named = text if isinstance(text, str) and text else None
+        known = isinstance(bias, Python) and bias.known and (name is None or named is not None)
+        more = (bias.constant,) if isinstance(bias, Python) else ()
+        with self.perhaps(not known or bool(self.maybe)):
+            key = self.asked.key(kind, named, more)
+            key = key if known else None
+            if self.where == "a tower":
+                self.asked.note(key)
+        if self.evaluates and not self.asked.has(key):
+            self.report(
+                "TM211", frame.code, node,
+                f"it is not shown that the towers make what `{frame.code.said(node)}` asks for behind them",
+            )  # fmt: skip
 
     def _own_initializer(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
         """A function of the program's own runs once in TF1, and here when the variable is made."""
@@ -212,6 +240,11 @@ class TensorFlow(Calls):
             variables = key in _VARIABLE_KEYS
         if self.no_updates and key in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
             return Items([], mutable=False)
+        if self.evaluates:
+            return self.report(
+                "TM219", code, node,
+                f"`{code.said(node)}` reads a collection of the whole graph behind the towers",
+            )  # fmt: skip
         if isinstance(scope, Text) and scope.of != "scope" or isinstance(scope, Index | Differs):
             return self.report(
                 "TM219", code, node,
@@ -252,6 +285,11 @@ class TensorFlow(Calls):
 
     def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         made = Tensor(args.needs(), summary=True)
+        if self.evaluates:
+            return self.report(
+                "TM231", frame.code, node,
+                f"`{frame.code.said(node)}` makes a summary of what only looks at the model",
+            )  # fmt: skip
         if not name.endswith(("merge", "merge_summary")):
             self.collections.setdefault("summaries", []).append((made, not self.maybe))
             tag = args.get(0, "name") or args.get(0, "tags")
@@ -270,6 +308,8 @@ class TensorFlow(Calls):
             fixed = seed is not None and not (isinstance(seed, Python) and seed.constant is None)
             self.random.append((code, node, "seeded" if fixed else kind))
         if name in library.WITH_VARIABLES:
+            self._asks(name, args.named.get("name"), args, node, frame)
+        if name in library.WITH_VARIABLES and not self.evaluates:
             self.made_variables += 1
             starts = [v for k, v in args.named.items() if k.endswith("_initializer")]
             if not {"kernel_initializer", "depthwise_initializer"} & args.named.keys():
@@ -304,7 +344,8 @@ class TensorFlow(Calls):
             self.own_object(value, node, frame)
         if isinstance(value, Function):
             arguments = [Tensor() for _ in value.node.args.args]
-            self.enter(value, list(arguments), {}, node, code)
+            with self.perhaps():
+                self.enter(value, list(arguments), {}, node, code)
         elif isinstance(value, Index | Differs):
             self.report(
                 "TM227",

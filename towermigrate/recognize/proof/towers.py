@@ -14,6 +14,7 @@ from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import Code, Codes, bindings, names_of
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import EVALUATION
 from towermigrate.recognize.proof.statements import Statements
 from towermigrate.recognize.proof.values import (
     NOTHING,
@@ -329,12 +330,13 @@ class TowerProof(Statements):
             if not nodes:
                 continue
             self.line = nodes[0].lineno
-            if item.kind in IN_GRAPH:
+            if item.kind in IN_GRAPH or item.kind is Kind.EVALUATION:
                 self.window, pending = [*self.window, *pending], []
                 self.moved_nodes.extend(nodes)
                 moves(item, nodes)
                 before = self._held()
-                self.strict, self.where = True, "a step"
+                self.strict = True
+                self.where = EVALUATION if item.kind is Kind.EVALUATION else "a step"
                 for node in nodes:
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)

@@ -1,0 +1,95 @@
+"""Iterators that a run starts: spellings that loop style takes, and neighbours that it must not."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.differential import running, trying
+from tests.differential.loop_programs import Change, program
+from towermigrate.rewrite import rewrite_tree
+
+INPUTS = """\
+    X = tf.placeholder(tf.float32, [None, 3])
+    Y = tf.placeholder(tf.float32, [None, 1])
+"""
+DATA = """\
+    rows = (np.arange(48).reshape(16, 3) % 7 * 0.1).astype(np.float32)
+    dataset = tf.data.Dataset.from_tensor_slices((rows, rows.sum(1, keepdims=True))).repeat().batch(4)
+    iterator = tf.data.make_initializable_iterator(dataset)
+    X, Y = iterator.get_next()
+    xs = tf.split(X, 2)
+    ys = tf.split(Y, 2)
+"""
+SLICES = "X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]"
+FED = ", feed_dict={X: bx, Y: by}"
+INIT = "        sess.run(tf.global_variables_initializer())\n"
+STARTED = "        sess.run(iterator.initializer)\n"
+RUN = "            _, value = sess.run([train_op, loss])\n"
+STEPS = "        for step in range(4):\n"
+PIPED = ((INPUTS, DATA), (SLICES, "xs[i], ys[i]"), (FED, ""))
+START = (INIT, INIT + STARTED)
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param((*PIPED, *changes), id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param((*PIPED, *changes), rule, id=name)
+
+
+TAKEN = [
+    case("once", START),
+    case("by the dataset's method", START, ("tf.data.make_initializable_iterator(dataset)", "tf.compat.v1.data.make_initializable_iterator(dataset)")),
+    case("before the variables", (INIT, STARTED + INIT)),
+    case("with the variables", (INIT, INIT.replace("tf.global_variables_initializer()", "[tf.global_variables_initializer(), iterator.initializer]"))),
+    case("that shuffles by a seed of its own", START, (".repeat()", ".shuffle(16, seed=3).repeat()")),
+    case("that ends", START, (".repeat().batch", ".batch"), (STEPS, "        for step in range(9):\n"),
+         (RUN, "            try:\n                _, value = sess.run([train_op, loss])\n            except tf.errors.OutOfRangeError:\n                print('end at', step)\n                break\n")),
+    case("of a batch for each tower", START, (".batch(4)", ".batch(2)"), ("    X, Y = iterator.get_next()\n    xs = tf.split(X, 2)\n    ys = tf.split(Y, 2)\n", ""),
+         ("x, y = xs[i], ys[i]", "x, y = iterator.get_next()"), ("rows = (np.arange(48).reshape(16, 3) % 7 * 0.1)", "rows = np.ones([16, 3])")),
+]  # fmt: skip
+
+LEFT = [
+    other("in each round", "TM209", (STEPS, STEPS + STARTED.replace("        ", "            ", 1))),
+    other("twice", "TM209", (INIT, INIT + STARTED * 2)),
+    other("again behind the steps", "TM209", START, ("        saver.save", STARTED + "        print('%.5f' % sess.run(loss))\n        saver.save")),
+    other("behind a run", "TM209", (INIT, INIT + "        print(sess.run(step_count))\n" + STARTED)),
+    other("under a condition", "TM209", (INIT, INIT + "        if DEVICES:\n    " + STARTED)),
+    other("with what it is fed", "TM209", (INIT, INIT + STARTED.replace("initializer)", "initializer, feed_dict={})"))),
+    other("whose run's value is kept", "TM209", (INIT, INIT + STARTED.replace("sess", "nothing = sess"))),
+    other("of another dataset", "TM209", START, ("    xs = tf", "    more = tf.data.make_initializable_iterator(dataset)\n    xs = tf"), (INIT, INIT + STARTED.replace("iterator", "more")),
+          (RUN, RUN + "            sess.run(more.get_next())\n")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", TAKEN)
+def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
+    assert result.style == "loop"
+
+
+@pytest.mark.parametrize(("changes", "rule"), LEFT)
+def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert result.style != "loop"
+    assert rule in [one.rule for one in result.not_loop]
+
+
+@pytest.mark.full
+def test_all_of_them_do_the_same_rewritten() -> None:
+    pytest.importorskip("tensorflow")
+    wish = trying.Wish("loop")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
+        jobs = {
+            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, wish)  # type: ignore[misc]
+            for one in TAKEN
+        }
+        found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
+    assert found == dict.fromkeys(found, (trying.LOOP, ""))
