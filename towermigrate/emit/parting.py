@@ -135,7 +135,36 @@ class _Parting:
             first, last = (_mark_of(self.tree, part, each) for each in ("import", "imported"))
             if first is not None and last is not None:
                 edits[self.made.path].append((first, last, []))
+                kept = self._still_read(region, first, last)
+                if kept:
+                    place = self._behind_imports(first)
+                    edits[self.made.path].append((place, place - 1, kept))
         return {path: self._edited(path, each) for path, each in edits.items()}
+
+    def _still_read(self, region: _Region, first: int, last: int) -> list[str]:
+        """Of the imports that were lent to a function of another file, those that its caller's file now needs."""
+        elsewhere = _read([each for each in self.tree.body if each is not self.caller])
+        elsewhere |= _read(self._others(region))
+        kept: list[str] = []
+        for each in self.tree.body:
+            if first < each.lineno < last and isinstance(each, ast.ImportFrom):
+                names = [a for a in each.names if (a.asname or a.name) in elsewhere]
+                if any((a.asname or a.name) in region.part.renamed for a in names):
+                    raise NotParted(
+                        f"the caller of `{region.part.name}` would read what it has not"
+                    )
+                if names:
+                    kept.append(ast.unparse(ast.ImportFrom(each.module, names, each.level)))
+        return kept
+
+    def _behind_imports(self, before: int) -> int:
+        """The line behind the imports that a file begins with."""
+        lines = [
+            each.end_lineno
+            for each in self.tree.body
+            if isinstance(each, ast.Import | ast.ImportFrom) and each.lineno < before
+        ]
+        return 1 + (lines[-1] or 0)
 
     def _edited(self, path: str, edits: Sequence[tuple[int, int, list[str]]]) -> str:
         rows = self.all[path].split("\n")
@@ -254,10 +283,22 @@ class _Parting:
         by = depth - region.column
         body = [rows[line] if line in inside else _shifted(rows[line], by) for line in lines]
         own = part.renamed
-        if returned:
+        if part.returns_expression and self._ends_in(region, returned):
+            last = next(n for n, line in enumerate(lines) if line == region.statements[-1].lineno)
+            body[last] = body[last].replace(f"{part.returned[0]} = ", "return ", 1)
+        elif returned:
             names = [own.get(each, each) for each in returned]
             body.append(f"{' ' * depth}return {', '.join(names)}")
         return [*header, *(body or [f"{' ' * depth}pass"])]
+
+    def _ends_in(self, region: _Region, returned: Sequence[str]) -> bool:
+        """Whether a region's last statement still binds what its function returned without a name."""
+        last = region.statements[-1] if region.statements else None
+        return (
+            isinstance(last, ast.Assign)
+            and [ast.unparse(each) for each in last.targets] == list(returned)
+            and tuple(returned) == region.part.returned
+        )
 
     def _stay_apart(self, region: _Region) -> None:
         """Two names of a region must not become one."""

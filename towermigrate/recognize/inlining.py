@@ -40,6 +40,7 @@ class Part:
     `targets` what the caller calls them; `given` are its parameters with the texts of their arguments. `renamed`
     are names of its body that stand under another one in the joined text, by that. `column` is where the call began,
     `globals` are the names of its module that it reads, `defaults` the parameters that are not given.
+    `returns_expression` says that what it returns has no name in it, but for that of the caller.
     """
 
     number: int
@@ -54,6 +55,7 @@ class Part:
     column: int
     globals: frozenset[str]
     defaults: tuple[tuple[str, str], ...]
+    returns_expression: bool
 
     def mark(self, what: str) -> str:
         """The bare text that stands at a place of it: `begin`, `body`, `end`, or `def` for its definition."""
@@ -601,8 +603,12 @@ class _Join:
         if node.body[0].lineno == node.lineno:
             raise _Unjoined
         _only_plain(node)
-        returned = _returned(node)
         targets = _targets(statement)
+        returned, is_expression = _returned(node, targets)
+        if is_expression and {*(returned or ())} & (
+            function.locals | function.globals | function.inner
+        ):
+            raise _Unjoined
         if targets is not None and (returned is None or len(targets) != len(returned)):
             raise _Unjoined
         parameters = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
@@ -659,6 +665,7 @@ class _Join:
             statement.col_offset,
             frozenset(function.globals),
             defaults,
+            is_expression,
         )
         return _Placed(part, function, statement, renames)
 
@@ -844,19 +851,20 @@ class _Join:
         pieces.new(f"{margin}{part.mark('body')}\n", caller.path, at)
         body = function.node.body
         first = _header_end(function)
-        last = body[-1]
-        while isinstance(last, ast.With):
-            last = last.body[-1]
+        last = _last(function.node)
         end = function.end(body[-1])
         gone = end
-        if isinstance(last, ast.Return):
+        tokens = _renamed_places(function, renames)
+        if isinstance(last, ast.Return) and part.returns_expression:
+            (name,) = part.returned
+            tokens = sorted([*tokens, (function.start(last), len("return"), f"{name} =")])
+        elif isinstance(last, ast.Return):
             gone = function.starts[last.lineno - 1]
             if text[gone : function.start(last)].strip():
                 raise _Unjoined
         own = text[function.starts[body[0].lineno - 1] : function.start(body[0])]
         if own.strip() or "\t" in own or "\t" in margin:
             raise _Unjoined
-        tokens = _renamed_places(function, renames)
         inside = _in_texts(text)
         position = first
         while position < gone:
@@ -912,23 +920,35 @@ def _only_plain(node: ast.FunctionDef) -> None:
             raise _Unjoined
 
 
-def _returned(node: ast.FunctionDef) -> tuple[str, ...] | None:
-    """The names that a function returns at its end, where it returns nowhere else; None where it returns nothing."""
-    found = [each for each in _own_nodes(node) if isinstance(each, ast.Return)]
-    if not found:
-        return None
+def _last(node: ast.FunctionDef) -> ast.stmt:
+    """The last statement that a function runs."""
     last: ast.stmt = node.body[-1]
     while isinstance(last, ast.With):
         last = last.body[-1]
-    if found != [last]:
+    return last
+
+
+def _returned(
+    node: ast.FunctionDef, targets: tuple[str, ...] | None
+) -> tuple[tuple[str, ...] | None, bool]:
+    """The names that a function returns at its end, where it returns nowhere else; None where it returns nothing.
+
+    An expression is bound to the caller's name for it, which the second value tells.
+    """
+    found = [each for each in _own_nodes(node) if isinstance(each, ast.Return)]
+    if not found:
+        return None, False
+    if found != [_last(node)]:
         raise _Unjoined
     value = found[0].value
     if isinstance(value, ast.Name):
-        return (value.id,)
+        return (value.id,), False
     if isinstance(value, ast.Tuple):
         names = [each.id for each in value.elts if isinstance(each, ast.Name)]
         if len(names) == len(value.elts) == len(set(names)) and names:
-            return tuple(names)
+            return tuple(names), False
+    if value is not None and targets is not None and len(targets) == 1:
+        return targets, True
     raise _Unjoined
 
 
