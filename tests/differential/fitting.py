@@ -184,6 +184,12 @@ count=argument place=module|guard -> count=constant
 tower_fn=method place=!class -> tower_fn=function
 feed=helper place=module|guard -> feed=inline
 fetch=op_run run_place=other_file -> fetch=separate
+returns=!tuple handed=!alike -> handed=alike
+place=module|guard|class|closure|star_import handed=!alike -> handed=alike
+run_place=other_file handed=!alike -> handed=alike
+run_place=same place=!other_file handed=renamed|keywords|clash -> handed=alike
+place=other_file handed=session|step -> handed=alike
+session=!with handed=session|step -> handed=alike
 """
 
 

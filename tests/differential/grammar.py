@@ -40,6 +40,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
         "star_import",
     ),
     "returns": ("tuple", "dict", "object"),
+    "handed": ("alike", "renamed", "keywords", "clash", "session", "step"),
     "graph": ("default", "graph", "cpu", "graph_cpu"),
     "device": ("percent", "format", "spec", "variable", "function", "none", "own", "plus"),
     "name_scope": ("as_scope", "plain", "none", "format"),
@@ -237,12 +238,17 @@ def draw(seed: int, idioms: Mapping[str, object]) -> Choices:
     kind = chance.choice(("common", "common", "common", "mixed", "strange"))
     if kind == "strange":
         strangeness = chance.choice((0.2, 0.4, 0.6))
-        odd = [name for name in FEATURES if chance.random() < strangeness]
+        odd = [name for name in FEATURES if name != "handed" and chance.random() < strangeness]
         count = chance.randint(2, 12)
     else:
         features = COMMON if kind == "common" else FEATURES
-        odd = chance.sample(sorted(features), chance.randint(1, 4 if kind == "common" else 8))
+        drawn = sorted({*features} - {"handed"})
+        odd = chance.sample(drawn, chance.randint(1, 4 if kind == "common" else 8))
         count = int(chance.random() < 0.2) if kind == "common" else chance.randint(0, 3)
     for name in odd:
         options[name] = chance.choice(COMMON[name] if kind == "common" else FEATURES[name][1:])
-    return Choices(options, tuple(sorted(chance.sample(sorted(idioms), count))))
+    some = tuple(sorted(chance.sample(sorted(idioms), count)))
+    options["handed"] = chance.choice(
+        FEATURES["handed"]
+    )  # last: all others stay as they were drawn
+    return Choices(options, some)

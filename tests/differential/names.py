@@ -20,6 +20,11 @@ def plain(text: Lines) -> Lines:
     return _spelled(text, lambda name: name)
 
 
+def called(text: Lines, names: dict[str, str]) -> Lines:
+    """The names as variables, some of them under other names."""
+    return _spelled(text, lambda name: names.get(name, name))
+
+
 def of_object(text: Lines, owner: str, only: list[str] | None = None) -> Lines:
     """The names (or `only` these) as attributes."""
     return _spelled(text, lambda name: f"{owner}.{name}" if only is None or name in only else name)

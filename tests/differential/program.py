@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tests.differential.fitting import settle
 from tests.differential.grammar import FEATURES, Choices, draw
 from tests.differential.idioms import IDIOMS, at, fits
 from tests.differential.model import batch_lines, loss_lines, module_lines
-from tests.differential.names import names_in, of_dict, of_object, plain
+from tests.differential.names import called, names_in, of_dict, of_object, plain
 from tests.differential.sessions import feed_helper, graph_tail, run_lines
 from tests.differential.text import Lines, inside, lines
 from tests.differential.towers import evaluation_lines, input_lines, loop_lines
@@ -241,6 +242,9 @@ def _placed(
             ENTRY: ["from ops import *", "", "", *_called(choices, "function", body, "")],
         }
     if place in ("function", "main") and not apart:
+        if choices["handed"] in ("session", "step"):
+            own, run = _with_session(choices, run)
+            top = [*top, *own, "", ""]
         return {
             ENTRY: [
                 *top,
@@ -266,9 +270,17 @@ def _placed(
             "towers.py": [*top, *builder],
             ENTRY: [*head, "", imported, "", "", *driver],
         }
+    if choices["handed"] in ("session", "step"):
+        own, run = _with_session(choices, run)
+        builder = [*builder, "", "", *own]
     train = _runner(choices, shared, run)
     caller = [*caller[:1]] if choices["returns"] != "tuple" else caller
-    called = f"run({', '.join(shared)})" if choices["returns"] == "tuple" else "run(ops)"
+    given = shared
+    if choices["handed"] == "renamed":
+        given = [f"the_{name}" for name in shared]
+    elif choices["handed"] == "keywords":
+        given = [f"{name}={name}" for name in reversed(shared)]
+    called = f"run({', '.join(given)})" if choices["returns"] == "tuple" else "run(ops)"
     driver = _called(
         choices,
         "main" if place == "main" else "function",
@@ -276,6 +288,39 @@ def _placed(
         "",
     )
     return {ENTRY: [*top, *builder, "", "", *train, "", "", *driver]}
+
+
+def _with_session(choices: Choices, run: Lines) -> tuple[Lines, Lines]:
+    """A function that is given the session, for what runs in it or for each step, and the code that calls it."""
+    wanted = "with tf.Session" if choices["handed"] == "session" else "    for step in "
+    place = next((n for n, line in enumerate(run) if line.startswith(wanted)), None)
+    if place is None:
+        return [], run
+    depth = len(run[place]) - len(run[place].lstrip()) + 4
+    end = place + 1
+    while end < len(run) and (not run[end].strip() or run[end].startswith(" " * depth)):
+        end += 1
+    inner = [line[depth:] for line in run[place + 1 : end]]
+    names = names_in(inner)
+    own, outside = _assigned(inner), _assigned([*run[:place], *run[end:]])
+    read = {word for line in inner for word in re.findall(r"(?<![\w.$'])[a-z_]\w*", line)}
+    if own & outside & read - {"_"}:  # carried from one step to the next
+        return [], run
+    given = ["sess", *(["step"] if choices["handed"] == "step" else [])]
+    given += sorted(outside & read - own - {*given})
+    function = inside(f"def in_session({', '.join([*given, *names])}):", plain(inner))
+    call = f"{' ' * depth}in_session({', '.join([*given, *(f'${name}' for name in names)])})"
+    return function, [*run[: place + 1], call, *run[end:]]
+
+
+def _assigned(code: Lines) -> set[str]:
+    """The variables of its own that some code assigns, or binds by a `with`."""
+    found: set[str] = set()
+    for line in code:
+        targets = re.match(r"\s*([a-z_]\w*(?:, [a-z_]\w*)*) [-+*/]?= ", line)
+        found |= set(targets[1].split(", ")) if targets else set()
+        found |= set(re.findall(r" as ([a-z_]\w*):", line))
+    return found
 
 
 def _called(choices: Choices, place: str, body: Lines, parameter: str) -> Lines:
@@ -312,7 +357,13 @@ def _returned(
         ]
         return [*body, "return ops"], [f"ops = {call}"], of_object(run, "ops", shared)
     names = ", ".join(shared)
-    return [*plain(build), f"return {names}"], [f"{names} = {call}"], plain(run)
+    body = [*plain(build), f"return {names}"]
+    if choices["handed"] == "clash":  # names that the running code has for other things
+        body = ["step, bx = NUM_GPUS, [BATCH]", "by = step * len(bx)", *body]
+    if choices["handed"] == "renamed":
+        others = {name: f"the_{name}" for name in shared}
+        return body, [f"{', '.join(others.values())} = {call}"], called(run, others)
+    return body, [f"{names} = {call}"], plain(run)
 
 
 def _runner(choices: Choices, shared: list[str], run: Lines) -> Lines:

@@ -23,7 +23,7 @@ from towermigrate.cli.common import (
     write_report,
 )
 
-_DEVICES = re.compile(r"(cpu|gpu|tpu|xla|workers|tpu-compile)(:[\w,.\-]+)?")
+_DEVICES = re.compile(r"(cpu|gpu|xla|workers|tpu-compile)(:[\w,.\-]+)?|tpu(:\S+)?")
 
 
 _LEVELS = (
@@ -68,8 +68,9 @@ class _VerifyCommand(click.Command):
     metavar="[SPEC]",
     help="Where to run the rewritten program, and with how many towers: cpu:4 (4 virtual CPUs), xla:4 "
     "(the same, its steps compiled by XLA; loop style), workers:4 (4 processes under MultiWorkerMirroredStrategy; loop "
-    "style), gpu:4, gpu:0,1; tpu-compile:v5e compiles each step for that TPU, without one, and compares no numbers (loop "
-    "style; needs the extra tpu-compile). None: the best that is here. May be given several times. Not there yet: tpu.",
+    "style), gpu:4, gpu:0,1; tpu, tpu:NAME, tpu:local (loop style; one tower a core); tpu-compile:v5e compiles each step "
+    "for that TPU, without one, and compares no numbers (loop style; needs the extra tpu-compile). None: the best that is "
+    "here. May be given several times.",
 )
 @click.option(
     "--steps",
@@ -84,8 +85,8 @@ class _VerifyCommand(click.Command):
     type=click.FloatRange(min=0),
     metavar="FLOAT",
     help="How far apart equal is, relative to the size of what is compared: a loss, a gradient, a step's "
-    "change of a variable. 0 is bitwise.  [default: 1e-6; 1e-5 with --tf1-python and 1e-4 on xla:N, whose "
-    "kernels are others]",
+    "change of a variable. 0 is bitwise.  [default: 1e-6; 1e-5 with --tf1-python, 1e-4 on xla:N, whose "
+    "kernels are others, and 1e-2 on tpu, which multiplies as bfloat16]",
 )
 @click.option(
     "--strict",

@@ -14,6 +14,7 @@ from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
+from towermigrate.emit.parting import NotParted, parted
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
 from towermigrate.faults import what_failed
@@ -21,7 +22,9 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
+from towermigrate.recognize.inlining import Joined
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
+from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import reads
 from towermigrate.recognize.unfit import unfit
 
@@ -144,7 +147,7 @@ class _Emission:
                     self.in_loop[key] = texts, more
                     continue
                 except Unwritten as unwritten:
-                    reasons = list(unwritten.findings)
+                    reasons = list(map(each.original, unwritten.findings))
                 except Exception as error:  # one program's fault is no other's
                     reasons = [self._said(key, "TM290", what_failed(error))]
             self.not_loop[key] = by_importance([*each.findings, *reasons], each.path)
@@ -341,8 +344,9 @@ def _unwritable(analysis: Analysis) -> list[Finding]:
 def _emit_program(
     sources: Mapping[str, str], analysis: Analysis
 ) -> tuple[dict[str, str], list[Finding]]:
-    file = analysis.file
-    if sources[file.path] != file.text:
+    file, made = analysis.file, analysis.joined
+    before = {file.path: file.text} if made is None else made.befores
+    if any(sources[path] != text for path, text in before.items()):
         raise _failed(analysis, "another program already changed this file")
     style = LoopStyle(analysis)
     body = style.statements()
@@ -362,16 +366,66 @@ def _emit_program(
     problem = parses(texts[file.path])
     if problem is not None:
         raise _failed(analysis, f"the output does not parse: {problem}")
-    fresh = set(unbound(texts[file.path])) - set(unbound(file.text))
+    style.findings.extend(pins)
+    style.findings.extend(_lost(analysis, texts, removed))
+    if made is not None:
+        style.findings = [made.original(each) for each in style.findings]
+        texts.update(_apart(analysis, texts, made, line, gone))
+        for path in before:
+            problem = parses(texts[path])
+            if problem is not None:
+                raise _failed(analysis, f"the output does not parse: {problem}")
+    fresh = {
+        name
+        for path, text in before.items()
+        for name in set(unbound(texts[path])) - set(unbound(text))
+    }
     if fresh:
         raise _failed(
             analysis,
             f"`{'`, `'.join(sorted(fresh))}` would be read after it was taken away",
             "TM210",
         )
-    style.findings.extend(pins)
-    style.findings.extend(_lost(analysis, texts, removed))
     return texts, style.findings
+
+
+def _apart(
+    analysis: Analysis,
+    texts: Mapping[str, str],
+    made: Joined,
+    helpers: cst.SimpleStatementLine,
+    gone: set[str],
+) -> dict[str, str]:
+    """The texts of a program whose functions were read as one, with each function where its author has it."""
+    try:
+        new = parted(texts, made)
+    except NotParted as apart:
+        raise _failed(analysis, str(apart), "TM205") from apart
+    if len(new) == 1:
+        return new
+    own = cst.Module([helpers]).code.strip()
+    tree = Tree({**analysis.tree.sources, **new})
+    for path, text in new.items():
+        module = cst.parse_module(text)
+        if path != made.path:
+            module, _ = remove_unused(module, gone, tree, path)
+            if "tm." in module.code:
+                if re.search(r"\btm\b", made.befores[path]):
+                    message = (
+                        f"{path} uses the name `tm`, which rewritten programs give to the helpers"
+                    )
+                    raise _failed(analysis, message, "TM211")
+                imported = add_import(module, helpers)
+                if imported is module:
+                    message = (
+                        f"TensorFlow is not imported by a plain `import tensorflow as tf` in {path}"
+                    )
+                    raise _failed(analysis, message, "TM211")
+                module = imported
+            new[path] = module.code
+        elif "tm." not in text.replace(own, ""):
+            new[path] = text.replace(own + "\n", "", 1)
+    return new
 
 
 def _failed(analysis: Analysis, message: str, rule: str = "TM213") -> Refused:
@@ -431,7 +485,7 @@ def _unpinned(
             functions = [
                 n for n in module.body if isinstance(n, cst.FunctionDef) and n.name.value in names
             ]
-        elif sources[path] != other.text:
+        elif sources[path] != _before(analysis, other):
             continue
         unpin = Unpin(other, functions)
         changed = module.visit(unpin)
@@ -451,6 +505,12 @@ def _unpinned(
             )
         )
     return findings
+
+
+def _before(analysis: Analysis, file: SourceFile) -> str:
+    """The author's text of a file."""
+    made = analysis.joined
+    return made.befores[file.path] if made is not None and file.path in made.befores else file.text
 
 
 def _lost(analysis: Analysis, texts: Mapping[str, str], removed: list[str]) -> list[Finding]:

@@ -98,6 +98,8 @@ class LoopStyle:
         for node in walk(self.a.file.module):
             if isinstance(node, cst.Name):
                 found.add(node.value)
+        if self.a.joined is not None:  # under the names that they will have
+            found |= {self.a.joined.own_name(name) for name in found}
         return found
 
     def _column(self, node: cst.CSTNode) -> int:

@@ -517,6 +517,8 @@ class StepBuilder:
             used |= set(step.wanted) | {n for i in step.fed for n in i.names}
             for item in step.picked:
                 used |= item.reads | item.binds
+        if self.a.joined is not None:  # under the names that they will have
+            used = {self.a.joined.own_name(name) for name in used}
         return "replica_step" if "step" in used else "step"
 
     def fit(self, text: str, depth: int = 2) -> str:

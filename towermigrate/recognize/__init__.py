@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from towermigrate.faults import what_failed
@@ -12,12 +12,14 @@ from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.count import tower_count
+from towermigrate.recognize.inlining import joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.proof import Codes
-from towermigrate.recognize.refusal import by_importance, note
+from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
-from towermigrate.recognize.spelled_out import SpelledOut, spelled_out
+from towermigrate.recognize.spelled_out import spelled_out
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,52 @@ def recognize_tree(
                 spreads.append(candidate)
                 continue
             analysis, reasons = analyse(tree, traits, codes, candidate)
+            place = Place(tree, traits, candidate)
+            as_one = _as_one_function(place, reasons)
+            if as_one is not None:
+                found.append(as_one)
+                continue
             program = analysis.program if analysis is not None and not reasons else None
+            line = file.line(candidate.loop)
             found.append(
                 Recognition(
-                    path,
-                    candidate.qualified,
-                    file.line(candidate.loop),
-                    program,
-                    tuple(reasons),
-                    analysis,
-                    Place(tree, traits, candidate),
+                    path, candidate.qualified, line, program, tuple(reasons), analysis, place
                 )
             )
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found
+
+
+def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:
+    """A program whose graph is built in one function and run in others; None where they cannot be read as one."""
+    apart = {each.rule for each in reasons} & STRUCTURE
+    if apart != {"TM205"}:
+        return None
+    candidate = place.candidate
+    try:
+        made = joined(place.tree, candidate)
+        if made is None:
+            return None
+        analysis, found = _analysed(made.tree, made.path, made.line)
+    except RecursionError:
+        raise  # whoever asked looks for the file that nests too deeply
+    except Exception as error:  # one program's fault is no other's: what is known of it stands
+        reasons.append(note("TM290", candidate.file, candidate.loop, what_failed(error)))
+        return None
+    if analysis is None or any(each.rule in ("TM205", "TM290") for each in found):
+        return None
+    analysis.joined = made
+    program = None
+    line = candidate.file.line(candidate.loop)
+    if not found and analysis.program is not None:
+        program = made.program(analysis.program, candidate.qualified, line)
+        count = tower_count(place.tree, candidate.file, candidate.loop, candidate.function)
+        program = replace(program, loop=replace(program.loop, count=count))
+    told = by_importance([made.original(each) for each in found], candidate.file.path)
+    return Recognition(
+        candidate.file.path, candidate.qualified, line, program, tuple(told), analysis, place, made.original
+    )  # fmt: skip
 
 
 def _not_a_for(tree: Tree, traits: Traits, candidate: Candidate) -> Recognition:
@@ -98,7 +131,8 @@ def _not_a_for(tree: Tree, traits: Traits, candidate: Candidate) -> Recognition:
     try:
         as_for = spelled_out(candidate)
         if as_for is not None:
-            analysis, found = _analysed(tree, as_for)
+            other = Tree({**tree.sources, as_for.path: as_for.text})
+            analysis, found = _analysed(other, as_for.path, as_for.line)
             found = [each for each in found if each.rule != "TM290"]
             original = as_for.original
             reasons += [original(each) for each in found if as_for.is_of_author(each)]
@@ -118,11 +152,10 @@ def _as_it_is(finding: Finding) -> Finding:
     return finding
 
 
-def _analysed(tree: Tree, as_for: SpelledOut) -> tuple[Analysis | None, list[Finding]]:
-    """`analyse` of a file in which the towers are built by a `for`."""
-    other = Tree({**tree.sources, as_for.path: as_for.text})
-    file = other.file(as_for.path)
-    for candidate in LoopFinder(other).loops(file) if file is not None else ():
-        if candidate.turns is None and candidate.file.line(candidate.loop) == as_for.line:
-            return analyse(other, Traits(other), Codes(other), candidate)
+def _analysed(tree: Tree, path: str, line: int) -> tuple[Analysis | None, list[Finding]]:
+    """`analyse` of the tower loop at a line, of a tree that was made from the author's."""
+    file = tree.file(path)
+    for candidate in LoopFinder(tree).loops(file) if file is not None else ():
+        if candidate.turns is None and candidate.file.line(candidate.loop) == line:
+            return analyse(tree, Traits(tree), Codes(tree), candidate)
     return None, []

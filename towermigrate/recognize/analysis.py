@@ -14,6 +14,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import (
     TowerProgram,
 )
+from towermigrate.recognize.inlining import Joined
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.refusal import Reasons
@@ -128,6 +129,7 @@ class Analysis:
 
     `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
+    `joined` is there where the functions of the program were read as one.
     """
 
     scope: Scope
@@ -142,6 +144,7 @@ class Analysis:
     program: TowerProgram | None = None
     findings: list[Finding] = field(default_factory=list)
     scaled: bool = True
+    joined: Joined | None = None
 
     @property
     def file(self) -> SourceFile:

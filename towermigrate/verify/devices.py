@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
-DeviceKind = Literal["cpu", "gpu", "xla", "workers", "tpu-compile"]
+DeviceKind = Literal["cpu", "gpu", "xla", "workers", "tpu", "tpu-compile"]
 
 _COUNT = re.compile(r"(?P<kind>cpu|gpu|xla|workers):(?P<count>\d+)$")
-_OTHER = re.compile(r"(tpu|tpu:.+)$")
+_TPU = re.compile(r"tpu(:.+)?$")
 _TPU_COMPILE = re.compile(r"tpu-compile(:(?P<type>.*))?$")
 _LIST = re.compile(r"gpu:\d+(,\d+)+$")
 
@@ -37,15 +37,12 @@ TPU_TYPES = {
 """By the names of libtpu's topologies."""
 
 
-class DevicesNotSupported(RuntimeError):
-    """A device spec that means something, but that verify cannot run on; the message says which it can."""
-
-
 @dataclass(frozen=True)
 class DeviceSpec:
     """One `--devices` entry: `text` as given, and the number of replicas, which is that of towers.
 
-    `tpu` is the type that a step is compiled for, where it is compiled only.
+    `tpu` is the type that a step is compiled for, where it is compiled only. A TPU's `replicas` are 0 until somebody has
+    asked it for its cores (`tpu_cores.py`).
     """
 
     text: str
@@ -57,12 +54,13 @@ class DeviceSpec:
     @property
     def of_original(self) -> DeviceSpec:
         """Where the original runs: as many devices of one process, whatever compiles the rewritten program."""
-        return parse_devices(f"cpu:{self.replicas}") if self.kind in ("xla", "workers") else self
+        elsewhere = self.kind in ("xla", "workers", "tpu")
+        return parse_devices(f"cpu:{self.replicas}") if elsewhere else self
 
     @property
     def for_loop_style(self) -> bool:
         """Whether only programs in loop style can run there."""
-        return self.kind in ("xla", "workers", "tpu-compile")
+        return self.kind in ("xla", "workers", "tpu", "tpu-compile")
 
 
 def parse_devices(text: str) -> DeviceSpec:
@@ -70,7 +68,6 @@ def parse_devices(text: str) -> DeviceSpec:
 
     Raises:
         ValueError: it is no device spec, or names one worker only.
-        DevicesNotSupported: it is one that verify cannot run on.
     """
     listed = _LIST.match(text)
     counted = _COUNT.match(text)
@@ -101,17 +98,17 @@ def parse_devices(text: str) -> DeviceSpec:
             # The cluster of TF_CONFIG decides, which `workers.py` writes, and not the user's environment.
             environment["TOWERMIGRATE_DEVICES"] = ""
         return DeviceSpec(text, kind, int(counted["count"]), environment)
-    if _OTHER.match(text):
-        raise DevicesNotSupported(
-            f"verify cannot run on {text} yet; it runs on cpu:N, xla:N, workers:N, gpu:N and gpu:0,1,…, and "
-            "tpu-compile:TYPE compiles for a TPU without one. Nothing was compared."
-        )
+    if _TPU.match(text):
+        # Its library would else write to folders that are not the program's.
+        environment = {"TOWERMIGRATE_DEVICES": text, "TPU_LOG_DIR": "disabled"}
+        environment["CUDA_VISIBLE_DEVICES"] = "-1"
+        return DeviceSpec(text, "tpu", 0, environment)
     raise ValueError(
         f"--devices {text!r} is not understood; expected cpu:N (N virtual CPUs), xla:N (the same, compiled by XLA), "
-        "workers:N (N processes), gpu:N, gpu:0,1,… or tpu-compile:TYPE"
+        "workers:N (N processes), gpu:N, gpu:0,1,…, tpu, tpu:NAME, tpu:local or tpu-compile:TYPE"
     )
 
 
 def looks_like_devices(text: str) -> bool:
     """Whether `text` is meant as a device spec and not as a path."""
-    return any(pattern.match(text) for pattern in (_COUNT, _LIST, _OTHER, _TPU_COMPILE))
+    return any(pattern.match(text) for pattern in (_COUNT, _LIST, _TPU, _TPU_COMPILE))

@@ -21,7 +21,7 @@ _MOST_PRINTED = 0.1
 
 def has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
     """Whether the two programs ran on kernels that round otherwise at every step: of TensorFlow 1, or made by XLA."""
-    return (reference.mode or "").startswith("TensorFlow 1") or spec.kind == "xla"
+    return (reference.mode or "").startswith("TensorFlow 1") or spec.kind in ("xla", "tpu")
 
 
 def numbers_within(excused: list[Excuse], reference: Reference, spec: DeviceSpec) -> float | None:

@@ -215,7 +215,7 @@ class Programs:
         self, recorded: Recorded, spec: DeviceSpec, lockstep: bool, *, again: bool = False
     ) -> Trace:
         """Train the rewritten program on what was recorded; `again` is another run of the same."""
-        folder = self.scratch / f"rewritten-{spec.text}{which(lockstep, again)}"
+        folder = self.scratch / f"rewritten-{spec.text.replace('/', '_')}{which(lockstep, again)}"
         if spec.kind == "workers":
             return with_free_ports(
                 lambda: self._on_workers(folder, recorded, spec, lockstep), folder
@@ -232,7 +232,8 @@ class Programs:
             "tower_gradients": lockstep,
             **self.more,
         }
-        command = [self.options.python, "-m", "towermigrate.verify.replay_tf2"]
+        module = "on_tpu" if spec.kind == "tpu" else "replay_tf2"
+        command = [self.options.python, "-m", f"towermigrate.verify.{module}"]
         what = name_of_rewritten(spec, lockstep, again)
         return self.launcher.run(command, tree, folder, config, spec, what)
 

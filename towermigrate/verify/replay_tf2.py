@@ -604,7 +604,7 @@ def count_draws(replay: Replay, helpers: str) -> None:
     replay.count_draws(importlib.import_module(f"{helpers}.legacy").LegacyInput)
 
 
-def main(config_path: str, worker: int | None = None) -> None:
+def main(config_path: str, worker: int | None = None, make: type[Replay] = Replay) -> None:
     """Run the program that the configuration names, or this worker's part of it. Ends the process."""
     with open(config_path, encoding="utf-8") as file:
         config = json.load(file)
@@ -619,7 +619,7 @@ def main(config_path: str, worker: int | None = None) -> None:
         # Else convolutions become ones that only the CPU's library has.
         tf.config.optimizer.set_experimental_options({"remapping": False})
         leave_sums_over_replicas_alone(tf)
-    replay = Replay(config, tf)
+    replay = make(config, tf)
     replay.trace.meta["tensorflow"] = tf.__version__
     _hooks.active = replay
     count_draws(replay, "towermigrate.helpers")
@@ -645,4 +645,4 @@ def main(config_path: str, worker: int | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], *map(int, sys.argv[2:]))
+    main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.count import CountNotSet
-from towermigrate.verify.devices import DevicesNotSupported, DeviceSpec, parse_devices
+from towermigrate.verify.devices import DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.drawn import drawn_differences
@@ -73,6 +74,7 @@ from towermigrate.verify.session_programs import SessionPrograms
 from towermigrate.verify.shuffling import asks_for_another_run, shuffling
 from towermigrate.verify.tpu.report import CompileReport
 from towermigrate.verify.tpu.spec import NoTpuCompiler, TpuCompiles, check_compiler
+from towermigrate.verify.tpu_cores import STAND_IN, NoTpu, with_cores
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.tree import NothingToVerify, original_and_rewritten
 from towermigrate.verify.worker_traces import worker_differences
@@ -91,8 +93,6 @@ def run_verify(options: VerifyOptions) -> VerifyReport:
     try:
         options = with_limit_of(options)
         specs = [parse_devices(text) for text in options.devices]
-    except DevicesNotSupported as error:
-        return VerifyReport(False, f"{error}{_style_said(options)}")
     except ReferenceDoesNotFit as error:
         return VerifyReport(False, str(error))
     with ended_by_signals():
@@ -152,6 +152,9 @@ class _Verification:
                 limits = self.options.link_over, self.options.max_copy
                 check_size(root, self.scratch, *limits, self.options.progress, workers)
             self._check(specs, session)
+            specs = [
+                with_cores(spec, self.options) if spec.kind == "tpu" else spec for spec in specs
+            ]
             tpu: TpuCompiles | None = None
             for spec in specs:
                 if spec.kind == "tpu-compile":
@@ -183,6 +186,7 @@ class _Verification:
             ChildFailed,
             ProjectError,
             ReferenceDoesNotFit,
+            NoTpu,
             NoTpuCompiler,
             TooLarge,
         ) as problem:
@@ -267,6 +271,9 @@ class _Verification:
             if compiled is None:
                 raise ChildFailed("XLA compiled nothing of the rewritten program's steps.")
             note = compiled if note is None else f"{note}; {compiled}"
+        if spec.kind == "tpu" and os.environ.get(STAND_IN):
+            told = f"no TPU: {os.environ[STAND_IN]} stood in for one ({STAND_IN})"
+            note = told if note is None else f"{note}; {told}"
         if first is None and doings:
             first, largest = doings[0], math.inf
         if first is not None:
@@ -487,16 +494,6 @@ class _Verification:
             return []
         made = [self.programs.run_moved(recorded, spec.of_original, trial) for trial in pair]
         return [trace for trace in made if trace is not None]
-
-
-def _style_said(options: VerifyOptions) -> str:
-    """Which style would run on devices that session style cannot run on."""
-    try:
-        trees = original_and_rewritten(options.root, options.rewritten, options.progress)
-        session = session_program(*trees, entry_asked(options, options.root))
-    except (NothingToVerify, ProjectError, OSError):
-        return ""
-    return "" if session is None else _for_session(session)
 
 
 def _for_session(session: SessionProgram) -> str:
