@@ -77,6 +77,7 @@ class Machine:
         self.merges: frozenset[tuple[str, int, int]] = frozenset()
         self.home: Code | None = None
         self._modules: dict[str, Frame] = {}
+        self._changed: dict[str, frozenset[str]] = {}
         self._evaluating: set[tuple[str, str]] = set()
 
     @property
@@ -188,6 +189,9 @@ class Machine:
         value = join_all(found) if len(found) > 1 else found[0]
         if isinstance(value, Either | Python) and len(found) > 1:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
+        if isinstance(value, Items) and value.mutable and _is_python(value):
+            if name in self._changed_in_place(frame.code):
+                value = Setting()
         if isinstance(value, Items):
             value.outer = True
             value.name = name
@@ -195,6 +199,27 @@ class Machine:
             value = Foreign(name)
         frame.names[name] = value
         return value
+
+    def _changed_in_place(self, code: Code) -> frozenset[str]:
+        """Names of lists and dicts that a file changes somewhere: what they hold when they are read is not known."""
+        if code.path not in self._changed:
+            found: set[str] = set()
+            for node in code.nodes:
+                root: ast.AST = node
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    root = node.func.value if node.func.attr in library.MUTATORS else node
+                elif isinstance(node, ast.AugAssign):
+                    root = node.target
+                elif not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
+                    continue
+                elif isinstance(node, ast.Name):
+                    continue
+                while isinstance(root, ast.Attribute | ast.Subscript):
+                    root = root.value
+                if isinstance(root, ast.Name):
+                    found.add(root.id)
+            self._changed[code.path] = frozenset(found)
+        return self._changed[code.path]
 
     def bound_in(self, node: ast.expr, module: Frame) -> Value:
         """What an expression of a function gives, as far as its file's names tell: what is of the graph is Foreign."""
