@@ -6,10 +6,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.verify.converted import CONVERTED, FIXTURES
 from towermigrate.verify import VerifyOptions, parse_devices, run_verify
+from towermigrate.verify.replayed import alike
 from towermigrate.verify.trace import Trace
 from towermigrate.verify.xla import compiled_said
 
@@ -58,6 +60,17 @@ def test_where_all_was_compiled_it_is_said(tmp_path: Path) -> None:
 
 def test_where_nothing_was_compiled_there_is_nothing_to_say(tmp_path: Path) -> None:
     assert compiled_said(trace(tmp_path, [], ["MatMul"])) is None
+
+
+def test_copies_that_xla_rounds_for_each_replica_are_alike() -> None:
+    first = np.array([0.5, -0.12807169556617737], np.float32)
+    other = np.array([0.5, -0.12807171046733856], np.float32)  # the next number
+    assert alike(first, other, compiled=1)
+    assert not alike(first, other, compiled=0)
+    assert alike(first, first.copy(), compiled=0)
+    assert not alike(first, first * np.float32(1 + 1e-4), compiled=5)
+    assert not alike(first, np.array([0.5, np.nan], np.float32), compiled=5)
+    assert not alike(np.array([1, 2]), np.array([1, 3]), compiled=5)
 
 
 @pytest.mark.full
