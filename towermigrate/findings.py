@@ -89,10 +89,13 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM205", "Graph and session are in different places", "error",
-    "The loop style turns `sess.run` into calls of step functions that must see the towers. Where another "
-    "function or file runs the graph, session style keeps both where they are.",
-    "For loop style, move the training loop into the function that builds the towers.",
-    "def build():\n    ...\n    return train_op\n\nsess.run(build())",
+    "The loop style turns `sess.run` into calls of step functions that must see the towers. A function, of another file "
+    "too, that builds the graph and returns names at its end, and functions that are given these or the session, are read "
+    "as one with their caller, where each is called by one statement. Otherwise session style keeps all where they are.",
+    "For loop style, return the graph's values by their names from a function that is called once, or move the training "
+    "loop into the function that builds the towers.",
+    "class Trainer(object):\n    def build(self):\n        ...\n        self.train_op = opt.apply_gradients(grads)\n\n"
+    "    def train(self):\n        self.sess.run(self.train_op)",
 )  # fmt: skip
 _rule(
     "TM206", "A tower or step changes what was made outside of it", "error",
