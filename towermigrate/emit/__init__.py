@@ -22,7 +22,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
-from towermigrate.recognize.inlining import Joined
+from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import reads

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ast
 import copy
-import io
-import tokenize
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from towermigrate.recognize.inlining import Joined, Part
+from towermigrate.recognize.joined import Joined, Part
+from towermigrate.recognize.python_scopes import header_lines, lines_in_texts
 
 
 class NotParted(Exception):
@@ -279,7 +278,7 @@ class _Parting:
         if lines:  # without empty lines around them
             places = [region.lines.index(line) for line in lines]
             lines = region.lines[min(places) : max(places) + 1]
-        inside = _in_texts("\n".join(self.rows))
+        inside = lines_in_texts("\n".join(self.rows))
         by = depth - region.column
         body = [rows[line] if line in inside else _shifted(rows[line], by) for line in lines]
         own = part.renamed
@@ -399,14 +398,7 @@ def _is_mark(statement: ast.stmt, part: Part, what: str) -> bool:
 
 def _header(definition: str) -> list[str]:
     """The lines of a definition up to its body."""
-    reader = io.StringIO(definition)
-    depth = 0
-    for token in tokenize.generate_tokens(reader.readline):
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-            if token.string == ":" and depth == 0:
-                return definition.split("\n")[: token.end[0]]
-    raise NotParted("a function without a body")
+    return definition.split("\n")[: header_lines(definition)]
 
 
 def _depth(definition: str) -> int:
@@ -421,16 +413,6 @@ def _shifted(row: str, by: int) -> str:
         return row
     kept = len(row) - len(row.lstrip(" "))
     return " " * by + row if by >= 0 else row[min(kept, -by) :]
-
-
-def _in_texts(text: str) -> set[int]:
-    """Lines that begin inside of a text of several lines."""
-    found: set[int] = set()
-    kinds = {tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in kinds and token.end[0] > token.start[0]:
-            found.update(range(token.start[0] + 1, token.end[0] + 1))
-    return found
 
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)

@@ -13,7 +13,7 @@ from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.count import tower_count
-from towermigrate.recognize.inlining import joined
+from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.proof import Codes
@@ -96,7 +96,7 @@ def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None
         return None
     candidate = place.candidate
     try:
-        made = joined(place.tree, candidate)
+        made = inlined(place.tree, candidate)
         if made is None:
             return None
         analysis, found = _analysed(made.tree, made.path, made.line)

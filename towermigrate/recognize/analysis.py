@@ -14,7 +14,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import (
     TowerProgram,
 )
-from towermigrate.recognize.inlining import Joined
+from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.refusal import Reasons
