@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.differential import running, trying
-from tests.differential.loop_programs import Change, program
-from towermigrate.rewrite import rewrite_tree
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import all_do_the_same, leaves, takes
 
 APPENDED = "                    tower_grads.append(grads)\n"
 AVERAGED = "    grads = average_gradients(tower_grads)\n"
@@ -97,27 +94,14 @@ LEFT = [
 
 @pytest.mark.parametrize("changes", TAKEN)
 def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
-    (result,) = rewrite_tree(program(*changes)).programs
-    assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
-    assert result.style == "loop"
+    takes(changes)
 
 
 @pytest.mark.parametrize(("changes", "rule"), LEFT)
 def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
-    (result,) = rewrite_tree(program(*changes)).programs
-    assert result.style != "loop"
-    assert rule in [one.rule for one in result.not_loop]
+    leaves(changes, rule)
 
 
 @pytest.mark.full
 def test_all_of_them_do_the_same_rewritten() -> None:
-    pytest.importorskip("tensorflow")
-    wish = trying.Wish("loop")
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
-        jobs = {
-            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, wish)  # type: ignore[misc]
-            for one in TAKEN
-        }
-        found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
-    assert found == dict.fromkeys(found, (trying.LOOP, ""))
+    all_do_the_same(TAKEN)

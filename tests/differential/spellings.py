@@ -1,0 +1,40 @@
+"""What is asked of lists of spellings: those that loop style takes, and their neighbours that it must not."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.differential import running, trying
+from tests.differential.loop_programs import Change, program
+from towermigrate.rewrite import rewrite_tree
+
+
+def takes(changes: tuple[Change, ...]) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
+    assert result.style == "loop"
+
+
+def leaves(changes: tuple[Change, ...], rule: str) -> None:
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert result.style != "loop"
+    assert rule in [one.rule for one in result.not_loop]
+
+
+def all_do_the_same(taken: Sequence[Any]) -> None:
+    """Every program of pytest's parameters, and its rewritten form, run in a process of their own."""
+    pytest.importorskip("tensorflow")
+    wish = trying.Wish("loop")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
+        jobs = {
+            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, wish)
+            for one in taken
+        }
+        found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
+    assert found == dict.fromkeys(found, (trying.LOOP, ""))
