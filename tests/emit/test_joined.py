@@ -114,12 +114,21 @@ def test_a_function_that_gets_the_session_gets_the_step() -> None:
     assert "    # Trains\n    for step in range(3):\n        value = train_step(" in text
 
 
+def test_the_comment_of_a_header_stays() -> None:
+    files = program(FIT.replace("train_op):\n", "train_op):  # runs\n", 1))
+    text = rewrite_tree(files).texts["train.py"]
+    assert "def fit(train_step, x, y):  # runs\n" in text
+
+
 def test_the_places_told_are_those_of_the_author() -> None:
     files = program(FIT)
     (made,) = rewrite_tree(files).programs
     rows = files["train.py"].split("\n")
     (told,) = [each for each in made.findings if each.rule == "TM301"]
     assert "sess.run" in rows[told.line - 1]
+    (lost,) = [each for each in made.findings if each.rule == "TM305"]
+    assert rows[lost.line - 1].strip() == "# The rows of this tower"
+    assert f"{lost.line}: # The rows of this tower" in lost.message
     known = made.recognised
     assert known is not None
     for span in (known.stages[0].compute, known.stages[0].apply, known.runs[-1].call):

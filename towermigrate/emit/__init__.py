@@ -367,9 +367,10 @@ def _emit_program(
     if problem is not None:
         raise _failed(analysis, f"the output does not parse: {problem}")
     style.findings.extend(pins)
-    style.findings.extend(_lost(analysis, texts, removed))
     if made is not None:
         style.findings = [made.original(each) for each in style.findings]
+    style.findings.extend(_lost(analysis, texts, removed))
+    if made is not None:
         texts.update(_apart(analysis, texts, made, line, gone))
         for path in before:
             problem = parses(texts[path])
@@ -532,12 +533,18 @@ def _lost(analysis: Analysis, texts: Mapping[str, str], removed: list[str]) -> l
             if not any(start <= line <= end for start, end in spans)
         ]
         if lost:
-            listed = "; ".join(f"{line}: {comment}" for line, comment in lost)
+            made = analysis.joined
+            places = [(path, line) if made is None else made.line(path, line) for line, _ in lost]
+            own = places[0][0]
+            listed = "; ".join(
+                f"{line if where == own else f'{where}:{line}'}: {comment}"
+                for (where, line), (_, comment) in zip(places, lost, strict=True)
+            )
             findings.append(
                 Finding(
                     "TM305",
-                    path,
-                    lost[0][0],
+                    own,
+                    places[0][1],
                     0,
                     f"comments gone with the statements they stood at: {listed}",
                 )

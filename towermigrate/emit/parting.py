@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import io
+import tokenize
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -271,7 +273,7 @@ class _Parting:
         header = _header(part.definition)
         if list(given) != [name for name, _ in part.given]:
             parameters = [*given, *(f"{name}={value}" for name, value in part.defaults)]
-            header = [f"def {part.name}({', '.join(parameters)}):"]
+            header = [f"def {part.name}({', '.join(parameters)}):{_comment(header)}"]
         depth = _depth(part.definition)
         rows = self._named(region)
         lines = [line for line in region.lines if rows[line].strip()]
@@ -399,6 +401,16 @@ def _is_mark(statement: ast.stmt, part: Part, what: str) -> bool:
 def _header(definition: str) -> list[str]:
     """The lines of a definition up to its body."""
     return definition.split("\n")[: header_lines(definition)]
+
+
+def _comment(header: Sequence[str]) -> str:
+    """The comment behind a header, as it stands there."""
+    text = "\n".join([*header, "    pass", ""])
+    tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    found = [each for each in tokens if each.type == tokenize.COMMENT]
+    if any(each.start[0] < len(header) for each in found):
+        raise NotParted("a comment stands among a function's parameters, which change")
+    return f"  {found[0].string}" if found else ""
 
 
 def _depth(definition: str) -> int:

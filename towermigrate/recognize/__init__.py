@@ -99,7 +99,7 @@ def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None
         made = inlined(place.tree, candidate)
         if made is None:
             return None
-        analysis, found = _analysed(made.tree, made.path, made.line)
+        analysis, found = _analysed(made.tree, made.path, made.loop_line)
     except RecursionError:
         raise  # whoever asked looks for the file that nests too deeply
     except Exception as error:  # one program's fault is no other's: what is known of it stands

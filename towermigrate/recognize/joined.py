@@ -76,13 +76,13 @@ class Pieces:
 class Joined:
     """The tree with a program's functions joined.
 
-    `path` is the file of the caller (None where that is the module itself), `line` that of the tower loop; `texts` are
+    `path` is the file of the caller (None where that is the module itself), `loop_line` that of the tower loop; `texts` are
     the files that are other ones now, `befores` what they were.
     """
 
     tree: Tree
     path: str
-    line: int
+    loop_line: int
     caller: str | None
     parts: tuple[Part, ...]
     texts: Mapping[str, str]
@@ -136,6 +136,10 @@ class Joined:
         # The end is behind the last character, which tells where that is.
         _, end_line, end_column = self._place(span.end_line, span.end_column, end=True)
         return Span(path, line, column, end_line, end_column)
+
+    def line(self, path: str, line: int) -> tuple[str, int]:
+        """The author's file and line for a line of a file."""
+        return self._place(line, 0)[:2] if path == self.path else (path, line)
 
     def _described(self, value: _Described) -> _Described:
         if isinstance(value, Span):
