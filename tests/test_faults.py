@@ -147,7 +147,7 @@ def test_a_quick_look_that_fails_is_followed_by_a_long_one(
 
 @pytest.mark.parametrize(
     "pass_",
-    ["towermigrate.distribute_scan.scan_distribution", "towermigrate.notebooks.rewrite_notebook"],
+    ["towermigrate.lint.scan_distribution", "towermigrate.notebooks.rewrite_notebook"],
 )
 def test_a_fault_of_a_pass_over_the_tree_is_a_finding_too(
     pass_: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

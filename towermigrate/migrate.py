@@ -318,7 +318,7 @@ def _with_distribution(sources: dict[str, str], report: TreeReport, only: str | 
 
 def _scanned(good: Mapping[str, str], wanted: Collection[str]) -> dict[str, list[Finding]]:
     """`scan_distribution` without the files that nest too deeply for it."""
-    from towermigrate.distribute_scan import scan_distribution
+    from towermigrate.lint import scan_distribution
 
     while True:
         try:

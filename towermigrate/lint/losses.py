@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from towermigrate.distribute_scan import arithmetic
-from towermigrate.distribute_scan import values as v
-from towermigrate.distribute_scan.assumptions import product
+from towermigrate.flow import Call
+from towermigrate.flow.values import NONE, Const, External, Items, Unknown, Value
+from towermigrate.lint import arithmetic
+from towermigrate.lint import values as v
+from towermigrate.lint.assumptions import product
+from towermigrate.lint.noting import noting
 
-if TYPE_CHECKING:
-    from towermigrate.distribute_scan.calls import Call
 
-
-def reduction(value: v.Value | None) -> str:
+def reduction(value: Value | None) -> str:
     """The `reduction=` of a Keras loss: `none`, `sum`, `default` or, where it is another, what it says."""
     match value:
         case None:
             return "default"
-        case v.Text(text=text) if text.lower() in ("none", "sum"):
+        case Const(value=str() as text) if text.lower() in ("none", "sum"):
             return text.lower()
-        case v.Text(text=text) if text.lower() in ("auto", "sum_over_batch_size"):
+        case Const(value=str() as text) if text.lower() in ("auto", "sum_over_batch_size"):
             return "default"
-        case v.External(name=name):
+        case External(name=name):
             last = name.rsplit(".", 1)[-1].lower()
             return {"auto": "default", "sum_over_batch_size": "default"}.get(last, last)
-        case v.Nothing():
+        case Const(value=None):
             return "none"
     return "unknown"
 
@@ -34,14 +33,14 @@ def reduction(value: v.Value | None) -> str:
 def _whole(found: Call) -> bool:
     """Whether a reduction goes over all axes."""
     axis = found.get(1, "axis", "reduction_indices")
-    return axis is None or isinstance(axis, v.Nothing)
+    return axis is None or axis == NONE
 
 
-def _reduce_mean(found: Call) -> v.Value:
+def _reduce_mean(found: Call) -> Value:
     value = found.get(0, "input_tensor", "x")
     if value is None or not _whole(found):
         return v.unknown()
-    if isinstance(value, v.Items | v.Many):
+    if isinstance(value, Items):
         # The mean of a list of losses: each of them divided by a number that no replica changes.
         summed = arithmetic.total(value, found.place)
         if isinstance(summed, v.Loss):
@@ -50,53 +49,53 @@ def _reduce_mean(found: Call) -> v.Value:
     return arithmetic.mean(value, found.place)
 
 
-def _reduce_sum(found: Call) -> v.Value:
+def _reduce_sum(found: Call) -> Value:
     value = found.get(0, "input_tensor", "x")
     if value is not None and _whole(found):
         return arithmetic.total(value, found.place)
     # The sum over some axes keeps what its argument was multiplied by.
-    first = found.first()
+    first = v.seen(found.get(0) or v.unknown())
     return first if isinstance(first, v.Tensor) else v.unknown()
 
 
-def _count_nonzero(found: Call) -> v.Value:
-    value = found.get(0, "input")
+def _count_nonzero(found: Call) -> Value:
+    value = v.seen(found.get(0, "input") or v.unknown())
     return v.LocalSum(value) if isinstance(value, v.Tensor) and _whole(found) else v.unknown()
 
 
-def _add_n(found: Call) -> v.Value:
+def _add_n(found: Call) -> Value:
     value = found.get(0, "inputs")
-    if isinstance(value, v.Tensor) and found.name == "sum":
+    if isinstance(value, v.Tensor | Unknown) and found.name == "builtins.sum":
         return value
     return arithmetic.total(value, found.place) if value is not None else v.unknown()
 
 
-def _add(found: Call) -> v.Value:
-    match found.args:
+def _add(found: Call) -> Value:
+    match list(found.args):
         case [first, second, *_]:
             return arithmetic.add(first, second)
     return v.unknown()
 
 
-def _multiply(found: Call) -> v.Value:
-    match found.args, found.node.args:
+def _multiply(found: Call) -> Value:
+    match list(found.args), found.node.args:
         case [first, second, *_], [left, right, *_]:
-            return product(found.reader, found.place, (first, left), (second, right))
+            return product(noting(found), found.place, (first, left), (second, right))
     return v.unknown()
 
 
-def _divide(found: Call) -> v.Value:
-    match found.args:
+def _divide(found: Call) -> Value:
+    match list(found.args):
         case [first, second, *_]:
             return arithmetic.divide(first, second, found.place)
     return v.unknown()
 
 
-def _negative(found: Call) -> v.Value:
-    return arithmetic.negative(found.first())
+def _negative(found: Call) -> Value:
+    return arithmetic.negative(found.get(0) or v.unknown())
 
 
-def _maximum(found: Call) -> v.Value:
+def _maximum(found: Call) -> Value:
     """`tf.maximum(tf.reduce_sum(mask), 1)` is still the number of tokens."""
     for value in found.args:
         if isinstance(value, v.LocalSum | v.Count):
@@ -104,55 +103,55 @@ def _maximum(found: Call) -> v.Value:
     return v.unknown()
 
 
-def _share(found: Call) -> v.Value:
+def _share(found: Call) -> Value:
     return v.Loss(frozenset({v.Part("share", 0, found.place)}))
 
 
-def _regularization_share(found: Call) -> v.Value:
+def _regularization_share(found: Call) -> Value:
     value = found.get(0, "regularization_loss")
     if isinstance(value, v.Loss):
         return arithmetic.scale(value, v.Number(-1), found.place)
     return _share(found)
 
 
-def _masked(found: Call) -> v.Value:
-    match [value for value in found.args[:2] if isinstance(value, v.Tensor)]:
-        case [first, second]:
+def _masked(found: Call) -> Value:
+    match [v.seen(value) for value in found.args[:2]]:
+        case [v.Tensor() as first, v.Tensor() as second]:
             return v.Tensor(first.ids | second.ids, masked=True)
     return v.unknown()
 
 
-def _where(found: Call) -> v.Value:
+def _where(found: Call) -> Value:
     """`tf.where(mask, losses, 0)`: zeros where the mask is false, still as many entries."""
     value = _masked(found)
     return replace(value, masked=False) if isinstance(value, v.Tensor) else value
 
 
-def _l2_loss(found: Call) -> v.Value:
+def _l2_loss(found: Call) -> Value:
     if isinstance(found.get(0, "t"), v.Variables):
         return v.Loss(frozenset({v.Part("regularizer", 1, found.place)}))
     return v.unknown()
 
 
-def _same(found: Call) -> v.Value:
+def _same(found: Call) -> Value:
     """Functions whose result is their first argument, for what the rules ask."""
-    return found.first()
+    return found.get(0) or v.unknown()
 
 
-def _shape(found: Call) -> v.Value:
+def _shape(found: Call) -> Value:
     return v.Shape()
 
 
-def _size(found: Call) -> v.Value:
+def _size(found: Call) -> Value:
     return v.Count()
 
 
-FUNCTIONS: dict[str, Callable[[Call], v.Value]] = {
+FUNCTIONS: dict[str, Callable[[Call], Value]] = {
     "tensorflow.reduce_mean": _reduce_mean,
     "tensorflow.reduce_sum": _reduce_sum,
     "tensorflow.math.count_nonzero": _count_nonzero,
     "tensorflow.add_n": _add_n,
-    "sum": _add_n,
+    "builtins.sum": _add_n,
     "tensorflow.add": _add,
     "tensorflow.subtract": _add,
     "tensorflow.multiply": _multiply,

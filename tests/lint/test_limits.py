@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from towermigrate.distribute_scan import interpret, scan_distribution
+from towermigrate.flow import Limits, core
+from towermigrate.lint import scan_distribution
 
 HEAD = "import tensorflow as tf\nstrategy = tf.distribute.MirroredStrategy()\n"
 
@@ -50,7 +51,7 @@ HOSTILE = {
 
 SCAN = """
 import json, sys
-from towermigrate.distribute_scan import scan_distribution
+from towermigrate.lint import scan_distribution
 found = scan_distribution(json.load(sys.stdin))
 print(json.dumps({path: [f.rule for f in findings] for path, findings in found.items()}))
 """
@@ -69,15 +70,13 @@ def test_a_hostile_file_ends_and_leaves_the_others_their_findings(name: str) -> 
     assert json.loads(done.stdout) == {"a_hostile.py": ["TM401"], "b_train.py": ["TM401"]}
 
 
-@pytest.mark.parametrize(("limit", "small"), [("_CALLS", 3), ("_STATEMENTS", 8)])
-def test_no_call_is_entered_past_a_limit(
-    limit: str, small: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(interpret, limit, small)
-    calls = "def f(x):\n    return x\n" + "f(1)\n" * 3
+@pytest.mark.parametrize("small", [Limits(calls=2, depth=12), Limits(steps=60, depth=12)])
+def test_no_call_is_entered_past_a_limit(small: Limits) -> None:
+    calls = "def f(x):\n    return x\n" + "f(1)\n" * 30
     run = "strategy.run(step, args=(batch,))\n"
-    assert list(scan_distribution({"train.py": HEAD + WRONG + run + calls})) == ["train.py"]
-    assert scan_distribution({"train.py": HEAD + WRONG + calls + run}) == {}
+    before = scan_distribution({"train.py": HEAD + WRONG + run + calls}, limits=small)
+    assert list(before) == ["train.py"]
+    assert scan_distribution({"train.py": HEAD + WRONG + calls + run}, limits=small) == {}
 
 
 STARTS = {
@@ -105,7 +104,7 @@ def test_only_files_that_may_start_replicas_are_parsed(
         parsed.append(text)
         return ast.parse(text)
 
-    monkeypatch.setattr(interpret, "parse_python", parse)
+    monkeypatch.setattr(core, "parse_python", parse)
     program = f"import tensorflow as tf\n{STARTS.get(start) or NO_STARTS[start]}\n"
     scan_distribution({"train.py": program})
     assert parsed == ([program] if start in STARTS else [])
@@ -118,7 +117,7 @@ def test_a_file_is_parsed_once_for_all_that_import_it(monkeypatch: pytest.Monkey
         parsed.append(text)
         return ast.parse(text)
 
-    monkeypatch.setattr(interpret, "parse_python", parse)
+    monkeypatch.setattr(core, "parse_python", parse)
     steps = HEAD + WRONG
     train = "from steps import step, strategy\nstrategy.run(step, args=(batch,))\n"
     texts = {"a.py": train, "b.py": train + "# again\n", "steps.py": steps + "strategy.run(step)\n"}

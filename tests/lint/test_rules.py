@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from towermigrate.distribute_scan import scan_distribution
 from towermigrate.findings import RULES
+from towermigrate.lint import scan_distribution
 
 FIXTURES = Path(__file__).parent.parent.parent / "fixtures"
 

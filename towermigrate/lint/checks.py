@@ -5,29 +5,26 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from towermigrate.distribute_scan.values import (
+from towermigrate.flow import Call
+from towermigrate.flow.values import Place, Value
+from towermigrate.lint.noting import noting
+from towermigrate.lint.values import (
     Gradients,
     LocalSum,
     Loss,
     LossObject,
     Part,
-    Place,
     Reduced,
     Tensor,
-    Value,
     Variables,
     unknown,
 )
 
-if TYPE_CHECKING:
-    from towermigrate.distribute_scan.calls import Call
-
 
 def applied(found: Call, gradients: Value | None) -> None:
     """TM401, TM402, TM408, TM409: a loss whose gradients an optimizer sums over the replicas."""
-    if found.reader.mode != "replica" or not isinstance(gradients, Gradients):
+    if noting(found).mode != "replica" or not isinstance(gradients, Gradients):
         return
     switched_off = any(
         keyword.arg in ("experimental_aggregate_gradients", "skip_gradients_aggregation")
@@ -40,19 +37,19 @@ def applied(found: Call, gradients: Value | None) -> None:
     where = _there(gradients.place)
     for part in sorted(parts, key=lambda p: (p.place.path, p.place.line, p.place.column)):
         if part.form == "mean" and part.excess == 1:
-            found.reader.report(
+            noting(found).report(
                 "TM401", part.place,
                 f"a mean over this replica's own values; its gradients ({where}) are summed over the replicas",
             )  # fmt: skip
         elif part.form == "tokens" and part.excess in (0, 1):
-            found.reader.report(
+            noting(found).report(
                 "TM402", part.place,
                 f"divided by this replica's own count of tokens; its gradients ({where}) are summed over the "
                 "replicas",
             )  # fmt: skip
         elif part.form == "regularizer" and part.excess == 1:
             if any(p.excess == 0 and p.form != "regularizer" for p in parts):
-                found.reader.report(
+                noting(found).report(
                     "TM408", part.place,
                     f"every replica adds it to its share of the loss ({where}), so it counts once per replica",
                 )  # fmt: skip
@@ -60,11 +57,11 @@ def applied(found: Call, gradients: Value | None) -> None:
 
 
 def twice_divided(found: Call, loss: Value | None) -> None:
-    if found.reader.mode != "replica" or not isinstance(loss, Loss):
+    if noting(found).mode != "replica" or not isinstance(loss, Loss):
         return
     for part in loss.parts:
         if part.excess < 0:
-            found.reader.report(
+            noting(found).report(
                 "TM409", part.place,
                 f"already this replica's share, and divided by the number of replicas again before "
                 f"{_there(found.place)}",
@@ -86,7 +83,7 @@ def mean_of_shares(found: Call, value: Value) -> Value:
     made = min(
         (part.place for part in value.parts if part.excess <= 0), key=lambda p: (p.path, p.line)
     )
-    found.reader.report(
+    noting(found).report(
         "TM403", found.place,
         f"the mean over replicas of a loss that is each replica's share already ({_there(made)})",
     )  # fmt: skip
@@ -95,9 +92,9 @@ def mean_of_shares(found: Call, value: Value) -> Value:
 
 def all_variables(found: Call, sources: Value | None) -> None:
     """TM404."""
-    if found.reader.mode == "replica" and isinstance(sources, Variables) and sources.all:
+    if noting(found).mode == "replica" and isinstance(sources, Variables) and sources.all:
         trainable = re.sub(r"(variables|weights)$", r"trainable_\1", sources.text)
-        found.reader.report(
+        noting(found).report(
             "TM404",
             found.place,
             f"`{sources.text}` has variables that are not trained: `{trainable}`",
@@ -107,8 +104,8 @@ def all_variables(found: Call, sources: Value | None) -> None:
 def mean_metric(found: Call) -> Value:
     """TM405."""
     value = found.get(0, "values")
-    if found.reader.mode == "replica" and isinstance(value, Loss) and _is_share(value.parts):
-        found.reader.report(
+    if noting(found).mode == "replica" and isinstance(value, Loss) and _is_share(value.parts):
+        noting(found).report(
             "TM405", found.place,
             "a Mean over all replicas and steps is given this replica's share of the loss",
         )  # fmt: skip
@@ -121,8 +118,8 @@ def keras_loss(found: Call, loss: LossObject) -> Value:
         tensor = unknown()
         assert isinstance(tensor, Tensor)
         return LocalSum(tensor)
-    if loss.reduction == "default" and found.reader.mode == "replica":
-        found.reader.report(
+    if loss.reduction == "default" and noting(found).mode == "replica":
+        noting(found).report(
             "TM410", found.place, f"`{loss.name}` reduces its result by itself in a replica"
         )
         return Loss(frozenset({Part("share", 0, found.place)}))
@@ -132,9 +129,9 @@ def keras_loss(found: Call, loss: LossObject) -> Value:
 def cross_replica(found: Call) -> None:
     """TM407."""
     func = found.node.func
-    if found.reader.mode == "cross" and (found.args or found.keywords):
+    if noting(found).mode == "cross" and (found.args or found.keywords):
         assert isinstance(func, ast.Attribute)
-        found.reader.report(
+        noting(found).report(
             "TM407",
             found.place,
             f"`{ast.unparse(func)}` is called in `strategy.scope()`, outside `strategy.run`",

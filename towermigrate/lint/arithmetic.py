@@ -5,46 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from towermigrate.distribute_scan.values import (
+from towermigrate.flow.values import NONE, Items, Many, Place, Value
+from towermigrate.lint.values import (
     Count,
     Form,
     Gradients,
-    Items,
+    Known,
     LocalSum,
     Loss,
-    Many,
     ModelLosses,
-    Nothing,
     Number,
     Part,
-    Place,
     Strategy,
     Tensor,
-    Value,
-    listed,
+    seen,
     unknown,
 )
 
 
-def join(first: Value, second: Value) -> Value:
-    """The value of a name after two branches.
+def join(first: Value, second: Value) -> Value | None:
+    """The value of a name after two branches; None where the lint has no opinion.
 
     A term of a loss that both have, but divided differently (`if n > 1: loss /= n`), is not followed further.
     """
-    if first == second or isinstance(second, Nothing):
+    if second == NONE:
         return first
-    if isinstance(first, Nothing):
+    if first == NONE:
         return second
+    first, second = seen(first), seen(second)
+    if not isinstance(first, Known) and not isinstance(second, Known):
+        return None
+    if first == second:
+        return first
     if isinstance(first, Loss) and isinstance(second, Loss):
         places: dict[Place, set[Part]] = {}
         for part in first.parts | second.parts:
             places.setdefault(part.place, set()).add(part)
         return loss_of(part for parts in places.values() if len(parts) == 1 for part in parts)
-    if isinstance(first, Items) and isinstance(second, Items):
-        if len(first.values) == len(second.values):
-            pairs = zip(first.values, second.values, strict=True)
-            return listed(join(a, b) for a, b in pairs)
-        return unknown()
     if isinstance(first, Strategy) and isinstance(second, Strategy):
         return Strategy(first.sure and second.sure)
     if isinstance(first, Gradients) and isinstance(second, Gradients):
@@ -68,6 +65,7 @@ def loss_of(parts: Iterable[Part]) -> Value:
 
 
 def negative(value: Value) -> Value:
+    value = seen(value)
     if isinstance(value, Number) and value.literal is not None:
         return replace(value, literal=-value.literal)
     return value
@@ -75,6 +73,7 @@ def negative(value: Value) -> Value:
 
 def add(first: Value, second: Value) -> Value:
     """`first + second`, or their difference."""
+    first, second = seen(first), seen(second)
     for known, other in ((first, second), (second, first)):
         if isinstance(known, LocalSum) and isinstance(other, Number):
             return known
@@ -94,6 +93,7 @@ def add(first: Value, second: Value) -> Value:
 
 def scale(value: Value, by: Number, place: Place) -> Value:
     """`value` times a number that all replicas share; `place` is where, if that makes a loss of it."""
+    value = seen(value)
     if isinstance(value, Loss):
         if by.batch:
             return unknown(doubtful=True)
@@ -101,8 +101,6 @@ def scale(value: Value, by: Number, place: Place) -> Value:
     if isinstance(value, Gradients):
         loss = scale(value.loss, by, place)
         return replace(value, loss=loss) if isinstance(loss, Loss) else unknown()
-    if isinstance(value, Many):
-        return Many(scale(value.value, by, place))
     if isinstance(value, Tensor):
         return replace(value, replicas=value.replicas + by.replicas, batch=value.batch + by.batch)
     if isinstance(value, LocalSum):
@@ -135,6 +133,7 @@ def inverse(number: Number) -> Number:
 
 
 def multiply(first: Value, second: Value, place: Place) -> Value:
+    first, second = seen(first), seen(second)
     if isinstance(first, Number):
         return scale(second, first, place)
     if isinstance(second, Number):
@@ -151,6 +150,7 @@ def multiply(first: Value, second: Value, place: Place) -> Value:
 
 
 def divide(first: Value, second: Value, place: Place) -> Value:
+    first, second = seen(first), seen(second)
     if isinstance(second, Number):
         return scale(first, inverse(second), place)
     if isinstance(first, LocalSum):
@@ -169,6 +169,7 @@ def divide(first: Value, second: Value, place: Place) -> Value:
 
 def mean(value: Value, place: Place) -> Value:
     """The mean over all axes."""
+    value = seen(value)
     if isinstance(value, Loss):
         return value
     if isinstance(value, Tensor) and not value.doubtful and not value.batch:
@@ -181,13 +182,15 @@ def total(value: Value, place: Place) -> Value:
     """The sum over all axes, or of a list."""
     if isinstance(value, ModelLosses):
         return Loss(frozenset({Part("regularizer", 1, place)}))
-    if isinstance(value, Many):
-        return value.value
     if isinstance(value, Items):
+        held = value.held
+        if isinstance(held, Many):
+            return unknown() if held.entry is None else held.entry
         found: Value = Number(literal=0)
-        for item in value.values:
+        for item in held.entries:
             found = add(found, item)
         return found
+    value = seen(value)
     if isinstance(value, Loss):
         return value
     if isinstance(value, Tensor):

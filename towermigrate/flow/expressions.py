@@ -1,0 +1,572 @@
+"""The value of an expression."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from towermigrate.flow.domain import Call
+from towermigrate.flow.objects import Objects
+from towermigrate.flow.python import FUNCTIONS
+from towermigrate.flow.scopes import Scope
+from towermigrate.flow.values import (
+    ORDER,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Items,
+    Made,
+    Method,
+    Module,
+    Table,
+    Unknown,
+    Value,
+    read,
+    same,
+)
+
+_LARGE = 1 << 64
+_LONG = 10_000
+
+_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+class Expressions(Objects):
+    """Evaluates expressions. Part of the interpreter."""
+
+    def evaluate(self, node: ast.expr, scope: Scope) -> Value:
+        self.steps += 1
+        match node:
+            case ast.Name():
+                return self.domain.name(node.id, self.read_name(node.id, node, scope))
+            case ast.Attribute():
+                owner = self.evaluate(node.value, scope)
+                return self.domain.name(node.attr, self.attribute(owner, node, scope))
+            case ast.Constant():
+                found = self.domain.constant(node.value)
+                return Const(node.value) if found is None else found
+            case ast.Call():
+                return self._call(node, scope)
+            case ast.BinOp():
+                left = self.evaluate(node.left, scope)
+                return self.operate(node, node.op, [left, self.evaluate(node.right, scope)], scope)
+            case ast.UnaryOp():
+                return self._unary(node, scope)
+            case ast.BoolOp():
+                return self._bool(node, scope)
+            case ast.Compare():
+                return self._compare(node, scope)
+            case ast.Tuple() | ast.List() | ast.Set():
+                kind = type(node).__name__.lower()
+                entries = self._elements(node.elts, scope)
+                place = self.place(node, scope.path)
+                if entries is None:
+                    return self.items(None, place, kind, Unknown("one of several values", place))
+                if kind == "set":
+                    return self.items(None, place, kind, self.any_of(entries) if entries else None)
+                return self.items(entries, place, kind)
+            case ast.Dict():
+                return self._dict(node, scope)
+            case ast.IfExp():
+                known = self.truth(self.evaluate(node.test, scope))
+                if known is not None:
+                    return self.evaluate(node.body if known else node.orelse, scope)
+                return self._one_of([node.body, node.orelse], scope)
+            case ast.Subscript():
+                owner = self.evaluate(node.value, scope)
+                key = self.key_of(node.slice, scope)
+                return self.entry_at(owner, key, node, scope)
+            case ast.Lambda():
+                function = self.function(node, scope)
+                self.defined.append(function)
+                return function
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() | ast.DictComp():
+                return self._comprehension(node, scope)
+            case ast.NamedExpr():
+                value = self.evaluate(node.value, scope)
+                self.bind(node.target, value, _not_of_comprehension(scope))
+                return value
+            case ast.Starred() | ast.Await():
+                value = self.evaluate(node.value, scope)
+                return (
+                    value if isinstance(node, ast.Starred) else self._opaque(node, scope, [value])
+                )
+            case ast.JoinedStr():
+                return self._text(node, scope)
+            case ast.Yield() | ast.YieldFrom():
+                return self._yield(node, scope)
+            case ast.Slice():
+                parts = [
+                    None if p is None else self.evaluate(p, scope)
+                    for p in (node.lower, node.upper, node.step)
+                ]
+                values = [each.value if isinstance(each, Const) else each for each in parts]
+                if all(each is None or isinstance(each, int) for each in values):
+                    return Const(slice(*values))
+                return Unknown("a slice", self.place(node, scope.path))
+        return self._opaque(node, scope, [])
+
+    def _opaque(self, node: ast.expr, scope: Scope, values: Sequence[Value]) -> Value:
+        inside = [
+            self.evaluate(child, scope)
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr) and not values
+        ]
+        place = self.place(node, scope.path)
+        found = self.domain.operation(node, [*values, *inside], place)
+        return Unknown("an expression that is not followed", place) if found is None else found
+
+    def read_name(self, name: str, node: ast.AST, scope: Scope) -> Value:
+        found = scope.lookup(name)
+        if found is not None:
+            return read(found)
+        place = self.place(node, scope.path)
+        if name in scope.local:
+            return Unknown(f"{name} may be unbound", place)
+        stars = self.stars.get(id(scope.module), ())
+        if stars:
+            libraries = {each.name for each in stars if isinstance(each, External)}
+            if len(libraries) == len(stars) == 1 and not hasattr(builtins, name):
+                return External(self.domain.spelled(f"{libraries.pop()}.{name}"))
+            return Unknown(f"{name} may come from a module all of whose names are imported", place)
+        if hasattr(builtins, name) or name in _OLD_BUILTINS:
+            return External(f"builtins.{name}")
+        return Unknown(f"{name} is not bound", place)
+
+    def _one_of(self, nodes: Sequence[ast.expr], scope: Scope) -> Value:
+        """The value of one of several expressions."""
+        found: list[Value] = []
+
+        def run(node: ast.expr) -> Callable[[], bool]:
+            def evaluated() -> bool:
+                found.append(self.evaluate(node, scope))
+                return True
+
+            return evaluated
+
+        self.ways([run(node) for node in nodes])
+        return self.any_of(found)
+
+    # ---- operators -------------------------------------------------------------------------------
+
+    def operate(self, node: ast.AST, op: ast.AST, operands: Sequence[Value], scope: Scope) -> Value:
+        place = self.place(node, scope.path)
+        if all(isinstance(each, Const) for each in operands):
+            first, second = (each.value for each in operands if isinstance(each, Const))
+            function = _OPERATORS.get(type(op))
+            if function is not None and _small(op, first, second):
+                try:
+                    return Const(function(first, second))
+                except Exception as error:
+                    return Unknown(f"{type(error).__name__}", place)
+        else:
+            found = self.joined_or_repeated(op, operands, place)
+            if found is not None:
+                return found
+        asked = self.domain.operation(node, operands, place)
+        if asked is not None:
+            return asked
+        made = [each for each in operands if isinstance(each, Instance)]
+        if made:
+            self.escape(operands, Unknown("an operator of its class", place))
+        return Unknown("an operation on what is not known", place)
+
+    def _unary(self, node: ast.UnaryOp, scope: Scope) -> Value:
+        value = self.evaluate(node.operand, scope)
+        place = self.place(node, scope.path)
+        if isinstance(node.op, ast.Not):
+            known = self.truth(value)
+            return (
+                Unknown("it is not known whether it is true", place)
+                if known is None
+                else Const(not known)
+            )
+        if isinstance(value, Const) and isinstance(value.value, int | float | complex):
+            number = value.value
+            if isinstance(node.op, ast.USub):
+                return Const(-number)
+            if isinstance(node.op, ast.UAdd):
+                return Const(+number)
+            if isinstance(number, int):
+                return Const(~number)
+        found = self.domain.operation(node, [value], place)
+        return Unknown("an operation on what is not known", place) if found is None else found
+
+    def _bool(self, node: ast.BoolOp, scope: Scope) -> Value:
+        decides = isinstance(node.op, ast.Or)
+        open_: list[Value] = []
+        for number, each in enumerate(node.values):
+            value = self.evaluate(each, scope)
+            if number == len(node.values) - 1:
+                return self.any_of([*open_, value])
+            known = self.truth(value)
+            if known is None:
+                # The others are evaluated only where this one does not decide.
+                rest = self._perhaps(node.op, node.values[number + 1 :], scope)
+                return self.any_of([*open_, value, *rest])
+            if known is decides:
+                return self.any_of([*open_, value])
+        return Unknown("nothing", self.place(node, scope.path))
+
+    def _perhaps(self, op: ast.boolop, nodes: list[ast.expr], scope: Scope) -> list[Value]:
+        """The value of the rest of `a and b`, which may not be evaluated."""
+        whole = nodes[0] if len(nodes) == 1 else ast.copy_location(ast.BoolOp(op, nodes), nodes[0])
+        found: list[Value] = []
+
+        def evaluated() -> bool:
+            found.append(self.evaluate(whole, scope))
+            return True
+
+        self.ways([evaluated, lambda: True])
+        return found
+
+    def _compare(self, node: ast.Compare, scope: Scope) -> Value:
+        place = self.place(node, scope.path)
+        left = self.evaluate(node.left, scope)
+        if len(node.ops) > 1:
+            # The later ones are evaluated only where the earlier hold.
+            values = [left, *(self._one_of([each], scope) for each in node.comparators)]
+            outcomes = [
+                self._compared(node, op, first, second, scope)
+                for op, first, second in zip(node.ops, values, values[1:], strict=False)
+            ]
+            if all(isinstance(each, Const) for each in outcomes):
+                return Const(all(each.value for each in outcomes if isinstance(each, Const)))
+            return Unknown("a comparison", place)
+        right = self.evaluate(node.comparators[0], scope)
+        return self._compared(node, node.ops[0], left, right, scope)
+
+    def _compared(
+        self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, scope: Scope
+    ) -> Value:
+        negative = isinstance(op, ast.IsNot | ast.NotIn)
+        if isinstance(op, ast.Is | ast.IsNot):
+            found = _identical(left, right)
+        elif isinstance(op, ast.In | ast.NotIn):
+            found = self.contains(right, left)
+        else:
+            return self.operate(node, op, [left, right], scope)
+        if found is None:
+            asked = self.domain.operation(node, [left, right], self.place(node, scope.path))
+            return Unknown("a comparison", self.place(node, scope.path)) if asked is None else asked
+        return Const(found is not negative)
+
+    def truth(self, value: Value) -> bool | None:
+        """Whether a value is true, where that is certain."""
+        match value:
+            case Const():
+                return bool(value.value)
+            case Items() if value.kind != "iterator":
+                entries = value.entries
+                return None if entries is None else bool(entries)
+            case Table():
+                return bool(len(list(value.known()))) if value.exact and not value.wild else None
+            case Function() | Class() | Module() | Method():
+                return True
+            case Instance():
+                special = [self.of_class(value.kind, name) for name in ("__bool__", "__len__")]
+                return True if value.kind.whole and special == [None, None] else None
+        return self.domain.truth(value)
+
+    def alike(self, first: Value, second: Value) -> bool:
+        """Whether what a cell holds is the same, for what is asked of it."""
+        one, two = read(first), read(second)
+        if (one is first) != (two is second):
+            return False
+        if same(one, two) or isinstance(one, Unknown) and isinstance(two, Unknown):
+            return True
+        if isinstance(one, Made) and type(one) is type(two) and isinstance(two, Made):
+            return one.place == two.place and one.repeated and two.repeated
+        return self.domain.alike(one, two)
+
+    # ---- what is put together --------------------------------------------------------------------
+
+    def _elements(self, nodes: Sequence[ast.expr], scope: Scope) -> list[Value] | None:
+        """The values of a display; None where a star among them cannot be taken apart."""
+        found: list[Value] = []
+        known = True
+        for node in nodes:
+            value = self.evaluate(node, scope)
+            if isinstance(node, ast.Starred):
+                entries = self.turns(value)
+                known = known and entries is not None
+                found += entries or ()
+            else:
+                found.append(value)
+        return found if known else None
+
+    def _dict(self, node: ast.Dict, scope: Scope) -> Value:
+        made = self.table({}, self.place(node, scope.path))
+        for key, each in zip(node.keys, node.values, strict=True):
+            if key is None:
+                self.update(made, self.evaluate(each, scope), self.place(node, scope.path))
+                continue
+            name = self.evaluate(key, scope)
+            self.set_entry(made, name, self.evaluate(each, scope), self.place(node, scope.path))
+        return made
+
+    def _text(self, node: ast.JoinedStr, scope: Scope) -> Value:
+        parts: list[str] = []
+        known = True
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                value = self.evaluate(part.value, scope)
+                plain = part.conversion == -1 and part.format_spec is None
+                if part.format_spec is not None:
+                    self.evaluate(part.format_spec, scope)
+                if (
+                    plain
+                    and isinstance(value, Const)
+                    and isinstance(value.value, str | int | float)
+                ):
+                    parts.append(f"{value.value}")
+                else:
+                    known = False
+            elif isinstance(part, ast.Constant):
+                parts.append(str(part.value))
+        return Const("".join(parts)) if known else Unknown("a text", self.place(node, scope.path))
+
+    def _yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope) -> Value:
+        frame = self.frames[-1]
+        value = self.evaluate(node.value, scope) if node.value else Const(None)
+        if isinstance(node, ast.YieldFrom):
+            entries = self.turns(value)
+            frame.many = frame.many or entries is None
+            frame.yielded += entries if entries is not None else [self.entry(value, node, scope)]
+        else:
+            frame.yielded.append(value)
+        # Which of them it gives is certain only where every statement before is run once.
+        frame.many = frame.many or self.generic > 0 or frame.branching > 0 or frame.left_early
+        return Unknown("what is sent to a generator", self.place(node, scope.path))
+
+    def _comprehension(
+        self,
+        node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp,
+        scope: Scope,
+    ) -> Value:
+        place = self.place(node, scope.path)
+        inside = Scope(scope.path, parent=scope, comprehension=True)
+        found: list[tuple[Value, Value]] = []
+        exact = True
+
+        def run(position: int) -> None:
+            nonlocal exact
+            if position == len(node.generators):
+                if isinstance(node, ast.DictComp):
+                    key = self.evaluate(node.key, inside)
+                    found.append((key, self.evaluate(node.value, inside)))
+                else:
+                    found.append((Const(None), self.evaluate(node.elt, inside)))
+                return
+            one = node.generators[position]
+            over = self.evaluate(one.iter, scope if position == 0 else inside)
+            turns = self.turns(over)
+            if turns is None:
+                exact = False
+                self.generic += 1
+                turns = [self.entry(over, one.iter, inside)]
+            mark = self.store.mark()
+            try:
+                for value in turns:
+                    self.bind(one.target, value, inside)
+                    kept: bool | None = True
+                    for test in one.ifs:
+                        known = self.truth(self.evaluate(test, inside))
+                        if known is False:
+                            kept = False
+                            break
+                        exact = exact and known is not None
+                    if kept:
+                        run(position + 1)
+            finally:
+                if self.turns(over) is None:
+                    self.generic -= 1
+            del mark
+
+        if not exact or len(found) > self.limits.entries:
+            raise AssertionError
+        run(0)
+        if isinstance(node, ast.DictComp):
+            made = self.table({}, place)
+            for key, value in found:
+                self.set_entry(made, key, value, place)
+            if not exact:
+                every = self.any_of([value for _, value in found]) if found else Unknown("no entry")
+                for name, value in list(made.cells.items()):
+                    if name == ORDER:
+                        continue
+                    self.store.set(
+                        made.cells, name, Unknown("it may not be there", place, (read(value),))
+                    )
+                self.change(made, ("rest",), every)
+            return made
+        values = [value for _, value in found]
+        kind = {ast.ListComp: "list", ast.SetComp: "set", ast.GeneratorExp: "iterator"}[type(node)]
+        if not exact or kind == "set":
+            return self.items(None, place, kind, self.any_of(values) if values else None)
+        return self.items(values, place, kind)
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def _call(self, node: ast.Call, scope: Scope) -> Value:
+        func = node.func
+        receiver: Value | None = None
+        if isinstance(func, ast.Attribute):
+            if _is_super(func.value):
+                target = self.super_of(func.value, func.attr, scope)
+            else:
+                receiver = self.evaluate(func.value, scope)
+                target = self.attribute(receiver, func, scope)
+        else:
+            target = self.evaluate(func, scope)
+        args: list[Value] = []
+        keywords: dict[str, Value] = {}
+        known = True
+        for arg in node.args:
+            value = self.evaluate(arg, scope)
+            if not isinstance(arg, ast.Starred):
+                if known:
+                    args.append(value)
+                continue
+            entries = self.turns(value)
+            known = known and entries is not None
+            args += entries or () if known else ()
+        for keyword in node.keywords:
+            value = self.evaluate(keyword.value, scope)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, Table) and value.exact and not value.wild:
+                keywords.update((str(key), each) for key, each in value.known())
+            else:
+                known = False
+        name = func.attr if isinstance(func, ast.Attribute) else ""
+        if isinstance(target, External):
+            name = target.name
+        call = Call(self, node, scope, name, args, keywords, known)
+        return self.invoke(target, call, receiver)
+
+    def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value:
+        """What calling a value gives."""
+        match target:
+            case Function() | Class():
+                found = self.domain.entered(call, target)
+                if found is not None:
+                    return found
+                return (
+                    self.call(target, call)
+                    if isinstance(target, Function)
+                    else self.instance(target, call)
+                )
+            case External():
+                found = self.domain.function(call)
+                if found is None:
+                    meaning = FUNCTIONS.get(target.name)
+                    found = meaning(call) if meaning is not None and call.known else None
+                if found is not None:
+                    return found
+            case Method():
+                meant = self.method(target, call)
+                if meant is not None:
+                    return meant
+            case Instance():
+                start = self.of_class(target.kind, "__call__")
+                if isinstance(start, Function):
+                    return self.call(self.bound_to(start, target), call)
+        func = call.node.func
+        if isinstance(func, ast.Attribute) and receiver is not None and call.node.func is func:
+            found = self.domain.method(call, receiver, func.value)
+            if found is not None:
+                return found
+        found = self.domain.called(call, target)
+        if found is not None:
+            return found
+        why = call.unknown("a call that is not followed")
+        given = [*call.args, *call.keywords.values()]
+        touched = [*given, target, *([] if receiver is None else [receiver])]
+        if self.domain.changes(call, touched):
+            self.escape(touched, why)
+        made = tuple(each for each in touched if isinstance(each, Made))
+        return Unknown(why.reason, why.place, made)
+
+    def call_with(
+        self, target: Value, args: Sequence[Value], node: ast.expr, scope: Scope
+    ) -> Value:
+        """Call a value from where no call is written: a decorator, a key function."""
+        written = ast.copy_location(ast.Call(node, [], []), node)
+        return self.invoke(target, Call(self, written, scope, "", list(args), {}))
+
+
+_OLD_BUILTINS = {"xrange", "unicode", "raw_input", "reduce", "long", "basestring", "unichr"}
+
+
+def _is_super(node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    )
+
+
+def _identical(left: Value, right: Value) -> bool | None:
+    """`left is right`, where that is certain."""
+    if isinstance(left, Const) and isinstance(right, Const):
+        single = (None, True, False, ...)
+        if any(left.value is each for each in single) or any(
+            right.value is each for each in single
+        ):
+            return left.value is right.value
+        return None
+    if isinstance(left, Const | Made | Module) and isinstance(right, Const | Made | Module):
+        if left is right and isinstance(left, Made):
+            return None if left.repeated else True
+        if isinstance(left, Const) or isinstance(right, Const):
+            return False
+        if type(left) is not type(right):
+            return False
+        return None
+    return None
+
+
+def _small(op: ast.AST, first: Any, second: Any) -> bool:
+    """Whether the outcome of an operation on constants is of a reasonable size."""
+    if isinstance(op, ast.Pow | ast.LShift):
+        plain = isinstance(first, int | float) and isinstance(second, int | float)
+        return plain and abs(first) < 1 << 32 and abs(second) <= 64
+    if isinstance(op, ast.Mult):
+        for one, two in ((first, second), (second, first)):
+            if isinstance(one, str | bytes):
+                return isinstance(two, int) and len(one) * max(two, 0) < _LONG
+    if isinstance(op, ast.Mod) and isinstance(first, str | bytes):
+        return len(first) < 1000 and isinstance(second, str | int | float)
+    return not any(isinstance(each, int) and abs(each) > _LARGE for each in (first, second))
+
+
+def _not_of_comprehension(scope: Scope) -> Scope:
+    while scope.comprehension and scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+__all__ = ["Expressions", "Items"]

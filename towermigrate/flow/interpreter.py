@@ -1,0 +1,220 @@
+"""One interpreter of Python source: it runs a tree's files on symbolic values, and its domain says what libraries mean.
+
+Nothing of the program runs. Statements are read in order; where it is not known which way a program goes, all are read
+and what is true of all stays known. Loops over what is known are run turn by turn, others on an entry that stands for
+all, until what is known no longer changes. Calls of the tree's own functions are entered.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+from towermigrate.flow.domain import Call, Domain
+from towermigrate.flow.frames import Frame, Limits
+from towermigrate.flow.scopes import Scope, bound_in, named, yields
+from towermigrate.flow.statements import Statements
+from towermigrate.flow.store import let_go
+from towermigrate.flow.values import NONE, Class, Const, Function, Instance, Place, Unknown, Value
+
+
+class Interpreter(Statements):
+    """Reads the files of one tree.
+
+    Args:
+        sources: the texts of the tree that parse, by path relative to its root.
+        domain: what libraries mean.
+        limits: how much is read before nothing more is followed.
+
+    Example:
+        >>> interpreter = Interpreter({"a.py": "def f(n):\\n    return n + 1\\nx = f(2)\\n"}, Domain())
+        >>> interpreter.module("a.py").lookup("x")
+        Const(value=3)
+    """
+
+    def __init__(
+        self, sources: Mapping[str, str], domain: Domain, limits: Limits | None = None
+    ) -> None:
+        super().__init__(sources, domain, limits)
+        self._modules: dict[str, Scope] = {}
+
+    def module(self, path: str, main: bool | None = None) -> Scope:
+        """The names of a file of the tree, which is run once.
+
+        Args:
+            main: whether it is the script that was started; None leaves that open.
+        """
+        known = self._modules.get(path)
+        if known is not None:
+            return known
+        scope = Scope(path)
+        self._modules[path] = scope
+        if main is not None:
+            self.store.set(scope.cells, named("__name__"), Const("__main__" if main else path))
+        with self._frame(None):
+            self.execute(self.tree(path).body, scope)
+        return scope
+
+    def forget(self, path: str) -> None:
+        """Run a file anew when it is asked for next."""
+        self._modules.pop(path, None)
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _frame(self, node: ast.AST | None) -> Iterator[Frame]:
+        frame = Frame(self.store.mark(), node)
+        self.frames.append(frame)
+        try:
+            yield frame
+        finally:
+            self.frames.pop()
+
+    def call(self, function: Function, call: Call) -> Value:
+        """What a function of the tree returns for these values."""
+        node = function.node
+        first, fixed = function.given
+        args = [*first, *call.args]
+        keywords = {**dict(fixed), **call.keywords}
+        if function.bound is not None and function.form != "static":
+            args = [function.bound, *args]
+        return self._entered(function, node, args, keywords, call.place, call.known)
+
+    def call_unknown(self, function: Function) -> Value:
+        """Run a function that nothing calls; of its arguments nothing is known."""
+        args = [] if function.bound is None or function.form == "static" else [function.bound]
+        place = self.place(function.node, function.scope.path)
+        return self._entered(function, function.node, args, {}, place, False)
+
+    def _entered(
+        self,
+        function: Function,
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        place: Place,
+        known: bool,
+    ) -> Value:
+        active = sum(frame.node is node for frame in self.frames)
+        limits = self.limits
+        if active > limits.recursion or len(self.frames) > limits.depth:
+            return self._not_entered(
+                "it calls itself, or calls nest too deeply", args, keywords, place
+            )
+        if self.calls >= limits.calls or self.steps >= limits.steps:
+            return self._not_entered(
+                "the program is too large to be followed", args, keywords, place
+            )
+        self.calls += 1
+        body = (
+            [ast.copy_location(ast.Return(node.body), node.body)]
+            if isinstance(node, ast.Lambda)
+            else node.body
+        )
+        spec = node.args
+        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+        own = {each.arg for each in every} | {
+            each.arg for each in (spec.vararg, spec.kwarg) if each
+        }
+        scope = Scope(function.scope.path, parent=function.scope, local=_locals(node) | own)
+        self._parameters(function, spec, scope, args, keywords, place, known)
+        with self._frame(node) as frame:
+            frame.function = function
+            generator = yields(node)
+            goes = self.execute(body, scope)
+            found = [value for _, value in frame.returns]
+            ways = [changes for changes, _ in frame.returns]
+            if goes:
+                ways.append(self.store.changes(frame.mark))
+                found.append(NONE)
+            self.store.undo(frame.mark)
+            if not scope.captured:
+                # Its names end with the call.
+                ways = [
+                    {place: held for place, held in way.items() if held[0] is not scope.cells}
+                    for way in ways
+                ]
+            self.store.merge(ways, self.join)
+            if generator:
+                if frame.many:
+                    return self.items(None, place, "iterator", self.any_of(frame.yielded))
+                return self.items(frame.yielded, place, "iterator")
+        if isinstance(node, ast.AsyncFunctionDef):
+            return Unknown("a coroutine", place)
+        return (
+            self.any_of(found)
+            if found
+            else Unknown("it returns on no way that was followed", place)
+        )
+
+    def _not_entered(
+        self, why: str, args: Sequence[Value], keywords: Mapping[str, Value], place: Place
+    ) -> Value:
+        found = Unknown(why, place)
+        self.escape([*args, *keywords.values()], found)
+        return found
+
+    def _parameters(
+        self,
+        function: Function,
+        spec: ast.arguments,
+        scope: Scope,
+        args: Sequence[Value],
+        keywords: Mapping[str, Value],
+        place: Place,
+        known: bool,
+    ) -> None:
+        positional = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        names = {*(each.arg for each in (*spec.args, *spec.kwonlyargs))}
+        given = dict(zip(positional, args, strict=False))
+        given.update((name, value) for name, value in keywords.items() if name in names)
+        for name in [*positional, *(each.arg for each in spec.kwonlyargs)]:
+            value = given.get(name)
+            if value is None and (
+                known or name in function.defaults and function.bound is None and args
+            ):
+                value = function.defaults.get(name)
+            if value is None:
+                value = Unknown("an argument that is not known", place)
+            self.store.set(scope.cells, named(name), value)
+            self.named(name, value, place)
+        if spec.vararg is not None:
+            rest = self.items(
+                args[len(positional) :] if known else None,
+                place,
+                "tuple",
+                Unknown("an argument", place),
+            )
+            self.store.set(scope.cells, named(spec.vararg.arg), rest)
+        if spec.kwarg is not None:
+            others = {name: value for name, value in keywords.items() if name not in names}
+            table = self.table(others, place)
+            if not known:
+                let_go(self.store, table, Unknown("an argument", place))
+            self.store.set(scope.cells, named(spec.kwarg.arg), table)
+
+    def instance(self, kind: Class, call: Call) -> Value:
+        """A new object of a class of the tree."""
+        made = Instance(call.place, repeated=self.generic > 0, kind=kind)
+        start = self.of_class(kind, "__init__")
+        if isinstance(start, Function):
+            self.call(self.bound_to(start, made), call)
+        elif not kind.whole:
+            # What a base of a library's does with its arguments, and to the object, is its own.
+            if self.domain.changes(call, [made, *call.args, *call.keywords.values()]):
+                self.escape(
+                    [made, *call.args, *call.keywords.values()],
+                    call.unknown("made by a library's class"),
+                )
+        return made
+
+
+@lru_cache(4096)
+def _locals(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
+    body = node.body if isinstance(node.body, list) else [node.body]
+    return bound_in(body)
+
+
+__all__ = ["Interpreter", "Limits"]

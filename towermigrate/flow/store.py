@@ -1,0 +1,144 @@
+"""The state of a run: every write goes through here, so that a branch can be undone and its outcome joined with others.
+
+A write notes what was there before. What a stretch of code changed is then a small table, from which the state after
+any number of ways through the program is made, without a copy of the state itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from towermigrate.flow.values import (
+    HELD,
+    REST,
+    WILD,
+    Items,
+    Key,
+    Made,
+    Many,
+    Perhaps,
+    Unknown,
+    Value,
+    same,
+)
+
+Cells = dict[Key, Value]
+Changes = dict[tuple[int, Key], tuple[Cells, Value]]
+"""What is held now by the cells that were written since a mark."""
+
+GONE: Final = Value()
+"""What a cell that is not there holds."""
+
+Join = Callable[[Value, Value], Value]
+
+
+class Store:
+    """Cells, and the order in which they were written."""
+
+    def __init__(self) -> None:
+        self._log: list[tuple[Cells, Key, Value]] = []
+        self._watches: list[dict[tuple[int, Key], tuple[Cells, list[Value]]]] = []
+
+    def set(self, cells: Cells, key: Key, value: Value) -> None:
+        self._log.append((cells, key, cells.get(key, GONE)))
+        for watch in self._watches:
+            watch.setdefault((id(cells), key), (cells, []))[1].append(value)
+        if value is GONE:
+            cells.pop(key, None)
+        else:
+            cells[key] = value
+
+    def write(self, made: Made, key: Key, value: Value, join: Join) -> None:
+        """Change what a value holds: for certain, or, of one that stands for several, perhaps."""
+        if made.wild:
+            return
+        old = made.cells.get(key, GONE)
+        if made.repeated and not same(old, value):
+            value = joined(old, value, join)
+        self.set(made.cells, key, value)
+
+    def mark(self) -> int:
+        return len(self._log)
+
+    def changes(self, mark: int) -> Changes:
+        found: Changes = {}
+        for cells, key, _ in self._log[mark:]:
+            place = (id(cells), key)
+            if place not in found:
+                found[place] = (cells, cells.get(key, GONE))
+        return found
+
+    @contextmanager
+    def watched(self, join: Join) -> Iterator[Changes]:
+        """What each cell may hold where any statement may fail: what it held before, and all that is written to it.
+
+        It is filled in when the block ends.
+        """
+        mark = self.mark()
+        found: Changes = {}
+        watch: dict[tuple[int, Key], tuple[Cells, list[Value]]] = {}
+        self._watches.append(watch)
+        try:
+            yield found
+        finally:
+            self._watches.pop()
+            before = {(id(cells), key): old for cells, key, old in reversed(self._log[mark:])}
+            for place, (cells, values) in watch.items():
+                value = before.get(place, cells.get(place[1], GONE))
+                for each in values:
+                    value = joined(value, each, join)
+                found[place] = (cells, value)
+
+    def undo(self, mark: int) -> None:
+        while len(self._log) > mark:
+            cells, key, old = self._log.pop()
+            if old is GONE:
+                cells.pop(key, None)
+            else:
+                cells[key] = old
+
+    def merge(self, ways: Sequence[Changes], join: Join) -> None:
+        """Go on from where several ways meet, each with what it changed since now."""
+        if len(ways) == 1:
+            for (_, key), (cells, value) in ways[0].items():
+                self.set(cells, key, value)
+            return
+        everywhere: dict[tuple[int, Key], Cells] = {}
+        for way in ways:
+            everywhere.update((place, cells) for place, (cells, _) in way.items())
+        for place, cells in everywhere.items():
+            now = cells.get(place[1], GONE)
+            found: Value | None = None
+            for way in ways:
+                value = way[place][1] if place in way else now
+                found = value if found is None else joined(found, value, join)
+            if found is not None and found is not now:
+                self.set(cells, place[1], found)
+
+
+def joined(first: Value, second: Value, join: Join) -> Value:
+    """What a cell holds that holds one of two values."""
+    if first is GONE or second is GONE:
+        other = second if first is GONE else first
+        return other if other is GONE or isinstance(other, Perhaps) else Perhaps(other)
+    if isinstance(first, Perhaps) or isinstance(second, Perhaps):
+        one = first.value if isinstance(first, Perhaps) else first
+        two = second.value if isinstance(second, Perhaps) else second
+        return Perhaps(join(one, two))
+    return join(first, second)
+
+
+def let_go(store: Store, made: Made, why: Unknown) -> None:
+    """Nothing is known any more of what code that cannot be followed may change."""
+    if made.wild:
+        return
+    for key in list(made.cells):
+        store.set(made.cells, key, Perhaps(why))
+    store.set(
+        made.cells,
+        HELD if isinstance(made, Items) else REST,
+        Many(why) if isinstance(made, Items) else why,
+    )
+    store.set(made.cells, WILD, why)
