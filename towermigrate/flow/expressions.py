@@ -175,6 +175,7 @@ class Expressions(Objects):
 
     def operate(self, node: ast.AST, op: ast.AST, operands: Sequence[Value], scope: Scope) -> Value:
         place = self.place(node, scope.path)
+        why = "an operation on what is not known"
         if all(isinstance(each, Const) for each in operands):
             first, second = (each.value for each in operands if isinstance(each, Const))
             function = _OPERATORS.get(type(op))
@@ -182,7 +183,7 @@ class Expressions(Objects):
                 try:
                     return Const(function(first, second))
                 except Exception as error:
-                    return Unknown(f"{type(error).__name__}", place)
+                    why = type(error).__name__
         else:
             found = self.joined_or_repeated(op, operands, place)
             if found is not None:
@@ -193,7 +194,7 @@ class Expressions(Objects):
         made = [each for each in operands if isinstance(each, Instance)]
         if made:
             self.escape(operands, Unknown("an operator of its class", place))
-        return Unknown("an operation on what is not known", place)
+        return Unknown(why, place)
 
     def _unary(self, node: ast.UnaryOp, scope: Scope) -> Value:
         value = self.evaluate(node.operand, scope)

@@ -150,7 +150,7 @@ class Statements(Expressions):
             case ast.Import() | ast.ImportFrom():
                 self._import(node, scope)
             case ast.Assert():
-                self.evaluate(node.test, scope)
+                return self.truth(self.evaluate(node.test, scope)) is not False
             case ast.Delete():
                 for target in node.targets:
                     self._delete(target, scope)

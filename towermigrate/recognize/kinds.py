@@ -6,9 +6,9 @@ from enum import Enum
 
 import libcst as cst
 
-from towermigrate.recognize.averaging import Averaging, classify_average
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
+from towermigrate.towers.averages import Averaging, averaging
 
 
 class Kind(Enum):
@@ -185,7 +185,12 @@ class Traits:
     def averaging(self, function: Function) -> Averaging | None:
         key = id(function.node)
         if key not in self._averaging:
-            self._averaging[key] = classify_average(function)
+            found = None
+            if not function.is_method:
+                line = function.file.line(function.node)
+                name = function.node.name.value
+                found = averaging(self.tree.sources, function.file.path, line, name)
+            self._averaging[key] = found
         return self._averaging[key]
 
 

@@ -7,14 +7,11 @@ what runs fetch must draw what the step draws (`session`), and names must be wha
 
 from __future__ import annotations
 
-import ast
-import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
-from towermigrate.recognize.proof.averages import is_mean
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.randomness import check_random
@@ -26,7 +23,6 @@ from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_o
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.tower import Body
-from towermigrate.tree import TF1_COPY
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,6 @@ def prove(
         check_reads(proof)
         check_spelling(proof)
         check_tags(proof)
-        _check_averages(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:
             return Proved(list(proof.findings.values()))
@@ -86,24 +81,6 @@ def prove(
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
     return Proved(list(proof.findings.values()), proof.scaled)
-
-
-def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
-    """Report averaging functions that do not give the mean when they are run."""
-    tree, file = proof.facts.tree, proof.facts.file
-    for stage in stages:
-        function = tree.resolve(file, stage.average.func)
-        if function is None or posixpath.basename(function.file.path) == TF1_COPY:
-            continue
-        code = proof.codes.code(function.file.path)
-        line = function.file.line(function.node)
-        for node in code.nodes if code is not None else ():
-            if isinstance(node, ast.FunctionDef) and node.name == function.node.name.value:
-                if code is not None and node.lineno == line and not is_mean(code, node):
-                    proof.always(
-                        "TM203", code, node,
-                        f"run on a few towers, `{node.name}` does not give the mean of every variable's gradients",
-                    )  # fmt: skip
 
 
 __all__ = ["Codes", "prove"]

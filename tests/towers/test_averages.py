@@ -1,0 +1,160 @@
+"""Functions that average gradients, by what they give: which are the mean, and what they do with None."""
+
+from __future__ import annotations
+
+import pytest
+
+from towermigrate.towers.averages import Averaging, averaging
+
+HEAD = "import numpy as np\nimport tensorflow as tf\n\n\n"
+
+
+def policy(body: str, before: str = "", **others: str) -> str | None:
+    """How a function `average(towers)` of this body takes None; None where it is no average."""
+    text = (
+        HEAD
+        + before
+        + "def average(towers):\n"
+        + "".join(f"    {line}\n" for line in body.splitlines())
+    )
+    line = text[: text.index("def average(")].count("\n") + 1
+    files = {"train.py": text, **{f"{name}.py": text for name, text in others.items()}}
+    found = averaging(files, "train.py", line, "average")
+    assert found is None or found.parameter == "towers"
+    return None if found is None else found.none_policy
+
+
+def over(body: str) -> str:
+    """A function that goes over the variables; `pairs` are one variable's."""
+    inner = "".join(f"    {line}\n" for line in body.splitlines())
+    return f"found = []\nfor pairs in zip(*towers):\n{inner}return found"
+
+
+STACK = "grads = [tf.expand_dims(g, 0) for g, _ in pairs]\nfound.append((tf.reduce_mean(tf.concat(grads, 0), 0), pairs[0][1]))"
+
+MEANS = {
+    "stacked": (over(STACK), "crash"),
+    "as TensorFlow 0.x had it": (over(STACK.replace("concat(grads, 0)", "concat(0, grads)")), "crash"),
+    "by keywords": (over(STACK.replace("concat(grads, 0), 0", "concat(axis=0, values=grads), reduction_indices=[0]")), "crash"),
+    "packed": (over("found.append((tf.reduce_mean(tf.stack([g for g, _ in pairs]), 0), pairs[0][1]))"), "crash"),
+    "a list as a tensor": (over("found.append((tf.reduce_mean([g for g, _ in pairs], 0), pairs[-1][1]))"), "crash"),
+    "a sum by the count": (over("gs, vs = zip(*pairs)\nfound.append((tf.add_n(gs) / len(gs), vs[0]))"), "crash"),
+    "times a fraction": (over("gs, vs = zip(*pairs)\nfound.append((tf.scalar_mul(1.0 / len(towers), tf.add_n(gs)), vs[0]))"), "crash"),
+    "Python's sum": (over("found.append((sum([g for g, _ in pairs]) / len(towers), pairs[0][1]))"), "crash"),
+    "one by one": (
+        over("total = pairs[0][0]\nfor g, _ in pairs[1:]:\n    total = total + g\nfound.append((tf.divide(total, float(len(pairs))), pairs[0][1]))"),
+        "crash",
+    ),
+    "None dropped": (
+        over("grads = [g for g, _ in pairs if g is not None]\nif not grads:\n    continue\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"),
+        "skip",
+    ),
+    "None dropped, and then nothing left": (
+        over("grads = [g for g, _ in pairs if g is not None]\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"),
+        "crash",
+    ),
+    "None passed on": (
+        over("if pairs[0][0] is None:\n    found.append((None, pairs[0][1]))\n    continue\n" + STACK),
+        "pass",
+    ),
+    "None passed on if there is any": (
+        over("if any_none(pairs):\n    found.append((None, pairs[0][1]))\nelse:\n" + "\n".join("    " + line for line in STACK.splitlines())),
+        "pass",
+    ),
+    "None asserted away": (over("for g, _ in pairs:\n    assert g is not None\n" + STACK), "crash"),
+    "None refused": (over("if pairs[0][0] is None:\n    raise ValueError(pairs[0][1])\n" + STACK), "crash"),
+    "by index": (
+        "found = []\nfor k in range(len(towers[0])):\n    grads = [tower[k][0] for tower in towers]\n"
+        "    found.append((tf.add_n(grads) / len(grads), towers[0][k][1]))\nreturn found",
+        "crash",
+    ),
+    "columns": (
+        "variables = [v for _, v in towers[0]]\nmeans = [tf.reduce_mean(tf.stack(gs), 0) for gs in zip(*[[g for g, _ in t] for t in towers])]\n"
+        "return list(zip(means, variables))",
+        "crash",
+    ),
+    "on a device, in a scope": ("with tf.device('/cpu:0'), tf.name_scope('average'):\n" + "".join(f"    {line}\n" for line in over(STACK).splitlines()), "crash"),
+    "with a helper": (over("found.append((mean_of([g for g, _ in pairs]), pairs[0][1]))"), "crash"),
+}  # fmt: skip
+HELPERS = (
+    "def mean_of(values):\n    return tf.add_n(values) / float(len(values))\n\n\n"
+    "def any_none(pairs):\n    for g, _ in pairs:\n        if g is None:\n            return True\n    return False\n\n\n"
+)
+
+
+@pytest.mark.parametrize("name", MEANS)
+def test_an_average(name: str) -> None:
+    body, expected = MEANS[name]
+    assert policy(body, HELPERS) == expected
+
+
+NONE = {
+    "a sum": over("found.append((tf.add_n([g for g, _ in pairs]), pairs[0][1]))"),
+    "a mean by a fixed count": over("found.append((tf.add_n([g for g, _ in pairs]) / 2, pairs[0][1]))"),
+    "weighted": over("found.append((tf.add_n([g * 0.25 for g, _ in pairs]), pairs[0][1]))"),
+    "the last tower": over("found.append(pairs[-1])"),
+    "another order": over(STACK).replace("return found", "return found[::-1]"),
+    "one variable left out": over(STACK).replace("return found", "return found[1:]"),
+    "another axis": over(STACK.replace(", 0), pairs", ", 1), pairs")),
+    "another variable": over(STACK.replace("pairs[0][1]", "towers[0][0][1]")),
+    "a list that is not reset": "grads = []\n" + over("grads += [g for g, _ in pairs]\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"),
+    "clipped on the way": over(STACK.replace("tf.reduce_mean(tf.concat(grads, 0), 0)", "tf.clip_by_norm(tf.reduce_mean(tf.concat(grads, 0), 0), 1.0)")),
+    "a summary on the way": over("tf.summary.histogram('g', pairs[0][0])\n" + STACK),
+    "printed": over("print(pairs)\n" + STACK),
+    "counted in a global": "global calls\ncalls = 1\n" + over(STACK),
+    "kept in a list of the file": "kept.append(towers)\n" + over(STACK),
+    "sparse ones another way": over("if isinstance(pairs[0][0], tf.IndexedSlices):\n    continue\n" + STACK),
+    "an exception caught": "try:\n    pass\nexcept ValueError as error:\n    pass\n" + over(STACK),
+    "a coin": over("if np.random.rand() < 0.5:\n    continue\n" + STACK),
+    "a helper of which there are two": over("found.append((twice([g for g, _ in pairs]), pairs[0][1]))"),
+    "a name that nobody binds": over("found.append((mine([g for g, _ in pairs]), pairs[0][1]))"),
+    "nothing returned": over(STACK).replace("return found", "pass"),
+}  # fmt: skip
+OTHERS = (
+    "kept = []\n\n\ndef twice(values):\n    return tf.add_n(values) / len(values)\n\n\n"
+    "def twice(values):\n    return tf.add_n(values)\n\n\n"
+)
+
+
+@pytest.mark.parametrize("name", NONE)
+def test_no_average(name: str) -> None:
+    assert policy(NONE[name], OTHERS) is None
+
+
+def test_a_helper_of_another_file() -> None:
+    body = over("found.append((mean_of([g for g, _ in pairs]), pairs[0][1]))")
+    assert policy(body, "from means import mean_of\n\n\n", means=HEAD + HELPERS) == "crash"
+    assert (
+        policy(body, "from means import mean_of\n\n\n", means=HEAD + HELPERS + "mean_of = max\n")
+        is None
+    )
+
+
+def test_a_zip_of_the_programs_own() -> None:
+    assert (
+        policy(over(STACK), "try:\n    from mine import zip\nexcept ImportError:\n    pass\n\n\n")
+        is None
+    )
+    assert policy(over(STACK), "from six.moves import zip\n\n\n") == "crash"
+    assert policy(over(STACK), "from mine import *\n\n\n") is None
+
+
+def test_a_text_that_python_3_does_not_parse() -> None:
+    text = HEAD + "print 'a'\ndef average(towers):\n    return towers\n"
+    assert averaging({"a.py": text}, "a.py", 6, "average") is None
+
+
+def test_it_is_said_which_argument_holds_the_towers() -> None:
+    text = (
+        HEAD
+        + "def mean(grads, name='x'):\n"
+        + "".join(
+            f"    {line}\n"
+            for line in over(STACK)
+            .replace("towers", "grads")
+            .replace("grads = [", "gs = [")
+            .replace("concat(grads", "concat(gs")
+            .splitlines()
+        )
+    )
+    assert averaging({"a.py": text}, "a.py", 5, "mean") == Averaging("grads", "crash")
