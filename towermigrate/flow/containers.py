@@ -28,7 +28,6 @@ from towermigrate.flow.values import (
     Unknown,
     Value,
     read,
-    same,
 )
 
 if TYPE_CHECKING:
@@ -387,5 +386,3 @@ _TEXT = frozenset(
     "format join split rsplit strip lstrip rstrip replace lower upper startswith endswith title find count "
     "capitalize zfill isdigit rjust ljust partition".split()
 ) - {"join", "partition"}
-
-__all__ = ["Containers", "same"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from towermigrate.flow.domain import Call, Domain
@@ -78,6 +78,9 @@ class Core(ABC):
 
     @abstractmethod
     def lose(self, scope: Scope, why: Unknown) -> None: ...
+
+    @abstractmethod
+    def execute(self, body: Iterable[ast.stmt], scope: Scope) -> bool: ...
 
     @abstractmethod
     def call(self, function: Function, call: Call) -> Value: ...
