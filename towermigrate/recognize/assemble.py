@@ -104,7 +104,8 @@ class Assembler:
         known = {id(f.node) for f in functions}
         evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
         self._own_names(after, body)
-        stages = StageReader(self.scope).stages(after, body)
+        sparse = hazards.may_be_sparse(file, body, functions)
+        stages = StageReader(self.scope, sparse).stages(after, body)
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)
@@ -117,7 +118,7 @@ class Assembler:
             body=body,
             stages=stages,
             runs=runs,
-            sparse=hazards.may_be_sparse(file, body, functions),
+            sparse=sparse,
             tower_functions=[(f.file, f.node) for f in [*functions, *evaluating]],
         )
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)

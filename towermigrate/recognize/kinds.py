@@ -296,9 +296,9 @@ class Kinds:
         receiver = self.of(func.value)
         method = func.attr.value
         if receiver is Kind.OPTIMIZER:
-            return {"compute_gradients": Kind.GRADIENTS, "apply_gradients": Kind.APPLY}.get(
-                method, Kind.TENSOR
-            )
+            if method == "compute_gradients":
+                return Kind.GRADIENTS
+            return Kind.APPLY if method in ("apply_gradients", "minimize") else Kind.TENSOR
         if method == "apply_gradients":
             return Kind.APPLY
         if method == "compute_gradients":

@@ -33,6 +33,14 @@ class Compute:
     lead: list[cst.EmptyLine] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the towers of a list's values; of all their elements where it is `whole`."""
+
+    listed: str
+    whole: bool
+
+
 @dataclass
 class Input:
     """One input of a tower: the names it binds in the body and where they come from."""

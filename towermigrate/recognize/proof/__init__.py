@@ -65,8 +65,11 @@ def prove(
     if code is None:
         message = "the file is not understood by this Python, so nothing could be proved of it"
         return Proved([note("TM222", file, scope.candidate.loop, message)])
-    averages = [place_of(file, stage.average) for stage in stages]
+    averages = [place_of(file, stage.average) for stage in stages if stage.mean is None]
     proof = TowerProof(codes, scope, code, body, averages)
+    proof.of_means = frozenset(
+        (code.path, *place_of(file, stage.average)) for stage in stages if stage.mean is not None
+    )
     try:
         proof.before(before)
         proof.run_tower()
@@ -79,6 +82,7 @@ def prove(
         check_spelling(proof)
         check_tags(proof)
         _check_averages(proof, stages)
+        _check_means(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:
             return Proved(list(proof.findings.values()))
@@ -92,6 +96,8 @@ def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
     """Report averaging functions that do not give the mean when they are run."""
     tree, file = proof.facts.tree, proof.facts.file
     for stage in stages:
+        if stage.mean is not None:
+            continue
         function = tree.resolve(file, stage.average.func)
         if function is None or posixpath.basename(function.file.path) == TF1_COPY:
             continue
@@ -104,6 +110,18 @@ def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:
                         "TM203", code, node,
                         f"run on a few towers, `{node.name}` does not give the mean of every variable's gradients",
                     )  # fmt: skip
+
+
+def _check_means(proof: TowerProof, stages: Sequence[StageParts]) -> None:
+    """Report lists whose mean is trained and that do not hold one value of each tower and nothing else."""
+    for stage in stages:
+        held = proof.lists.get(stage.mean.listed) if stage.mean is not None else None
+        one = held is not None and [sure for _, sure in held.values] == [True]
+        if stage.mean is not None and not one:
+            proof.always(
+                "TM203", proof.code, proof.loop,
+                f"`{stage.mean.listed}`, whose mean is trained, may hold more than one value of each tower",
+            )  # fmt: skip
 
 
 __all__ = ["Codes", "prove"]

@@ -334,18 +334,28 @@ class TowerProof(Statements):
                 self.window, pending = [*self.window, *pending], []
                 self.moved_nodes.extend(nodes)
                 moves(item, nodes)
-                before = self._held()
+                before, scaled = self._held(), self.scaled
                 self.strict = True
                 self.where = EVALUATION if item.kind is Kind.EVALUATION else "a step"
                 for node in nodes:
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)
                 self.strict = False
+                if item.kind is Kind.TOWER_MEAN or self._trains_mean(nodes):
+                    self.scaled = scaled  # what is divided is no loss of one tower
                 self._waits(item)
             else:
                 stays(item, nodes)
                 self.stays(item, nodes)
                 pending += nodes if item.kind is Kind.PYTHON else []
+
+    def _trains_mean(self, nodes: list[ast.stmt]) -> bool:
+        """Whether a statement takes the gradients of a mean over the towers."""
+        return any(
+            isinstance(node, ast.Call) and (self.code.path, *self.code.place(node)) in self.of_means
+            for statement in nodes
+            for node in ast.walk(statement)
+        )  # fmt: skip
 
     def _held(self) -> dict[str, tuple[Items, list[tuple[int, bool]], bool]]:
         """What the lists of the scope hold now."""

@@ -1,0 +1,172 @@
+"""Gradients in other forms than one list of each tower's, averaged by one call: what loop style takes of them, and what not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.loop_programs import Change, program
+from tests.differential.spellings import all_do_the_same, leaves, takes
+from towermigrate.rewrite import rewrite_tree
+
+START = "    tower_grads = []\n"
+FORWARD = "                    out = net(x)\n"
+LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
+GRADS = "                    grads = opt.compute_gradients(loss)\n"
+APPENDED = "                    tower_grads.append(grads)\n"
+AVERAGED = "    grads = average_gradients(tower_grads)\n"
+APPLIED = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+SAVER = "    saver = tf.train.Saver()\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+OPT = "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n"
+HEAD = "drawn = [0]\n"
+LOOP = "        for i in range(2):\n"
+
+# Each tower's loss on a list, and nothing else.
+LISTED = "                    losses.append(loss)\n"
+LOSSES = ((START, "    losses = []\n"), (GRADS, LISTED), (APPENDED, ""), (AVERAGED, ""))
+VECTOR = (LOSS, "                    loss = tf.reduce_sum(tf.square(out - y), 1)\n")
+MEAN = "    mean = tf.reduce_mean(losses)\n"
+MINIMIZED = "    train_op = opt.minimize(mean, global_step=step_count)\n"
+COMPUTED = "    grads = opt.compute_gradients(mean)\n"
+ROWS = (
+    ("    w = tf.get_variable('w', [3, 1], initializer=init(3, 1))\n",
+     "    w = tf.get_variable('w', [3, 1], initializer=init(3, 1))\n    table = tf.get_variable('t', [4, 1], initializer=init(4, 1))\n"),
+    ("    return tf.matmul(x, w) + b\n", "    return tf.matmul(x, w) + b + tf.nn.embedding_lookup(table, tf.constant([1, 1]))\n"),
+)  # fmt: skip
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param(changes, id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param(changes, rule, id=name)
+
+
+def of_mean(update: str, *more: Change) -> tuple[Change, ...]:
+    """An update of what the towers' losses have in common, by these statements behind the towers."""
+    return (*LOSSES, (APPLIED, update), *more)
+
+
+def fetching(what: str) -> Change:
+    return RUN, RUN.replace("loss]", f"{what}]")
+
+
+# The gradients of the mean of the towers' losses.
+MEANS = [
+    case("minimized", *of_mean(MEAN + MINIMIZED)),
+    case("minimized in place", *of_mean("    train_op = opt.minimize(tf.reduce_mean(losses), step_count)\n")),
+    case("minimized without a step", *of_mean(MEAN + "    train_op = opt.minimize(loss=mean)\n")),
+    case("by its name", *of_mean(MEAN + MINIMIZED.replace("step_count)", "step_count, name='train')"))),
+    case("a sum by the number of losses", *of_mean("    mean = tf.add_n(losses) / len(losses)\n" + MINIMIZED)),
+    case("a sum by the number of towers", *of_mean("    mean = tf.add_n(losses) / 2\n" + MINIMIZED)),
+    case("a sum by a part", *of_mean("    mean = tf.multiply(1.0 / 2, tf.add_n(losses))\n" + MINIMIZED)),
+    case("a sum of Python's", *of_mean("    mean = sum(losses) / float(len(losses))\n" + MINIMIZED)),
+    case("a quotient", *of_mean("    mean = tf.div(tf.add_n(losses), 2.0, name='mean')\n" + MINIMIZED)),
+    case("of what is stacked", *of_mean("    mean = tf.reduce_mean(tf.stack(values=losses, axis=0), 0)\n" + MINIMIZED)),
+    case("in two statements", *of_mean("    total = tf.add_n(losses)\n    mean = total / 2\n" + MINIMIZED)),
+    case("in two statements of one name", *of_mean("    mean = tf.stack(losses)\n    mean = tf.reduce_mean(mean, axis=[0])\n" + MINIMIZED)),
+    case("called as each tower's loss", *of_mean(MEAN.replace("mean =", "loss =") + MINIMIZED.replace("mean,", "loss,"))),
+    case("of another name of the list", *of_mean("    all_losses = losses\n    mean = tf.reduce_mean(all_losses)\n" + MINIMIZED)),
+    case("fetched too", *of_mean(MEAN + MINIMIZED, fetching("mean"))),
+    case("with the list", *of_mean(MEAN + MINIMIZED, (RUN, "            _, all_of = sess.run([train_op, losses], feed_dict={X: bx, Y: by})\n            value = sum(all_of)\n"))),
+    case("of some variables", *of_mean(MEAN + "    params = tf.trainable_variables()\n" + MINIMIZED.replace("mean,", "mean, var_list=params,"))),
+    case("of variables by their name", *of_mean(MEAN + "    params = [v for v in tf.trainable_variables() if 'w' in v.name]\n" + MINIMIZED.replace("mean,", "mean, var_list=params,"))),
+    case("of a variable that no loss reaches", *of_mean(MEAN + MINIMIZED),
+         ("    return tf.matmul(x, w) + b\n", "    c = tf.get_variable('c', [1], initializer=tf.constant_initializer(0.1))\n    return tf.matmul(x, w) + b + tf.stop_gradient(c)\n")),
+    case("of losses of examples", *of_mean(MEAN + MINIMIZED, VECTOR, (RUN, RUN.replace("loss]", "mean]")))),
+    case("of losses of examples, by row", *of_mean("    mean = tf.reduce_mean(losses, 0)\n" + MINIMIZED, VECTOR, (RUN, RUN.replace("_, value", "_, values")), ("% value)", "% values.sum())"))),
+    case("of losses of examples, twice a mean", *of_mean("    mean = tf.reduce_mean(tf.add_n(losses) / 2)\n" + MINIMIZED, VECTOR, fetching("mean"))),
+    case("of rows of a table", *of_mean(MEAN + MINIMIZED, *ROWS)),
+    case("of rows of a table, by Adam", *of_mean(MEAN + MINIMIZED, *ROWS, (OPT, "    opt = tf.train.AdamOptimizer(0.02)\n"))),
+    case("computed, then applied", *of_mean(MEAN + COMPUTED + APPLIED)),
+    case("computed and applied in one", *of_mean(MEAN + APPLIED.replace("grads,", "opt.compute_gradients(mean),"))),
+    case("computed with hints", *of_mean(MEAN + COMPUTED.replace("mean)", "mean, colocate_gradients_with_ops=True, aggregation_method=0)") + APPLIED)),
+    case("computed and limited", *of_mean(MEAN + COMPUTED + "    grads = [(tf.clip_by_value(g, -0.1, 0.1), v) for g, v in grads]\n" + APPLIED)),
+    case("computed and limited together", *of_mean(MEAN + COMPUTED + "    gs, vs = zip(*grads)\n    gs, _ = tf.clip_by_global_norm(gs, 0.1)\n" + APPLIED.replace("grads,", "list(zip(gs, vs)),"))),
+    case("in turns with another optimizer", *of_mean(
+        "    other = tf.train.AdamOptimizer(0.01)\n" + MEAN + MINIMIZED + "    other_op = other.minimize(mean, var_list=[v for v in tf.trainable_variables() if 'b' in v.name])\n",
+        (RUN, RUN + "            sess.run(other_op, feed_dict={X: bx, Y: by})\n"))),
+]  # fmt: skip
+AGAIN = "    again = opt.minimize(mean)\n"
+NO_MEANS = [
+    other("a sum", "TM202", *of_mean("    mean = tf.add_n(losses)\n" + MINIMIZED)),
+    other("a sum of Python's", "TM202", *of_mean("    mean = sum(losses)\n" + MINIMIZED)),
+    other("the greatest", "TM202", *of_mean("    mean = tf.reduce_max(losses)\n" + MINIMIZED)),
+    other("one tower's", "TM202", *of_mean("    mean = losses[0]\n" + MINIMIZED)),
+    other("the last tower's", "TM202", *of_mean(MINIMIZED.replace("mean,", "loss,"))),
+    other("some towers'", "TM202", *of_mean("    mean = tf.reduce_mean(losses[:1])\n" + MINIMIZED)),
+    other("by another number", "TM202", *of_mean("    mean = tf.add_n(losses) / 3\n" + MINIMIZED)),
+    other("by whole numbers", "TM202", *of_mean("    mean = tf.add_n(losses) * (1 // 2)\n" + MINIMIZED)),
+    other("by a count that is bound anew", "TM202", ("def train():\n", "def train():\n    n = 2\n"), (LOOP, "        for i in range(n):\n"),
+          *of_mean("    n = 4\n    mean = tf.add_n(losses) / n\n" + MINIMIZED)),
+    other("by a count that the towers bind", "TM202", ("def train():\n", "def train():\n    n = 2\n"), (LOOP, "        for i in range(n):\n"),
+          *of_mean("    mean = tf.add_n(losses) / n\n" + MINIMIZED, (FORWARD, FORWARD + "                    n = 3\n"))),
+    other("twice the mean", "TM202", *of_mean("    mean = tf.reduce_mean(losses) * 2.0\n" + MINIMIZED)),
+    other("the mean and a penalty", "TM202", *of_mean("    mean = tf.reduce_mean(losses) + 0.1 * tf.nn.l2_loss(tf.trainable_variables()[0])\n" + MINIMIZED)),
+    other("of two lists", "TM202", *of_mean("    mean = tf.reduce_mean(losses + losses)\n" + MINIMIZED)),
+    other("of losses with weights", "TM202", *of_mean("    mean = tf.add_n([k * l for k, l in zip([0.3, 0.7], losses)]) / 2\n" + MINIMIZED)),
+    other("along another axis", "TM202", *of_mean("    mean = tf.reduce_mean(tf.stack(losses), 1)\n" + MINIMIZED, VECTOR)),
+    other("of losses in a row", "TM202", *of_mean("    mean = tf.reduce_mean(tf.concat(losses, 0))\n" + MINIMIZED, VECTOR)),
+    other("a sum of what is not Python's", "TM202", (HEAD, HEAD + "\n\ndef sum(values):\n    return values[0]\n\n"), *of_mean("    mean = sum(losses) / 2\n" + MINIMIZED)),
+    other("by a length that is not Python's", "TM202", (HEAD, HEAD + "\n\ndef len(values):\n    return 3\n\n"), *of_mean("    mean = tf.add_n(losses) / len(losses)\n" + MINIMIZED)),
+    other("bound anew", "TM202", *of_mean(MEAN + "    mean = mean * 2.0\n" + MINIMIZED)),
+    other("of a list that held something", "TM203", *of_mean(MEAN + MINIMIZED), ("    losses = []\n", "    losses = []\n    losses.append(tf.constant(1.0))\n")),
+    other("of a list that starts with something", "TM202", *of_mean(MEAN + MINIMIZED), ("    losses = []\n", "    losses = [tf.constant(1.0)]\n")),
+    other("of a list that grows", "TM202", *of_mean("    losses.append(loss)\n" + MEAN + MINIMIZED)),
+    other("of a list that shrinks", "TM202", *of_mean("    losses.pop()\n" + MEAN + MINIMIZED)),
+    other("of a list that a function changes", "TM206", (HEAD, HEAD + "\n\ndef change(values):\n    values.append(values[0])\n\n"), *of_mean("    change(losses)\n" + MEAN + MINIMIZED)),
+    other("of a list that gets more in a tower", "TM211", *of_mean(MEAN + MINIMIZED), (LISTED, LISTED + LISTED)),
+    other("of a list that gets some towers' only", "TM211", *of_mean(MEAN + MINIMIZED), (LISTED, "                    if drawn:\n    " + LISTED)),
+    other("of a list that gets the first tower's only", "TM214", *of_mean(MEAN + MINIMIZED), (LISTED, "                    if i == 0:\n    " + LISTED)),
+    other("of a loss that the tower binds anew", "TM211", *of_mean(MEAN + MINIMIZED), (LISTED, LISTED + "                    loss = loss * 2.0\n")),
+    other("of a loss that is bound anew behind", "TM211", *of_mean("    loss = loss * 2.0\n" + MEAN + MINIMIZED)),
+    other("with a gradient of its own", "TM202", *of_mean(MEAN + MINIMIZED.replace("mean,", "mean, grad_loss=tf.constant(2.0),"))),
+    other("with arguments that are not seen", "TM202", *of_mean(MEAN + "    more = {'grad_loss': tf.constant(2.0)}\n" + MINIMIZED.replace("mean,", "mean, **more,"))),
+    other("of a variable twice", "TM211", *of_mean(MEAN + "    params = tf.trainable_variables() + tf.trainable_variables()\n" + MINIMIZED.replace("mean,", "mean, var_list=params,"))),
+    other("also in a summary", "TM203", *of_mean(MEAN + "    shown = tf.summary.scalar('mean', mean)\n" + MINIMIZED), fetching("shown")),
+    other("a sum that is fetched too", "TM203", *of_mean("    total = tf.add_n(losses)\n    mean = total / 2\n" + MINIMIZED, fetching("total"))),
+    other("beside the greatest", "TM203", *of_mean("    top = tf.reduce_max(tf.stack(losses))\n" + MEAN + MINIMIZED, fetching("top"))),
+    other("beside itself", "TM202", *of_mean(MEAN + MINIMIZED.replace("mean,", "mean, aggregation_method=int(mean is None),"))),
+    other("twice in one run", "TM233", *of_mean(MEAN + MINIMIZED + AGAIN), (RUN, RUN.replace("_, value", "_, value, _").replace("loss]", "loss, again]"))),
+    other("by an optimizer of its own", "TM202", (HEAD, HEAD + "\n\nclass Own(tf.train.GradientDescentOptimizer):\n    pass\n\n"), (OPT, "    opt = Own(0.1)\n"), *of_mean(MEAN + MINIMIZED)),
+    other("without a name", "TM204", *of_mean(MEAN + "    train_op = [opt.minimize(mean)]\n"), (RUN, RUN.replace("train_op", "train_op[0]"))),
+    other("in a tower", "TM222", (GRADS, "                    train_op = opt.minimize(loss)\n"), (APPENDED, ""), (AVERAGED, ""), (APPLIED, "")),
+    other("of what is used further", "TM204", *of_mean(MEAN + "    train_op = tf.identity(opt.minimize(mean))\n")),
+    other("applied by another optimizer", "TM204", *of_mean("    other = tf.train.AdamOptimizer(0.1)\n" + MEAN + COMPUTED + APPLIED.replace("opt.", "other."))),
+    other("limited by their number", "TM204", *of_mean(MEAN + COMPUTED + "    grads = [(g / len(grads), v) for g, v in grads]\n" + APPLIED)),
+    other("the last one twice", "TM204", *of_mean(MEAN + COMPUTED + "    grads = grads + [grads[-1]]\n" + APPLIED)),
+    other("paired with variables anew", "TM204", *of_mean(MEAN + COMPUTED + "    gs, _ = zip(*grads)\n    grads = list(zip(gs, tf.trainable_variables()))\n" + APPLIED)),
+    other("by a value of the last tower", "TM204", *of_mean(MEAN + COMPUTED + "    grads = [(g * loss, v) for g, v in grads]\n" + APPLIED)),
+    other("of rows of a table, limited", "TM204", *of_mean(MEAN + COMPUTED + "    grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads]\n" + APPLIED, *ROWS)),
+]  # fmt: skip
+
+TAKEN = [*MEANS]
+REFUSED = [*NO_MEANS]
+
+
+@pytest.mark.parametrize("changes", TAKEN)
+def test_is_taken(changes: tuple[Change, ...]) -> None:
+    takes(changes)
+
+
+@pytest.mark.full
+def test_taken_programs_do_the_same() -> None:
+    all_do_the_same(TAKEN)
+
+
+@pytest.mark.parametrize(("changes", "rule"), REFUSED)
+def test_is_left(changes: tuple[Change, ...], rule: str) -> None:
+    leaves(changes, rule)
+
+
+def test_what_is_written() -> None:
+    """An update of a mean reads like any other stage."""
+    text = rewrite_tree(program(*of_mean(MEAN + MINIMIZED))).texts["train.py"]
+    assert (
+        '            grads = tm.tower_gradients(opt, loss, variables.trainable(), none="skip")\n'
+        in text
+    )
+    assert "            opt.apply_gradients(grads, global_step=step_count)\n" in text
