@@ -143,8 +143,95 @@ NO_MEANS = [
     other("of rows of a table, limited", "TM204", *of_mean(MEAN + COMPUTED + "    grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads]\n" + APPLIED, *ROWS)),
 ]  # fmt: skip
 
-TAKEN = [*MEANS]
-REFUSED = [*NO_MEANS]
+# What a tower makes of its own gradients before they are averaged.
+INSIDE = "                    "
+CLIPPED = "grads = [(tf.clip_by_norm(g, 0.2), v) for g, v in grads]"
+PARAMS = "params = tf.trainable_variables()"
+MATMUL = "    return tf.matmul(x, w) + b\n"
+UNREACHED = (
+    MATMUL,
+    "    c = tf.get_variable('c', [1], initializer=tf.constant_initializer(0.1))\n    return tf.matmul(x, w) + b + tf.stop_gradient(c)\n",
+)
+DROPPED = (
+    "        stacked = tf.concat([tf.expand_dims(g, 0) for g, _ in pairs], 0)\n",
+    "        present = [g for g, _ in pairs if g is not None]\n        if not present:\n            continue\n        stacked = tf.stack(present)\n",
+)
+
+
+def own(*lines: str, to: str = "grads", more: tuple[Change, ...] = ()) -> tuple[Change, ...]:
+    """A tower that makes its gradients by these statements, and puts them on the list."""
+    made = "".join(f"{INSIDE}{line}\n" for line in lines)
+    return (GRADS, made), (APPENDED, f"{INSIDE}tower_grads.append({to})\n"), *more
+
+
+def clipped(*lines: str, more: tuple[Change, ...] = ()) -> tuple[Change, ...]:
+    return own("grads = opt.compute_gradients(loss)", *lines, more=more)
+
+
+OWN = [
+    case("limited one by one", *clipped(CLIPPED)),
+    case("limited by value", *clipped("grads = [(tf.clip_by_value(g, -0.1, 0.1), v) for g, v in grads]")),
+    case("limited as another list", *own("gvs = opt.compute_gradients(loss, tf.trainable_variables())", "capped = [(tf.clip_by_norm(g, 0.2), v) for g, v in gvs]", to="capped")),
+    case("limited together", *own("gs, vs = zip(*opt.compute_gradients(loss))", "gs, _ = tf.clip_by_global_norm(gs, 0.2)", to="zip(gs, vs)")),
+    case("limited where they are collected", *own("grads = opt.compute_gradients(loss)", to="[(tf.clip_by_norm(g, 0.2), v) for g, v in grads]")),
+    case("limited where they are taken", *own("grads = [(tf.clip_by_norm(g, 0.2), v) for g, v in opt.compute_gradients(loss)]")),
+    case("limited by a setting", *clipped(CLIPPED.replace("0.2", "LIMIT"), more=((HEAD, HEAD + "LIMIT = 0.3\n"),))),
+    case("limited in a scope", *clipped("with tf.name_scope('clip'):", "    " + CLIPPED)),
+    case("limited, and again behind the towers", *clipped(CLIPPED, more=((AVERAGED, AVERAGED + "    grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads]\n"),))),
+    case("halved", *clipped("grads = [(g * 0.5, v) for g, v in grads]")),
+    case("divided by the number of towers", *clipped("grads = [(g / 2.0, v) for g, v in grads]")),
+    case("of some variables, by name", *clipped("grads = [(g * 2.0, v) if 'w' in v.name else (g, v) for g, v in grads]")),
+    case("those that there are", *clipped("grads = [(tf.clip_by_norm(g, 0.2), v) for g, v in grads if g is not None]", more=(UNREACHED,))),
+    case("those that there are, with None dropped", *clipped("grads = [(tf.clip_by_norm(g, 0.2) if g is not None else None, v) for g, v in grads]", more=(UNREACHED, DROPPED))),
+    case("of rows of a table", *clipped(CLIPPED, more=ROWS)),
+    case("of rows of a table, together", *own("gs, vs = zip(*opt.compute_gradients(loss))", "gs, _ = tf.clip_by_global_norm(gs, 0.2)", to="zip(gs, vs)", more=ROWS)),
+    case("of a loss of a sum", *clipped(CLIPPED, more=((LOSS, "                    loss = tf.reduce_sum(tf.square(out - y)) / 4\n"),))),
+    case("of a loss of a sum, by the number of rows", *clipped(CLIPPED, more=((LOSS, "                    loss = tf.reduce_sum(tf.square(out - y)) / tf.to_float(tf.shape(x)[0])\n"),))),
+    case("taken by tf.gradients", *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))")),
+    case("taken by tf.gradients in two statements", *own(PARAMS, "gs = tf.gradients(loss, params)", "grads = zip(gs, params)")),
+    case("taken by tf.gradients where they are collected", *own(PARAMS, to="zip(tf.gradients(loss, params), params)")),
+    case("taken by tf.gradients, of all variables", *own("gs = tf.gradients(loss, tf.trainable_variables())", to="list(zip(gs, tf.trainable_variables()))")),
+    case("taken by tf.gradients, limited together", *own(PARAMS, "gs = tf.gradients(loss, params, colocate_gradients_with_ops=True)", "gs, norm = tf.clip_by_global_norm(gs, 0.1)", to="zip(gs, params)")),
+    case("taken by tf.gradients, limited in one", *own(PARAMS, "gs, _ = tf.clip_by_global_norm(tf.gradients(loss, params), 0.1)", "grads = list(zip(gs, params))")),
+    case("taken by tf.gradients, of rows of a table", *own(PARAMS, "gs, _ = tf.clip_by_global_norm(tf.gradients(loss, params), 0.1)", "grads = list(zip(gs, params))", more=ROWS)),
+    case("taken by tf.gradients, in a comprehension", *own(PARAMS, "gs = [tf.clip_by_norm(g, 0.1) for g in tf.gradients(loss, params)]", to="zip(gs, params)")),
+    case("taken by tf.gradients, of none for some", *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))", more=(UNREACHED, DROPPED))),
+]  # fmt: skip
+NO_OWN = [
+    other("by the loss", "TM211", *clipped("grads = [(g * loss, v) for g, v in grads]")),
+    other("by a value of the tower", "TM211", *clipped("grads = [(g * k, v) for g, v in grads]", more=((LOSS, LOSS + INSIDE + "k = tf.reduce_max(out)\n"),))),
+    other("by the tower's number", "TM227", *clipped("grads = [(g * (i + 1.0), v) for g, v in grads]")),
+    other("of one tower", "TM214", *clipped("if i == 0:", "    " + CLIPPED)),
+    other("under a setting", "TM211", *clipped("if drawn:", "    " + CLIPPED)),
+    other("in a loop", "TM211", *clipped("for k in range(2):", "    " + CLIPPED)),
+    other("in place", "TM211", *clipped("grads[0] = (grads[0][0] * 2.0, grads[0][1])")),
+    other("with one more", "TM211", *clipped("grads.append(grads[0])")),
+    other("by another tower's", "TM206", *clipped("grads = [(g + l, v) for (g, v), l in zip(grads, last)]", "last = [g for g, _ in grads]", more=((START, START + "    last = [0.0, 0.0]\n"),))),
+    other("with noise", "TM204", *clipped("grads = [(g + tf.random_normal([1]), v) for g, v in grads]")),
+    other("shown", "TM211", *clipped("tf.summary.histogram('w', grads[0][0])")),
+    other("asked", "TM211", *clipped("print(len(grads))")),
+    other("of another value then", "TM211", *clipped("grads = [(loss, v) for v in tf.trainable_variables()]")),
+    other("after they were collected", "TM211", *clipped(more=((APPENDED, APPENDED + INSIDE + CLIPPED + "\n"),))),
+    other("read behind the towers", "TM211", *clipped(CLIPPED, more=((AVERAGED, "    norm = tf.global_norm([g for g, _ in grads])\n" + AVERAGED), fetching("norm")))),
+    other("a norm that is fetched", "TM209", *own("gs, vs = zip(*opt.compute_gradients(loss))", "gs, norm = tf.clip_by_global_norm(gs, 0.2)", to="zip(gs, vs)", more=(fetching("norm"),))),
+    other("by the name of a value of the tower", "TM211", *own("gs, vs = zip(*opt.compute_gradients(loss))", "gs, out = tf.clip_by_global_norm(gs, 0.2)", to="zip(gs, vs)", more=(fetching("out"),))),
+    other("of two losses", "TM211", *own("grads = opt.compute_gradients(loss)", "more = opt.compute_gradients(out)", "grads = [(g + h, v) for (g, v), (h, _) in zip(grads, more)]")),
+    other("of two losses in one statement", "TM211", *own(PARAMS, "gs = [g + h for g, h in zip(tf.gradients(loss, params), tf.gradients(out, params))]", to="zip(gs, params)")),
+    other("on two lists", "TM211", *clipped(CLIPPED, more=((START, START + "    others = []\n"), (APPENDED, APPENDED + INSIDE + "others.append(grads)\n")))),
+    other("by the number of gradients of its own", "TM202", *own(PARAMS, "gs = tf.gradients(loss, params, grad_ys=tf.constant(2.0))", to="zip(gs, params)")),
+    other("with a stop", "TM202", *own(PARAMS, "gs = tf.gradients(loss, params, stop_gradients=[out])", to="zip(gs, params)")),
+    other("of a loss that is computed there", "TM202", *own(PARAMS, "gs = tf.gradients(loss * 2.0, params)", to="zip(gs, params)")),
+    other("of a loss that is bound anew", "TM211", *own(PARAMS, "gs = tf.gradients(loss, params)", "loss = loss * 2.0", to="zip(gs, params)")),
+    other("of the variables that are there by then", "TM230", *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))"),
+          (LOSS, LOSS.replace("loss =", "first =") + INSIDE + PARAMS + "\n" + INSIDE + "loss = first + tf.nn.l2_loss(tf.get_variable('late', [1], initializer=tf.constant_initializer(0.5)))\n"), (PARAMS + "\n" + INSIDE + "grads", "grads")),
+    other("by an optimizer of its own", "TM202", (HEAD, HEAD + "\n\nclass Own(tf.train.GradientDescentOptimizer):\n    pass\n\n"), (OPT, "    opt = Own(0.1)\n"),
+          *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))")),
+    other("by a function with an effect", "TM206", (HEAD, HEAD + "\n\ndef limit(g):\n    drawn.append(1)\n    return g\n\n"), *clipped("grads = [(limit(g), v) for g, v in grads]")),
+    other("by a setting that changes later", "TM224", (HEAD, HEAD + "LIMIT = [0.3]\n"), *clipped(CLIPPED.replace("0.2", "LIMIT[0]"), more=((SAVER, SAVER + "    LIMIT[0] = 5.0\n"),))),
+]  # fmt: skip
+
+TAKEN = [*MEANS, *OWN]
+REFUSED = [*NO_MEANS, *NO_OWN]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -126,6 +126,10 @@ class StepBuilder:
         for item in picked:
             for compute in self._computes(item):
                 needed |= set(reads(compute.loss))
+                for own in compute.items:
+                    needed |= own.reads
+                if compute.appended is not None:
+                    needed |= set(reads(compute.appended))
                 if compute.var_list is not None:
                     needed |= set(reads(compute.var_list))
         lists = {n for n in needed if a.kinds.of_name(n) is Kind.TOWER_LIST}
@@ -509,6 +513,7 @@ class StepBuilder:
         made: list[cst.BaseStatement] = []
         if item is stage.average_item:
             name = self.gradients_name(stage)
+            made.extend(self._own_gradients(stage))
             text = f"{name} = {self._gradients(stage, share)}"
             made.append(self.t.statement(self.fit(text), self._gradient_lead(stage, item)))
         if item is stage.apply_item and stage in step.trains:
@@ -556,6 +561,8 @@ class StepBuilder:
 
     def _is_share(self, step: Step, stage: StageParts) -> bool:
         """Whether nothing in the step reads the averaged gradients but the update."""
+        if not stage.compute.plain:
+            return False
         if stage.averaged is None:
             return True
         seen = False
@@ -566,16 +573,49 @@ class StepBuilder:
                 return False
         return stage in step.trains
 
-    def _gradients(self, stage: StageParts, share: bool) -> str:
-        new = in_step(self.a, self.t, self.names.variables)
-        optimizer = code(stage.compute.optimizer)
+    def _loss_and_variables(self, stage: StageParts) -> tuple[str, str]:
+        """What the gradients of a stage are of, as a step has it."""
         loss = code(stage.compute.loss)
         if stage.mean is not None and stage.mean.whole and not self._is_scalar(loss):
             loss = f"{self.tf}.reduce_mean({loss})"
         if stage.compute.var_list is None:
-            variables = f"{self.names.variables}.trainable()"
-        else:
-            variables = code(replace(stage.compute.var_list, new))
+            return loss, f"{self.names.variables}.trainable()"
+        new = in_step(self.a, self.t, self.names.variables)
+        return loss, code(replace(stage.compute.var_list, new))
+
+    def _in_own(self, stage: StageParts) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+        """What changes in statements that make something of one tower's gradients."""
+        new = in_step(self.a, self.t, self.names.variables)
+
+        def changed(node: cst.CSTNode) -> cst.CSTNode | None:
+            if node is stage.compute.call and stage.compute.optimizer is not None:
+                loss, variables = self._loss_and_variables(stage)
+                optimizer = code(stage.optimizer)
+                return self.t.expression(f"{optimizer}.compute_gradients({loss}, {variables})")
+            return new(node)
+
+        return changed
+
+    def _own_gradients(self, stage: StageParts) -> list[cst.BaseStatement]:
+        """The tower's own statements that make something of its gradients before they are averaged."""
+        made: list[cst.BaseStatement] = []
+        compute = stage.compute
+        parts = [*(item.node for item in compute.items), compute.appended or compute.loss]
+        if not compute.plain and not any(n is compute.call for part in parts for n in walk(part)):
+            loss, variables = self._loss_and_variables(stage)
+            text = (
+                f"{compute.target} = {code(stage.optimizer)}.compute_gradients({loss}, {variables})"
+            )
+            self.commented.add(id(compute))
+            made.append(self.t.statement(self.fit(text), list(compute.lead)))
+        for item in compute.items:
+            node = replace(item.node, self._in_own(stage))
+            assert isinstance(node, cst.BaseStatement)
+            made.append(with_lead(node, self.lead(item)))
+        return made
+
+    def _gradients(self, stage: StageParts, share: bool) -> str:
+        optimizer, (loss, variables) = code(stage.optimizer), self._loss_and_variables(stage)
         none = ', none="skip"' if stage.none_policy in ("skip", "pass") else ""
         # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
         # The gradient of a mean leaves them sparse too, and so does helpers/tf1.py, the one averaging that gives zeros.
@@ -585,6 +625,9 @@ class StepBuilder:
         none += ", share=False" if self.a.scaled else ""
         if share:
             return f"tm.tower_gradients({optimizer}, {loss}, {variables}{none})"
+        if stage.compute.appended is not None:
+            own = code(replace(stage.compute.appended, self._in_own(stage)))
+            return f"tm.average_gradients({own}{none})"
         return f"tm.average_gradients({optimizer}.compute_gradients({loss}, {variables}){none})"
 
     def _apply(self, stage: StageParts, share: bool, item: Item) -> cst.BaseStatement:
@@ -597,7 +640,7 @@ class StepBuilder:
         assert isinstance(call, cst.Call)
         if not share:
             optimizer = cst.Arg(
-                stage.compute.optimizer, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+                stage.optimizer, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
             )
             kept = [a for a in call.args if a.keyword is None or a.keyword.value != "name"]
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)

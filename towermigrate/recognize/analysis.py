@@ -60,6 +60,12 @@ class StageParts:
     mean: Mean | None = None
     written: cst.Call | None = None
 
+    @property
+    def optimizer(self) -> cst.BaseExpression:
+        """What computes the gradients and applies them."""
+        assert isinstance(self.apply.func, cst.Attribute)
+        return self.apply.func.value
+
 
 @dataclass
 class Run:

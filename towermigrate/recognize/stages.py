@@ -154,7 +154,7 @@ class StageReader(ScopeReader):
             reached = backward_slice(earlier, set(reads(grads)))
             sources = [a for a in averaged if a[2] in reached]
             for step in reached:
-                self._not_random(step)
+                self._not_random(step.node)
             if len(sources) == 1 and id(sources[0][1]) in self.scope.trained:
                 check_changed(self.scope, body, sources[0][2], reached, self.sparse)
         if len(sources) == 1:
@@ -168,8 +168,15 @@ class StageReader(ScopeReader):
                 "the towers",
             )
         compute, average, average_item, policy = sources[0]
+        for own in [*(step.node for step in compute.items), compute.appended or average]:
+            self._not_random(own)
         assert isinstance(call.func, cst.Attribute)
-        if code(call.func.value) != code(compute.optimizer):
+        if self.kinds.of(call.func.value) is not Kind.OPTIMIZER:
+            raise refuse(
+                "TM202", self.file, call,
+                f"`{code(call.func.value)}` is not bound to an optimizer by one plain statement of this function",
+            )  # fmt: skip
+        if compute.optimizer is not None and code(call.func.value) != code(compute.optimizer):
             raise refuse(
                 "TM204",
                 self.file,
@@ -210,9 +217,9 @@ class StageReader(ScopeReader):
             if other is average:
                 return
 
-    def _not_random(self, item: Item) -> None:
+    def _not_random(self, node: cst.CSTNode) -> None:
         """Noise on averaged gradients would be drawn anew, and differently, on every replica."""
-        for call in calls(item.node):
+        for call in calls(node):
             name = self.file.tf(call.func) or ""
             function = None if name else self.tree.resolve(self.file, call.func)
             names = self.kinds.traits.called(function) if function is not None else [name]
@@ -223,5 +230,5 @@ class StageReader(ScopeReader):
                     "TM204",
                     self.file,
                     call,
-                    f"`{code(call.func)}` draws random numbers for the averaged gradients",
+                    f"`{code(call.func)}` draws random numbers for gradients",
                 )

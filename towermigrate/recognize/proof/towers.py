@@ -57,6 +57,12 @@ class TowerProof(Statements):
         self.code = self.home = code
         self.body = body
         self.averages = frozenset(averages)
+        computes = body.computes if body is not None else []
+        self.of_variables = frozenset(
+            (code.path, *place_of(scope.file, compute.call))
+            for compute in computes
+            if compute.optimizer is None
+        )
         self.index = body.index if body is not None else None
         self.loop = self._find_loop()
         self.function = self._find_function()
@@ -69,7 +75,7 @@ class TowerProof(Statements):
         self.window: list[ast.stmt] = []
         self.step_lines = [
             (where.line, where.end_line)
-            for item in (body.step_items if body is not None else [])
+            for item in _moved_items(body)
             for where in [scope.file.span(item.node)]
         ]
         self.moved_nodes: list[ast.stmt] = list(self.loop.body)
@@ -392,6 +398,13 @@ class TowerProof(Statements):
                 self.top.names[name] = replace(value, needs=value.needs | needs)
             elif isinstance(value, Object):
                 self.top.names[name] = Object(value.kind, value.needs | needs)
+
+
+def _moved_items(body: Body | None) -> list[Item]:
+    """The tower's statements that move into steps."""
+    if body is None:
+        return []
+    return [*body.step_items, *(item for compute in body.computes for item in compute.items)]
 
 
 def check_lists(proof: TowerProof) -> None:
