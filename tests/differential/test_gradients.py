@@ -230,8 +230,52 @@ NO_OWN = [
     other("by a setting that changes later", "TM224", (HEAD, HEAD + "LIMIT = [0.3]\n"), *clipped(CLIPPED.replace("0.2", "LIMIT[0]"), more=((SAVER, SAVER + "    LIMIT[0] = 5.0\n"),))),
 ]  # fmt: skip
 
-TAKEN = [*MEANS, *OWN]
-REFUSED = [*NO_MEANS, *NO_OWN]
+# Optimizers that settings choose.
+KIND = (HEAD, HEAD + "KIND = 'Adam'\n")
+CHOSEN = "    if {}:\n        opt = tf.train.AdamOptimizer({})\n    else:\n        opt = tf.train.MomentumOptimizer({}, momentum=0.9)\n"
+MAKER = "\n\ndef make(kind, rate, momentum=0.9):\n    if kind == 'Momentum':\n        return tf.train.MomentumOptimizer(rate, momentum)\n    return tf.train.AdamOptimizer(rate)\n\n"
+
+
+def chosen(text: str, *more: Change) -> tuple[Change, ...]:
+    return (KIND, (OPT, text), *more)
+
+
+def maker(text: str, call: str = "make(KIND, 0.02)", *more: Change) -> tuple[Change, ...]:
+    return (HEAD, HEAD + "KIND = 'Adam'\n" + text), (OPT, f"    opt = {call}\n"), *more
+
+
+RATE = "    rate = tf.train.exponential_decay(0.1, step_count, 2, 0.5)\n"
+CHOICES = [
+    case("by an if", *chosen(CHOSEN.format("KIND == 'Adam'", 0.02, 0.1))),
+    case("by an if that asks a text", *chosen(CHOSEN.format("KIND.lower() == 'momentum'", 0.02, 0.1))),
+    case("by an elif, or none", *chosen("    if KIND == 'sgd':\n        opt = tf.train.GradientDescentOptimizer(0.1)\n    elif KIND == 'Adam':\n        opt = tf.train.AdamOptimizer(0.02)\n    else:\n        raise ValueError(KIND)\n")),
+    case("by an if, with a schedule", *chosen(RATE + CHOSEN.format("KIND == 'Adam'", "rate", "rate"))),
+    case("by an if, for a mean", *chosen(CHOSEN.format("KIND == 'Adam'", 0.02, 0.1)), *of_mean(MEAN + MINIMIZED)),
+    case("by a function", *maker(MAKER)),
+    case("by a function, by keywords", *maker(MAKER, "make(kind='Momentum', rate=0.1)")),
+    case("by a function of one name", *maker(MAKER.replace("return tf.train.Adam", "opt = tf.train.Adam").replace("(rate)\n", "(rate)\n    return opt\n"))),
+    case("behind the towers, for a mean", *of_mean(MEAN + CHOSEN.format("KIND == 'Adam'", 0.02, 0.1) + MINIMIZED), KIND, (OPT, "")),
+]  # fmt: skip
+NO_CHOICES = [
+    other("by a call", "TM202", *chosen(CHOSEN.format("drawn.pop() == 1", 0.02, 0.1))),
+    other("by a tensor", "TM202", *chosen(CHOSEN.format("tf.constant(1).op.name == 'Const'", 0.02, 0.1))),
+    other("by a name of the graph", "TM211", *chosen(CHOSEN.format("X.op.name == 'Placeholder'", 0.02, 0.1).replace("    if X", "    X = tf.placeholder(tf.float32, [None, 3])\n    if X")), ("    X = tf.placeholder(tf.float32, [None, 3])\n    Y =", "    Y =")),
+    other("with something else", "TM202", *chosen(CHOSEN.format("KIND == 'Adam'", 0.02, 0.1) + "        drawn.append(1)\n")),
+    other("one that is there already", "TM202", *chosen("    opt = None\n" + CHOSEN.format("KIND == 'Adam'", 0.02, 0.1))),
+    other("and made anew", "TM211", *chosen(CHOSEN.format("KIND == 'Adam'", 0.02, 0.1) + "    opt = tf.train.AdamOptimizer(0.1)\n")),
+    other("one of the program's own", "TM202", (HEAD, HEAD + "KIND = 'Adam'\n\n\nclass Own(tf.train.AdamOptimizer):\n    pass\n\n"), (OPT, CHOSEN.format("KIND == 'Adam'", 0.02, 0.1).replace("tf.train.AdamOptimizer", "Own"))),
+    other("with a rate that is computed", "TM202", *chosen(RATE + CHOSEN.format("KIND == 'Adam'", "tf.maximum(rate, 0.01)", 0.1))),
+    other("with a schedule that it does not call", "TM211", *chosen(RATE + CHOSEN.format("KIND == 'Adam'", "rate", "rate").replace("MomentumOptimizer(rate, momentum=0.9)", "FtrlOptimizer(rate)"))),
+    other("with a schedule, by a function", "TM211", *maker(MAKER, "make(KIND, rate)", ("    X = tf.placeholder", RATE + "    X = tf.placeholder")), ("    opt = make(KIND, rate)\n", ""), ("    tower_grads = []\n", "    opt = make(KIND, rate)\n    tower_grads = []\n")),
+    other("by a function that counts", "TM202", *maker(MAKER.replace("    if kind", "    drawn[0] += 1\n    if kind"))),
+    other("by a function that makes variables", "TM202", *maker(MAKER.replace("    if kind", "    rate = tf.get_variable('rate', [], initializer=tf.constant_initializer(0.1), trainable=False)\n    if kind"))),
+    other("by a function that computes the rate", "TM202", *maker(MAKER.replace("Optimizer(rate)", "Optimizer(tf.constant(rate))"))),
+    other("by a function with another around it", "TM202", *maker("\n\ndef twice(f):\n    return f\n\n\n@twice" + MAKER[1:])),
+    other("by a function that may give another thing", "TM202", *maker(MAKER.replace("return tf.train.AdamOptimizer(rate)", "return kind"), "make('Momentum', 0.1)")),
+]  # fmt: skip
+
+TAKEN = [*MEANS, *OWN, *CHOICES]
+REFUSED = [*NO_MEANS, *NO_OWN, *NO_CHOICES]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

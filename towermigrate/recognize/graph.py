@@ -13,6 +13,7 @@ from towermigrate.recognize.analysis import (
 from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.means import MeanReader
+from towermigrate.recognize.optimizers import chosen
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -46,6 +47,8 @@ class GraphReader(ScopeReader):
     def _before(self, item: Item, appended: set[str]) -> None:
         found = assignments(item.node)
         if found is None:
+            if self._chosen_optimizer(item):
+                return
             if self._statement_in_graph(item):
                 item.kind = Kind.TENSOR
                 for name in item.binds:
@@ -70,6 +73,14 @@ class GraphReader(ScopeReader):
                 self._placeholder(item, names, value)
             elif kind is Kind.SPLITS:
                 self._split(item, names, value)
+
+    def _chosen_optimizer(self, item: Item) -> bool:
+        """Whether a statement makes one of several optimizers, by settings."""
+        name = chosen(item.node, self.file)
+        if name is None or name in self.kinds.env:
+            return False
+        item.kind = self.kinds.env[name] = Kind.OPTIMIZER
+        return True
 
     def _own_variable(self, item: Item, value: cst.BaseExpression) -> None:
         """A variable made outside the towers is no part of `variables.trainable()`."""
@@ -167,6 +178,8 @@ class GraphReader(ScopeReader):
             return
         found = assignments(node)
         if found is None:
+            if self._chosen_optimizer(item):
+                return
             call = bare_call(node)
             if call is not None and self._service_call(item, call):
                 return

@@ -7,6 +7,7 @@ from enum import Enum
 import libcst as cst
 
 from towermigrate.recognize.averaging import Averaging, classify_average
+from towermigrate.recognize.optimizers import makes_optimizer
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
 
@@ -283,6 +284,8 @@ class Kinds:
         if function is not None:
             if self.traits.averaging(function) and self._over_towers(call):
                 return Kind.AVERAGED
+            if makes_optimizer(function):
+                return Kind.OPTIMIZER
             if self.traits.is_pipeline(function):
                 return Kind.PIPELINE
             if self.traits.builds_graph(function):
