@@ -176,6 +176,7 @@ OWN = [
     case("limited where they are collected", *own("grads = opt.compute_gradients(loss)", to="[(tf.clip_by_norm(g, 0.2), v) for g, v in grads]")),
     case("limited where they are taken", *own("grads = [(tf.clip_by_norm(g, 0.2), v) for g, v in opt.compute_gradients(loss)]")),
     case("limited by a setting", *clipped(CLIPPED.replace("0.2", "LIMIT"), more=((HEAD, HEAD + "LIMIT = 0.3\n"),))),
+    case("limited by a function", (HEAD, HEAD + "\n\ndef limit(pairs):\n    gs, vs = zip(*pairs)\n    gs, _ = tf.clip_by_global_norm(gs, 0.1)\n    return list(zip(gs, vs))\n\n"), *clipped("grads = limit(grads)")),
     case("limited in a scope", *clipped("with tf.name_scope('clip'):", "    " + CLIPPED)),
     case("limited, and again behind the towers", *clipped(CLIPPED, more=((AVERAGED, AVERAGED + "    grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads]\n"),))),
     case("halved", *clipped("grads = [(g * 0.5, v) for g, v in grads]")),
@@ -227,6 +228,9 @@ NO_OWN = [
     other("by an optimizer of its own", "TM202", (HEAD, HEAD + "\n\nclass Own(tf.train.GradientDescentOptimizer):\n    pass\n\n"), (OPT, "    opt = Own(0.1)\n"),
           *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))")),
     other("by a function with an effect", "TM206", (HEAD, HEAD + "\n\ndef limit(g):\n    drawn.append(1)\n    return g\n\n"), *clipped("grads = [(limit(g), v) for g, v in grads]")),
+    other("by a variable that they make", "TM211", *clipped("grads = [(g * tf.get_variable('k' + str(len(v.shape)), [], initializer=tf.constant_initializer(0.5), trainable=False), v) for g, v in grads]")),
+    other("by a variable that a function makes", "TM211", (HEAD, HEAD + "\n\ndef limit(g):\n    return g * tf.get_variable('k', [], initializer=tf.constant_initializer(0.5), trainable=False)\n\n"), *clipped("grads = [(limit(g), v) for g, v in grads]")),
+    other("by a function that collects", "TM211", (HEAD, HEAD + "\n\ndef limit(g):\n    tf.add_to_collection('gs', g)\n    return g\n\n"), *clipped("grads = [(limit(g), v) for g, v in grads]")),
     other("by a setting that changes later", "TM224", (HEAD, HEAD + "LIMIT = [0.3]\n"), *clipped(CLIPPED.replace("0.2", "LIMIT[0]"), more=((SAVER, SAVER + "    LIMIT[0] = 5.0\n"),))),
 ]  # fmt: skip
 

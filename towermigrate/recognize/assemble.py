@@ -106,7 +106,7 @@ class Assembler:
         evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
         self._own_names(after, body)
         with reasons.collected():
-            check_own(file, body, after)
+            check_own(self.kinds, file, body, after)
         sparse = hazards.may_be_sparse(file, body, functions)
         stages = StageReader(self.scope, sparse).stages(after, body)
         runner = RunReader(self.scope)

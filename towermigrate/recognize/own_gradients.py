@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.recognize.evaluation import called_by
 from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import Item
@@ -16,6 +17,11 @@ from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import argument, assigned, binds, calls, code, reads, walk
 from towermigrate.recognize.tower import Body, Compute
 
+_EFFECTS = (
+    "tf.get_variable", "tf.Variable", "tf.layers.", "tf.contrib.", "tf.variable_scope", "tf.make_template", "tf.summary.",
+    "tf.add_to_collection", "tf.get_collection", "tf.keras.",
+)  # fmt: skip
+"""What makes variables, or adds to collections: behind the tower it would not be the tower's."""
 _QUIET = {"name", "colocate_gradients_with_ops", "gate_gradients", "aggregation_method", None}
 
 
@@ -133,7 +139,7 @@ def _zipped(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpre
     return None
 
 
-def check_own(file: SourceFile, body: Body, after: Sequence[Item]) -> None:
+def check_own(kinds: Kinds, file: SourceFile, body: Body, after: Sequence[Item]) -> None:
     """Say where what a tower makes of its gradients would mean something else behind the tower."""
     kept = {name for node in body.kept for name in binds(node)}
     listed = {name for item in body.step_items for name in item.binds}
@@ -146,6 +152,15 @@ def check_own(file: SourceFile, body: Body, after: Sequence[Item]) -> None:
         towers = (read - made - loss - ({compute.target} if compute.target else set())) & kept
         if compute.plain:
             continue
+        parts: list[cst.CSTNode] = [item.node for item in compute.items]
+        for part in [*parts, *([compute.appended] if compute.appended is not None else [])]:
+            for call in calls(part):
+                effects = [n for n in called_by(kinds, file, call) if n.startswith(_EFFECTS)]
+                if effects and kinds.of(call) is not Kind.VARLIST:
+                    raise refuse(
+                        "TM211", file, call,
+                        f"`{code(call.func)}` makes more of a tower's gradients than tensors: `{sorted(effects)[0]}`",
+                    )  # fmt: skip
         known = {compute.target}
         for item in compute.items:
             if item.reads & made - known:
