@@ -234,6 +234,16 @@ NO_OWN = [
     other("by a setting that changes later", "TM224", (HEAD, HEAD + "LIMIT = [0.3]\n"), *clipped(CLIPPED.replace("0.2", "LIMIT[0]"), more=((SAVER, SAVER + "    LIMIT[0] = 5.0\n"),))),
 ]  # fmt: skip
 
+# Averaged gradients and those of one tower, which a replica must not mix.
+NO_MIXED = [
+    other("averaged ones by a tower's loss", "TM204", (AVERAGED, AVERAGED + "    grads = [(g * loss, v) for g, v in grads]\n")),
+    other("averaged ones by what is made of a tower's loss", "TM204", (AVERAGED, "    scale = 1.0 / (1.0 + loss)\n" + AVERAGED + "    grads = [(g * scale, v) for g, v in grads]\n")),
+    other("averaged ones by a tower's value, bound anew", "TM204", (AVERAGED, AVERAGED + "    out = tf.reduce_mean(out)\n    grads = [(g * out, v) for g, v in grads]\n")),
+    other("averaged ones by a tower's loss, where they are applied", "TM204", (APPLIED, APPLIED.replace("grads,", "[(g * loss, v) for g, v in grads],"))),
+    other("those of the last tower, behind", "TM211", (AVERAGED, "    norm = tf.global_norm([g for g, _ in grads])\n" + AVERAGED), fetching("norm")),
+    other("bound anew before they are collected", "TM211", (APPENDED, INSIDE + "grads = [(loss, v) for v in tf.trainable_variables()]\n" + APPENDED)),
+]  # fmt: skip
+
 # Optimizers that settings choose.
 KIND = (HEAD, HEAD + "KIND = 'Adam'\n")
 CHOSEN = "    if {}:\n        opt = tf.train.AdamOptimizer({})\n    else:\n        opt = tf.train.MomentumOptimizer({}, momentum=0.9)\n"
@@ -279,7 +289,7 @@ NO_CHOICES = [
 ]  # fmt: skip
 
 TAKEN = [*MEANS, *OWN, *CHOICES]
-REFUSED = [*NO_MEANS, *NO_OWN, *NO_CHOICES]
+REFUSED = [*NO_MEANS, *NO_OWN, *NO_MIXED, *NO_CHOICES]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

@@ -182,12 +182,13 @@ def check_own(kinds: Kinds, file: SourceFile, body: Body, after: Sequence[Item])
                 "value of the tower too",
             )  # fmt: skip
         seen |= made
-    names = set(seen)
+    names = seen | {compute.target for compute in body.computes if compute.target is not None}
     for item in after:
-        if item.reads & names:
+        used = item.reads & names - (item.binds if item.kind is Kind.PYTHON else frozenset())
+        if used:
             raise refuse(
                 "TM211", file, item.node,
-                f"`{sorted(item.reads & names)[0]}`, which is of one tower's gradients, is read behind the towers",
+                f"`{sorted(used)[0]}`, which is of one tower's gradients, is read behind the towers",
             )  # fmt: skip
         names -= item.binds
 

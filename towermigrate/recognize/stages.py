@@ -155,6 +155,7 @@ class StageReader(ScopeReader):
             sources = [a for a in averaged if a[2] in reached]
             for step in reached:
                 self._not_random(step.node)
+            self._not_of_one_tower([*reached, item], body)
             if len(sources) == 1 and id(sources[0][1]) in self.scope.trained:
                 check_changed(self.scope, body, sources[0][2], reached, self.sparse)
         if len(sources) == 1:
@@ -216,6 +217,21 @@ class StageReader(ScopeReader):
                 )
             if other is average:
                 return
+
+    def _not_of_one_tower(self, items: Sequence[Item], body: Body) -> None:
+        """Each replica would change the averaged gradients by a value of its own tower, and TF1 did by the last one's."""
+        made: set[str] = set()
+        for item in items:
+            own = item.binds if assigned(item.node) is None else frozenset()  # a loop's own names
+            used = sorted(item.reads & body.bound - made - own)
+            made |= item.binds
+            if used and item.kind not in (Kind.TOWER_MEAN, Kind.VARLIST):
+                raise refuse(
+                    "TM204",
+                    self.file,
+                    item.node,
+                    f"the averaged gradients are changed by `{used[0]}`, a value of one tower",
+                )
 
     def _not_random(self, node: cst.CSTNode) -> None:
         """Noise on averaged gradients would be drawn anew, and differently, on every replica."""
