@@ -67,10 +67,11 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM202", "No gradients are computed per tower", "error",
-    "The stage is `compute_gradients` in every tower, appended to one list. Other ways (`tf.gradients`, "
-    "`minimize` on the mean of losses, a second loop) are session style.",
+    "The stage is `compute_gradients` (or `tf.gradients` of variables) in every tower, appended to one list, or `minimize` "
+    "or `compute_gradients` of the plain mean of the towers' losses. Other ways (a sum, a mean with a penalty, a second "
+    "loop) are session style.",
     "Call `grads = opt.compute_gradients(loss)` in the loop and append `grads` to a list.",
-    "losses.append(tower_loss(x))\n...\ntrain_op = opt.minimize(tf.reduce_mean(losses))",
+    "losses.append(loss)\n...\ntrain_op = opt.minimize(tf.add_n(losses))  # a sum, not a mean",
 )  # fmt: skip
 _rule(
     "TM203", "The averaging is not understood", "error",

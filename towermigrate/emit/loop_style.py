@@ -21,6 +21,7 @@ from towermigrate.emit.templates import (
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
+from towermigrate.recognize.optimizers import made_by
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
 from towermigrate.recognize.syntax import (
@@ -286,15 +287,17 @@ class LoopStyle:
             if self.a.kinds.of(c) is Kind.SCHEDULE and (found is None or c is not found[1])
         }  # fmt: skip
         maker = found[1] if found is not None and isinstance(found[1], cst.Call) else None
-        called = (self.a.file.tf(maker.func) or "") if maker is not None else ""
-        if scheduled and called.rpartition(".")[2] not in _CALL_RATES:
+        makers = made_by(item.node, self.a.file) if found is None else [maker] if maker else []
+        names = [self.a.file.tf(one.func) or "" for one in makers] or [""]
+        called = next((n for n in names if n.rpartition(".")[2] not in _CALL_RATES), None)
+        if scheduled and called is not None:
             self.reasons.say(
                 "TM211", self.a.file, item.node,
                 f"`{sorted(scheduled)[0]}`, a schedule, is given to `{called or code(item.node)}`, which does not call it",
             )  # fmt: skip
         if item.kind in (Kind.OPTIMIZER, Kind.SCHEDULE):
-            if found is not None and isinstance(found[1], cst.Call):
-                for arg in found[1].args:
+            for one in makers:
+                for arg in one.args:
                     if isinstance(arg.value, cst.Name | cst.Attribute):
                         continue
                     if self.a.kinds.of(arg.value) in (Kind.SCHEDULE, Kind.VARIABLE):

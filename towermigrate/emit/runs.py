@@ -462,9 +462,7 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         parts.extend(n for n, k in kinds.env.items() if k is Kind.VARIABLE)
         earlier = analysis.after[:item_index]
         optimizers = list(
-            dict.fromkeys(
-                code(s.compute.optimizer) for s in analysis.stages if s.apply_item in earlier
-            )
+            dict.fromkeys(code(s.optimizer) for s in analysis.stages if s.apply_item in earlier)
         )
         averages = [name for i in earlier if (name := _average_of(i)) is not None]
         if optimizers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
@@ -122,16 +122,20 @@ class StepBuilder:
         picked = backward_slice(a.after, set(fetches))
         needed = set(fetches)
         for item in picked:
-            needed |= item.reads
+            needed |= self._reads(item)
         for item in picked:
             for compute in self._computes(item):
                 needed |= set(reads(compute.loss))
+                for own in compute.items:
+                    needed |= own.reads
+                if compute.appended is not None:
+                    needed |= set(reads(compute.appended))
                 if compute.var_list is not None:
                     needed |= set(reads(compute.var_list))
         lists = {n for n in needed if a.kinds.of_name(n) is Kind.TOWER_LIST}
         averaged_lists = {c.list_name for c in a.body.computes}
-        averaged_lists |= self._lists_of_means(picked)
         averaged_lists |= self._whole_lists(fetches, picked)
+        self._check_means(fetches, picked)
         for name in (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists):
             self.reasons.say(
                 "TM203", a.file, a.candidate.loop,
@@ -162,30 +166,42 @@ class StepBuilder:
                     f"`{self._of_tower(name)}`, which `{name}` lists of each tower, is bound anew behind the towers",
                 )  # fmt: skip
         whole |= {n for item in named for n in item.reads | item.binds}
-        return whole - {n for item in picked if item not in named for n in item.reads}
+        return whole - {n for item in picked if item not in named for n in self._reads(item)}
 
     def _of_tower(self, name: str) -> str:
         """The value of one tower that a fetched list over the towers holds; any other name is its own."""
         listed = self.a.scope.lists.get(name)
         return name if listed is None else self.a.body.lists[listed]
 
-    def _lists_of_means(self, picked: list[Item]) -> set[str | None]:
-        """Lists over towers that are only there for their mean, which is fetched and not used further."""
+    def _reads(self, item: Item) -> set[str]:
+        """What a statement of a step reads; not the lists of which it makes a mean, nor means whose gradients it takes."""
+        known = self.a.scope
+        if item.kind is Kind.TOWER_MEAN:
+            return {n for n in item.reads if self.a.kinds.of_name(n) is not Kind.TOWER_LIST}
+        if any(s.mean is not None and s.average_item is item for s in self.a.stages):
+            return set(item.reads) - set(known.lists) - set(known.means)
+        return set(item.reads)
+
+    def _check_means(self, fetches: Sequence[str], picked: list[Item]) -> None:
+        """Means over the towers are fetched, or their gradients taken; a step uses them for nothing else."""
         a = self.a
-        means = {n for item in picked for n in item.binds if n in a.scope.means}
+        trained = [s.average_item for s in a.stages if s.mean is not None]
         losses = {code(s.compute.loss) for s in a.stages}
-        for name in means:
-            values = a.body.lists.get(a.scope.means[name])
-            if values not in losses or any(
-                name in item.reads or values in item.binds for item in picked
-            ):
-                self.reasons.say(
-                    "TM203",
-                    a.file,
-                    a.candidate.loop,
-                    f"`{name}`, a mean over the towers, is more than the mean loss that a run fetches",
-                )
-        return {a.scope.means[name] for name in means}
+        for place, item in enumerate(picked):
+            if item.kind is not Kind.TOWER_MEAN:
+                continue
+            behind = [other for other in picked[place + 1 :] if other.kind is not Kind.TOWER_MEAN]
+            for name in item.binds:
+                last = not any(name in other.binds for other in picked[place + 1 :])
+                listed = a.scope.means.get(name)
+                values = a.body.lists.get(listed) if listed is not None else None
+                used = name in fetches and last and values not in losses
+                used |= any(name in other.reads and other not in trained for other in behind)
+                if used or any(values in other.binds for other in behind):
+                    self.reasons.say(
+                        "TM203", a.file, a.candidate.loop,
+                        f"`{name}`, a mean over the towers, is more than the mean loss that a run fetches",
+                    )  # fmt: skip
 
     def _computes(self, item: Item) -> list[Compute]:
         return [s.compute for s in self.a.stages if s.average_item is item]
@@ -252,7 +268,7 @@ class StepBuilder:
                 used |= set(reads(compute.loss))
         rebound: set[str] = set()
         for item in picked:
-            rebound |= item.binds
+            rebound |= item.binds if item.kind is not Kind.TOWER_MEAN else set()
         order: list[str] = []
         for node in a.body.kept:
             for name in binds(node):
@@ -266,6 +282,8 @@ class StepBuilder:
     def _read_first(self, picked: list[Item], name: str, fetches: list[str]) -> set[str]:
         """`{name}` if the step reads the tower's value of it before binding the name anew."""
         for item in picked:
+            if item.kind is Kind.TOWER_MEAN:
+                continue
             loss_reads: set[str] = set()
             for compute in self._computes(item):
                 loss_reads |= set(reads(compute.loss))
@@ -455,7 +473,7 @@ class StepBuilder:
         if name in self.a.scope.means:
             listed = self.a.scope.means[name]
             value = self.a.body.lists[listed]
-            whole = listed in self.a.scope.whole_means and not self._is_scalar(value)
+            whole = name in self.a.scope.whole_means and not self._is_scalar(value)
             return f"{self.tf}.reduce_mean({value})" if whole else value
         if name in self.a.scope.lists:
             return self._of_tower(name)
@@ -465,19 +483,15 @@ class StepBuilder:
 
     def _is_scalar(self, name: str) -> bool:
         """Whether it shows in the tower that a value has no dimensions; a mean of such a value is itself."""
-        for node in reversed(self.a.body.kept):
+        made: cst.CSTNode | None = None
+        for node in self.a.body.kept:
             for inner in walk(node):
-                if isinstance(inner, cst.SimpleStatementLine):
+                if isinstance(inner, cst.SimpleStatementLine) and name in binds(inner):
                     found = assigned(inner)
-                    if found is not None and name in found[0]:
-                        made = found[1]
-                        called = (
-                            self.a.file.tf(made.func) or "" if isinstance(made, cst.Call) else ""
-                        )
-                        given = len(made.args) if isinstance(made, cst.Call) else 0
-                        plain = called in ("tf.reduce_mean", "tf.reduce_sum", "tf.nn.l2_loss")
-                        return plain and given == 1
-        return False
+                    made = found[1] if found is not None and found[0] == [name] else None
+        called = self.a.file.tf(made.func) if isinstance(made, cst.Call) else None
+        plain = called in ("tf.reduce_mean", "tf.reduce_sum", "tf.nn.l2_loss")
+        return plain and isinstance(made, cst.Call) and len(made.args) == 1
 
     def _item(self, step: Step, item: Item) -> list[cst.BaseStatement]:
         if item.kind in (Kind.OP, Kind.TOWER_MEAN):
@@ -499,6 +513,7 @@ class StepBuilder:
         made: list[cst.BaseStatement] = []
         if item is stage.average_item:
             name = self.gradients_name(stage)
+            made.extend(self._own_gradients(stage))
             text = f"{name} = {self._gradients(stage, share)}"
             made.append(self.t.statement(self.fit(text), self._gradient_lead(stage, item)))
         if item is stage.apply_item and stage in step.trains:
@@ -546,6 +561,8 @@ class StepBuilder:
 
     def _is_share(self, step: Step, stage: StageParts) -> bool:
         """Whether nothing in the step reads the averaged gradients but the update."""
+        if not stage.compute.plain:
+            return False
         if stage.averaged is None:
             return True
         seen = False
@@ -556,22 +573,61 @@ class StepBuilder:
                 return False
         return stage in step.trains
 
-    def _gradients(self, stage: StageParts, share: bool) -> str:
-        new = in_step(self.a, self.t, self.names.variables)
-        optimizer = code(stage.compute.optimizer)
+    def _loss_and_variables(self, stage: StageParts) -> tuple[str, str]:
+        """What the gradients of a stage are of, as a step has it."""
         loss = code(stage.compute.loss)
+        if stage.mean is not None and stage.mean.whole and not self._is_scalar(loss):
+            loss = f"{self.tf}.reduce_mean({loss})"
         if stage.compute.var_list is None:
-            variables = f"{self.names.variables}.trainable()"
-        else:
-            variables = code(replace(stage.compute.var_list, new))
+            return loss, f"{self.names.variables}.trainable()"
+        new = in_step(self.a, self.t, self.names.variables)
+        return loss, code(replace(stage.compute.var_list, new))
+
+    def _in_own(self, stage: StageParts) -> Callable[[cst.CSTNode], cst.CSTNode | None]:
+        """What changes in statements that make something of one tower's gradients."""
+        new = in_step(self.a, self.t, self.names.variables)
+
+        def changed(node: cst.CSTNode) -> cst.CSTNode | None:
+            if node is stage.compute.call and stage.compute.optimizer is not None:
+                loss, variables = self._loss_and_variables(stage)
+                optimizer = code(stage.optimizer)
+                return self.t.expression(f"{optimizer}.compute_gradients({loss}, {variables})")
+            return new(node)
+
+        return changed
+
+    def _own_gradients(self, stage: StageParts) -> list[cst.BaseStatement]:
+        """The tower's own statements that make something of its gradients before they are averaged."""
+        made: list[cst.BaseStatement] = []
+        compute = stage.compute
+        parts = [*(item.node for item in compute.items), compute.appended or compute.loss]
+        if not compute.plain and not any(n is compute.call for part in parts for n in walk(part)):
+            loss, variables = self._loss_and_variables(stage)
+            text = (
+                f"{compute.target} = {code(stage.optimizer)}.compute_gradients({loss}, {variables})"
+            )
+            self.commented.add(id(compute))
+            made.append(self.t.statement(self.fit(text), list(compute.lead)))
+        for item in compute.items:
+            node = replace(item.node, self._in_own(stage))
+            assert isinstance(node, cst.BaseStatement)
+            made.append(with_lead(node, self.lead(item)))
+        return made
+
+    def _gradients(self, stage: StageParts, share: bool) -> str:
+        optimizer, (loss, variables) = code(stage.optimizer), self._loss_and_variables(stage)
         none = ', none="skip"' if stage.none_policy in ("skip", "pass") else ""
         # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
-        # Only helpers/tf1.py, the one averaging that gives zeros, leaves them sparse.
-        none += ', sparse="dense"' if self.a.sparse and stage.none_policy != "zeros" else ""
+        # The gradient of a mean leaves them sparse too, and so does helpers/tf1.py, the one averaging that gives zeros.
+        dense = self.a.sparse and stage.none_policy != "zeros" and stage.mean is None
+        none += ', sparse="dense"' if dense else ""
         # The helpers take a loss divided by a count of all towers' examples for a slip; TF1 averaged it like others.
         none += ", share=False" if self.a.scaled else ""
         if share:
             return f"tm.tower_gradients({optimizer}, {loss}, {variables}{none})"
+        if stage.compute.appended is not None:
+            own = code(replace(stage.compute.appended, self._in_own(stage)))
+            return f"tm.average_gradients({own}{none})"
         return f"tm.average_gradients({optimizer}.compute_gradients({loss}, {variables}){none})"
 
     def _apply(self, stage: StageParts, share: bool, item: Item) -> cst.BaseStatement:
@@ -580,11 +636,11 @@ class StepBuilder:
         def gradients(node: cst.CSTNode) -> cst.CSTNode | None:
             return cst.Name(self.gradients_name(stage)) if node is stage.average else new(node)
 
-        call = replace(stage.apply, gradients)
+        call = replace(stage.written or stage.apply, gradients)
         assert isinstance(call, cst.Call)
         if not share:
             optimizer = cst.Arg(
-                stage.compute.optimizer, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+                stage.optimizer, comma=cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
             )
             kept = [a for a in call.args if a.keyword is None or a.keyword.value != "name"]
             kept[-1] = kept[-1].with_changes(comma=cst.MaybeSentinel.DEFAULT)

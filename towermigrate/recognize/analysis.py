@@ -28,7 +28,7 @@ from towermigrate.recognize.syntax import (
     small,
 )
 from towermigrate.recognize.tables import Table
-from towermigrate.recognize.tower import Body, Compute
+from towermigrate.recognize.tower import Body, Compute, Mean
 
 
 @dataclass
@@ -43,7 +43,11 @@ class Placeholder:
 
 @dataclass
 class StageParts:
-    """One stage: the tower's gradients, how they are averaged and where they are applied."""
+    """One stage: the tower's gradients, how they are averaged and where they are applied.
+
+    One whose gradients are taken of the `mean` of the towers' losses is averaged where they are; what `minimize` applies
+    is `written` as a call of its own.
+    """
 
     compute: Compute
     average: cst.Call
@@ -53,6 +57,14 @@ class StageParts:
     apply_item: Item
     name: str
     none_policy: str
+    mean: Mean | None = None
+    written: cst.Call | None = None
+
+    @property
+    def optimizer(self) -> cst.BaseExpression:
+        """What computes the gradients and applies them."""
+        assert isinstance(self.apply.func, cst.Attribute)
+        return self.apply.func.value
 
 
 @dataclass
@@ -86,7 +98,8 @@ class Scope:
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
     `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
     `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
-    `whole_means` are lists over the towers all of whose elements a mean is of, whatever the shape of what they hold.
+    `whole_means` are the means that are of all elements of their list, whatever the shape of what it holds.
+    `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
@@ -104,6 +117,7 @@ class Scope:
     tables: dict[str, Table] = field(default_factory=dict)
     reads_mutable: bool = False
     whole_means: set[str] = field(default_factory=set)
+    trained: dict[int, Mean] = field(default_factory=dict)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property

@@ -28,6 +28,7 @@ from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.own_gradients import check_own
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.proof.collected import no_updates, summary_makers
 from towermigrate.recognize.reach import tower_functions
@@ -104,7 +105,10 @@ class Assembler:
         known = {id(f.node) for f in functions}
         evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
         self._own_names(after, body)
-        stages = StageReader(self.scope).stages(after, body)
+        with reasons.collected():
+            check_own(self.kinds, file, body, after)
+        sparse = hazards.may_be_sparse(file, body, functions)
+        stages = StageReader(self.scope, sparse).stages(after, body)
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)
@@ -117,7 +121,7 @@ class Assembler:
             body=body,
             stages=stages,
             runs=runs,
-            sparse=hazards.may_be_sparse(file, body, functions),
+            sparse=sparse,
             tower_functions=[(f.file, f.node) for f in [*functions, *evaluating]],
         )
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
@@ -242,8 +246,8 @@ class Assembler:
                 Stage(
                     name=part.name,
                     loss=code(part.compute.loss),
-                    optimizer=code(part.compute.optimizer),
-                    optimizer_class=self._optimizer_class(a, code(part.compute.optimizer)),
+                    optimizer=code(part.optimizer),
+                    optimizer_class=self._optimizer_class(a, code(part.optimizer)),
                     var_list=None if part.compute.var_list is None else code(part.compute.var_list),
                     compute=file.span(part.compute.call.func),
                     average=file.span(part.average),

@@ -9,6 +9,7 @@ import libcst as cst
 from towermigrate.recognize.body_checks import BodyChecks
 from towermigrate.recognize.inputs import InputReader
 from towermigrate.recognize.kinds import Kind, Kinds
+from towermigrate.recognize.own_gradients import OwnGradients, of_variables, roots
 from towermigrate.recognize.refusal import Reasons, refuse
 from towermigrate.recognize.reuse import drop_tail_reuse, is_reuse, reuse_flags
 from towermigrate.recognize.scope import (
@@ -82,7 +83,7 @@ class BodyReader:
         self.before = before
         self.body = Body(loop, None)
         self.inputs = InputReader(file, kinds, self.body, splits)
-        self.grads: dict[str, Compute] = {}
+        self.own = OwnGradients(file, kinds, self.body)
 
     def read(self) -> Body:
         body = self.body
@@ -98,7 +99,7 @@ class BodyReader:
         with self.reasons.collected():
             self.inputs.same()
         BodyChecks(
-            self.file, self.kinds, self.loop, self.before, body, self.grads, self.reasons
+            self.file, self.kinds, self.loop, self.before, body, self.own.of, self.reasons
         ).check()
         return body
 
@@ -149,6 +150,11 @@ class BodyReader:
         if lists:
             raise refuse(
                 "TM211", self.file, node, f"the variable list `{lists[0]}` is changed in the tower"
+            )
+        again = sorted(set(binds(node)) & set(self.own.of))
+        if again:
+            raise refuse(
+                "TM211", self.file, node, f"`{again[0]}`, a tower's gradients, is bound anew in it"
             )
         self.inputs.inline(node)
         return [self._with_lead(node, lead)]
@@ -289,11 +295,20 @@ class BodyReader:
             if self.kinds.of_name(name) is not Kind.TOWER_LIST:
                 return False
             value = call.args[0].value
-            if isinstance(value, cst.Call) and self.kinds.of(value) is Kind.GRADIENTS:
-                self._compute(node, value, None, lead).list_name = name
+            compute = self.own.one_of(value)
+            taken = roots(value, self.kinds, self.file)
+            if len(taken) == 1 and compute is None:
+                compute = self._compute(node, taken[0], None, lead)
+            elif taken or compute is not None and compute.list_name:
+                raise refuse(
+                    "TM211", self.file, node, f"`{name}` gets gradients of more than one loss"
+                )
+            if compute is not None:
+                self.own.appended(value, compute)
+            if compute is not None and not isinstance(value, cst.Name):
+                compute.list_name = name
                 return True
             if isinstance(value, cst.Name):
-                compute = self.grads.get(value.value)
                 if name in self.body.lists or compute is not None and compute.list_name:
                     raise refuse(
                         "TM211", self.file, node, f"`{name}` gets more than one value a tower"
@@ -321,11 +336,13 @@ class BodyReader:
             return True
         if self.inputs.bound(node, names, value, lead):
             return True
+        if self._own_gradients(node, value, lead):
+            return True
         if len(names) != 1:
             return False
         kind = self.kinds.of(value)
         if kind is Kind.GRADIENTS and isinstance(value, cst.Call):
-            self.grads[names[0]] = self._compute(node, value, names[0], lead)
+            self.own.of[names[0]] = self._compute(node, value, names[0], lead)
             return True
         if kind is Kind.OPTIMIZER:
             if self.body.index in reads(value):
@@ -342,9 +359,34 @@ class BodyReader:
             return True
         return False
 
+    def _own_gradients(
+        self, node: cst.BaseStatement, value: cst.BaseExpression, lead: list[cst.EmptyLine]
+    ) -> bool:
+        """Whether an assignment makes something of the tower's gradients, or takes them in it."""
+        taken = roots(value, self.kinds, self.file)
+        compute = self.own.one_of(value)
+        direct = len(taken) == 1 and taken[0] is value
+        if direct and self.file.tf(taken[0].func) != "tf.gradients" or not taken and not compute:
+            return False
+        if taken:
+            if len(taken) > 1 or compute is not None:
+                raise refuse(
+                    "TM211", self.file, node, "gradients of two losses are put together in the tower"
+                )  # fmt: skip
+            compute = self._compute(node, taken[0], None, [])
+            compute.lead = []  # the statement itself moves, with its comments
+        assert compute is not None
+        self.own.changed(node, compute, lead)
+        return True
+
     def _compute(
         self, node: cst.BaseStatement, call: cst.Call, target: str | None, lead: list[cst.EmptyLine]
     ) -> Compute:
+        if self.file.tf(call.func) == "tf.gradients":
+            compute = Compute(call, None, *of_variables(self.file, call), None, node)
+            compute.lead = [*comments(lead), *comments(leading(node))]
+            self.body.computes.append(compute)
+            return compute
         assert isinstance(call.func, cst.Attribute)
         loss = argument(call, 0, "loss")
         if loss is None:
@@ -379,19 +421,14 @@ class BodyReader:
 
     def _step_item(self, node: cst.BaseStatement, lead: list[cst.EmptyLine]) -> None:
         item = Item.of(node, lead)
-        item.kind = Kind.GRADIENTS if self._reads_grads(node) else Kind.VARLIST
+        item.kind = Kind.VARLIST
         self.body.step_items.append(item)
-
-    def _reads_grads(self, node: cst.CSTNode) -> bool:
-        return bool(set(self.grads) & set(reads(node)))
 
     def _reads_step_names(self, node: cst.BaseStatement) -> bool:
         used = set(reads(node))
-        if used & set(self.grads):
-            raise refuse(
-                "TM211", self.file, node,
-                "one tower's gradients are changed before they are averaged; only averaged ones can be",
-            )  # fmt: skip
+        compute = self.own.one_of(node)
+        if compute is not None:
+            self.own.changed(node, compute, [])  # which says that it is no assignment
         return any(self.kinds.of_name(n) is Kind.VARLIST for n in used) and not self._model(node)
 
     def _model(self, node: cst.CSTNode) -> bool:

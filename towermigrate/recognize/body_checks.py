@@ -61,11 +61,6 @@ class BodyChecks:
 
     def _check(self) -> None:
         body = self.body
-        if not body.computes:
-            self.reasons.say(
-                "TM202", self.file, self.loop,
-                "no `optimizer.compute_gradients(loss)` stands in the tower loop itself",
-            )  # fmt: skip
         for compute in body.computes:
             if compute.list_name is None:
                 self.reasons.say(

@@ -6,11 +6,14 @@ import libcst as cst
 
 from towermigrate.recognize.analysis import (
     Placeholder,
+    Scope,
     ScopeReader,
     assignments,
 )
 from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
+from towermigrate.recognize.means import MeanReader
+from towermigrate.recognize.optimizers import chosen
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -33,6 +36,10 @@ from towermigrate.recognize.tables import listed_variables, table_of
 class GraphReader(ScopeReader):
     """Gives every name of the scope its kind, statement by statement."""
 
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope)
+        self.means = MeanReader(scope)
+
     def before(self, item: Item, appended: set[str]) -> None:
         with self.reasons.collected():
             self._before(item, appended)
@@ -40,6 +47,8 @@ class GraphReader(ScopeReader):
     def _before(self, item: Item, appended: set[str]) -> None:
         found = assignments(item.node)
         if found is None:
+            if self._chosen_optimizer(item):
+                return
             if self._statement_in_graph(item):
                 item.kind = Kind.TENSOR
                 for name in item.binds:
@@ -64,6 +73,14 @@ class GraphReader(ScopeReader):
                 self._placeholder(item, names, value)
             elif kind is Kind.SPLITS:
                 self._split(item, names, value)
+
+    def _chosen_optimizer(self, item: Item) -> bool:
+        """Whether a statement makes one of several optimizers, by settings."""
+        name = chosen(item.node, self.file)
+        if name is None or name in self.kinds.env:
+            return False
+        item.kind = self.kinds.env[name] = Kind.OPTIMIZER
+        return True
 
     def _own_variable(self, item: Item, value: cst.BaseExpression) -> None:
         """A variable made outside the towers is no part of `variables.trainable()`."""
@@ -124,27 +141,22 @@ class GraphReader(ScopeReader):
         count = argument(value, 1, "num_or_size_splits") or argument(value, None, "num_split")
         if argument(value, 0, "value") is not None and integer(argument(value, 0, "value")) == 0:
             count = argument(value, 1, "num_split")
-        if count is None or code(count) != self._count():
+        if count is None or code(count) != self.means.count():
             raise refuse(
                 "TM208",
                 self.file,
                 item.node,
                 f"the inputs are split into `{code(count) if count else '?'}` parts, the loop makes "
-                f"`{self._count()}` towers",
+                f"`{self.means.count()}` towers",
             )
         self.scope.splits[names[0]] = source.value
 
-    def _count(self) -> str:
-        """The text of the tower count: `n` of `range(n)`, `len(d)` of `enumerate(d)`."""
-        iterated = self.candidate.loop.iter
-        if not isinstance(iterated, cst.Call) or not iterated.args:
-            return ""
-        inside = code(iterated.args[-1].value)
-        return f"len({inside})" if code(iterated.func) == "enumerate" else inside
-
     def after(self, item: Item) -> None:
         with self.reasons.collected():
+            self.means.trained(item)
             self._after(item)
+        if item.kind is not Kind.TOWER_MEAN:
+            self.means.forget(item)
 
     def _after(self, item: Item) -> None:
         node = item.node
@@ -166,6 +178,8 @@ class GraphReader(ScopeReader):
             return
         found = assignments(node)
         if found is None:
+            if self._chosen_optimizer(item):
+                return
             call = bare_call(node)
             if call is not None and self._service_call(item, call):
                 return
@@ -194,10 +208,10 @@ class GraphReader(ScopeReader):
                     node,
                     f"the update `{updates[0]}` is used for more than being run",
                 )
-            mean = self._mean_of(value) if len(names) == 1 else None
-            if mean is not None:
+            if len(found) == 1 and self.means.read(item, names, value):
                 kind = Kind.TOWER_MEAN
-                self.scope.means[names[0]] = mean
+            elif kind is Kind.GRADIENTS:
+                kind = Kind.AVERAGED
             if kind is Kind.OP and isinstance(value, cst.Call):
                 if reads_updates(self.file, value):
                     self.kinds.updates.update(names)
@@ -236,41 +250,6 @@ class GraphReader(ScopeReader):
         if any(name in self.kinds.env for name in names):
             raise refuse("TM211", self.file, item.node, f"`{', '.join(names)}` is bound anew")
         self._placeholder(item, names, value)
-
-    def _mean_of(self, value: cst.BaseExpression) -> str | None:
-        """The list over towers that `tf.reduce_mean(losses)` or `tf.add_n(losses) / n` is the mean of."""
-        if isinstance(value, cst.BinaryOperation) and isinstance(value.operator, cst.Divide):
-            total = value.left
-            counts = {self._count(), f"float({self._count()})"}
-            if isinstance(total, cst.Call) and self.file.tf(total.func) == "tf.add_n":
-                found = self._only_list(total)
-                counts |= {f"len({found})", f"float(len({found}))"}
-                return found if code(value.right) in counts else None
-            return None
-        if isinstance(value, cst.Call) and self.file.tf(value.func) == "tf.reduce_mean":
-            axis = argument(value, 1, "axis")
-            known = {"axis", "input_tensor", "name", None}
-            if (axis is not None and code(axis) not in ("0", "[0]")) or len(value.args) > 2 + any(
-                a.keyword is not None and a.keyword.value == "name" for a in value.args
-            ):
-                return None
-            if any((a.keyword.value if a.keyword else None) not in known for a in value.args):
-                return None
-            inner = value.args[0].value if value.args else None
-            if isinstance(inner, cst.Call) and self.file.tf(inner.func) in ("tf.stack", "tf.pack"):
-                found = self._only_list(inner) if len(inner.args) == 1 else None
-            else:
-                found = self._only_list(value)
-            if found is not None and axis is None:
-                self.scope.whole_means.add(found)
-            return found
-        return None
-
-    def _only_list(self, call: cst.Call) -> str | None:
-        first = call.args[0].value if call.args else None
-        if isinstance(first, cst.Name) and self.kinds.of(first) is Kind.TOWER_LIST:
-            return first.value
-        return None
 
     def _only_known_operations(self, call: cst.Call) -> None:
         """`tf.group(a, b)` goes, so nothing but updates bound to names may stand in it."""

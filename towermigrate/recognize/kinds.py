@@ -6,6 +6,7 @@ from enum import Enum
 
 import libcst as cst
 
+from towermigrate.recognize.optimizers import makes_optimizer
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
 from towermigrate.towers.averages import Averaging, averaging
@@ -288,6 +289,8 @@ class Kinds:
         if function is not None:
             if self.traits.averaging(function) and self._over_towers(call):
                 return Kind.AVERAGED
+            if makes_optimizer(function):
+                return Kind.OPTIMIZER
             if self.traits.is_pipeline(function):
                 return Kind.PIPELINE
             if self.traits.builds_graph(function):
@@ -301,9 +304,9 @@ class Kinds:
         receiver = self.of(func.value)
         method = func.attr.value
         if receiver is Kind.OPTIMIZER:
-            return {"compute_gradients": Kind.GRADIENTS, "apply_gradients": Kind.APPLY}.get(
-                method, Kind.TENSOR
-            )
+            if method == "compute_gradients":
+                return Kind.GRADIENTS
+            return Kind.APPLY if method in ("apply_gradients", "minimize") else Kind.TENSOR
         if method == "apply_gradients":
             return Kind.APPLY
         if method == "compute_gradients":

@@ -49,10 +49,13 @@ class _Remains(ScopeReader):
         not be set by a later statement, the session loop included.
         """
         own = body.bound | set(body.parameters) | set(body.flags) | {body.index or ""}
+        own |= {n for compute in body.computes for item in compute.items for n in item.binds}
         watched: dict[str, str] = {}
         read: list[cst.CSTNode] = [*body.kept, *(i.node for i in body.step_items)]
         for compute in body.computes:
             read.append(compute.loss)
+            read.extend(item.node for item in compute.items)
+            read.extend([compute.appended] if compute.appended is not None else [])
             if compute.var_list is not None:
                 read.append(compute.var_list)
         for node in read:

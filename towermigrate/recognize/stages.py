@@ -7,11 +7,18 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.recognize.analysis import (
+    Scope,
     ScopeReader,
     StageParts,
     backward_slice,
 )
-from towermigrate.recognize.kinds import IN_GRAPH
+from towermigrate.recognize.kinds import IN_GRAPH, Kind
+from towermigrate.recognize.means import (
+    check_changed,
+    gradients_of_mean,
+    is_of_optimizer,
+    update_by_minimize,
+)
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -27,7 +34,14 @@ from towermigrate.recognize.tower import Body, Compute
 
 
 class StageReader(ScopeReader):
-    """Reads the stages from the statements after the loop; says what is not one average and one update."""
+    """Reads the stages from the statements after the loop; says what is not one average and one update.
+
+    `sparse` says that gradients may be IndexedSlices.
+    """
+
+    def __init__(self, scope: Scope, sparse: bool) -> None:
+        super().__init__(scope)
+        self.sparse = sparse
 
     def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
         by_list = {c.list_name: c for c in body.computes}
@@ -48,6 +62,13 @@ class StageReader(ScopeReader):
                             f"`{found[0].list_name}` is changed before it is averaged",
                         )
                     averaged.append((found[0], call, item, found[1]))
+                if is_of_optimizer(call, ("minimize", "compute_gradients"), self.kinds):
+                    with self.reasons.collected():
+                        compute = gradients_of_mean(self.scope, body, call, item, after)
+                        if code(call.func).endswith(".minimize"):
+                            stages.append(self._minimized(item, call, compute, after, body))
+                        else:
+                            averaged.append((compute, call, item, "skip"))
             for call in calls(item.node):
                 if (
                     isinstance(call.func, cst.Attribute)
@@ -64,6 +85,11 @@ class StageReader(ScopeReader):
                     stage.apply,
                     "gradients that another update applies too are applied a second time",
                 )
+        if not body.computes and not any(stage.mean for stage in stages):
+            self.reasons.say(
+                "TM202", self.file, self.candidate.loop,
+                "no `optimizer.compute_gradients(loss)` stands in the tower loop itself",
+            )  # fmt: skip
         used = {id(s.compute) for s in stages}
         for compute in body.computes:
             if id(compute) not in used:
@@ -73,6 +99,20 @@ class StageReader(ScopeReader):
                     "applied by one `apply_gradients`",
                 )  # fmt: skip
         return stages
+
+    def _minimized(
+        self, item: Item, call: cst.Call, compute: Compute, after: Sequence[Item], body: Body
+    ) -> StageParts:
+        """`train_op = opt.minimize(mean)`: gradients, average and update in one."""
+        found = assigned(item.node)
+        if found is None or found[1] is not call or len(found[0]) != 1:
+            raise refuse("TM204", self.file, call, "the update is not bound to a name of its own")
+        self._same_loss(after, compute, item, body)
+        assert compute.target is not None
+        return StageParts(
+            compute, call, item, None, call, item, found[0][0], "skip",
+            self.scope.trained[id(call)], update_by_minimize(call, compute.target),
+        )  # fmt: skip
 
     def _average(
         self, call: cst.Call, by_list: dict[str | None, Compute]
@@ -114,7 +154,10 @@ class StageReader(ScopeReader):
             reached = backward_slice(earlier, set(reads(grads)))
             sources = [a for a in averaged if a[2] in reached]
             for step in reached:
-                self._not_random(step)
+                self._not_random(step.node)
+            self._not_of_one_tower([*reached, item], body)
+            if len(sources) == 1 and id(sources[0][1]) in self.scope.trained:
+                check_changed(self.scope, body, sources[0][2], reached, self.sparse)
         if len(sources) == 1:
             self._same_loss(after, sources[0][0], sources[0][2], body)
         if len(sources) != 1:
@@ -126,8 +169,15 @@ class StageReader(ScopeReader):
                 "the towers",
             )
         compute, average, average_item, policy = sources[0]
+        for own in [*(step.node for step in compute.items), compute.appended or average]:
+            self._not_random(own)
         assert isinstance(call.func, cst.Attribute)
-        if code(call.func.value) != code(compute.optimizer):
+        if self.kinds.of(call.func.value) is not Kind.OPTIMIZER:
+            raise refuse(
+                "TM202", self.file, call,
+                f"`{code(call.func.value)}` is not bound to an optimizer by one plain statement of this function",
+            )  # fmt: skip
+        if compute.optimizer is not None and code(call.func.value) != code(compute.optimizer):
             raise refuse(
                 "TM204",
                 self.file,
@@ -143,7 +193,10 @@ class StageReader(ScopeReader):
                 "the average is not bound to a name by a statement of its own",
             )
         name = target[0][0] if target and target[1] is average else None
-        return StageParts(compute, average, average_item, name, call, item, found[0][0], policy)
+        mean = self.scope.trained.get(id(average))
+        return StageParts(
+            compute, average, average_item, name, call, item, found[0][0], policy, mean
+        )
 
     def _same_loss(
         self, after: Sequence[Item], compute: Compute, average: Item, body: Body
@@ -153,6 +206,8 @@ class StageReader(ScopeReader):
         if compute.var_list is not None:
             names |= set(reads(compute.var_list)) & set().union(*(i.binds for i in body.step_items))
         for other in after:
+            if id(compute.call) in self.scope.trained and other.kind is Kind.TOWER_MEAN:
+                continue  # the gradients are those of the towers' own values
             if other.binds & names and other.kind in IN_GRAPH:
                 raise refuse(
                     "TM211",
@@ -163,9 +218,24 @@ class StageReader(ScopeReader):
             if other is average:
                 return
 
-    def _not_random(self, item: Item) -> None:
+    def _not_of_one_tower(self, items: Sequence[Item], body: Body) -> None:
+        """Each replica would change the averaged gradients by a value of its own tower, and TF1 did by the last one's."""
+        made: set[str] = set()
+        for item in items:
+            own = item.binds if assigned(item.node) is None else frozenset()  # a loop's own names
+            used = sorted(item.reads & body.bound - made - own)
+            made |= item.binds
+            if used and item.kind not in (Kind.TOWER_MEAN, Kind.VARLIST):
+                raise refuse(
+                    "TM204",
+                    self.file,
+                    item.node,
+                    f"the averaged gradients are changed by `{used[0]}`, a value of one tower",
+                )
+
+    def _not_random(self, node: cst.CSTNode) -> None:
         """Noise on averaged gradients would be drawn anew, and differently, on every replica."""
-        for call in calls(item.node):
+        for call in calls(node):
             name = self.file.tf(call.func) or ""
             function = None if name else self.tree.resolve(self.file, call.func)
             names = self.kinds.traits.called(function) if function is not None else [name]
@@ -176,5 +246,5 @@ class StageReader(ScopeReader):
                     "TM204",
                     self.file,
                     call,
-                    f"`{code(call.func)}` draws random numbers for the averaged gradients",
+                    f"`{code(call.func)}` draws random numbers for gradients",
                 )

@@ -21,16 +21,35 @@ from towermigrate.recognize.syntax import (
 
 @dataclass
 class Compute:
-    """One `compute_gradients` call of the loop body and the list over towers it ends in."""
+    """One `compute_gradients` call of the loop body and the list over towers it ends in.
+
+    `items` are the statements of the tower that take or change its gradients otherwise than by that call alone, and
+    `appended` is what goes on the list then. `tf.gradients` has no `optimizer`.
+    """
 
     call: cst.Call
-    optimizer: cst.BaseExpression
+    optimizer: cst.BaseExpression | None
     loss: cst.BaseExpression
     var_list: cst.BaseExpression | None
     target: str | None
     statement: cst.BaseStatement
     list_name: str | None = None
     lead: list[cst.EmptyLine] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    appended: cst.BaseExpression | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether what is averaged is what the call gives."""
+        return not self.items and self.appended is None
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over the towers of a list's values; of all their elements where it is `whole`."""
+
+    listed: str
+    whole: bool
 
 
 @dataclass

@@ -61,8 +61,11 @@ def prove(
     if code is None:
         message = "the file is not understood by this Python, so nothing could be proved of it"
         return Proved([note("TM222", file, scope.candidate.loop, message)])
-    averages = [place_of(file, stage.average) for stage in stages]
+    averages = [place_of(file, stage.average) for stage in stages if stage.mean is None]
     proof = TowerProof(codes, scope, code, body, averages)
+    proof.of_means = frozenset(
+        (code.path, *place_of(file, stage.average)) for stage in stages if stage.mean is not None
+    )
     try:
         proof.before(before)
         proof.run_tower()
@@ -74,6 +77,7 @@ def prove(
         check_reads(proof)
         check_spelling(proof)
         check_tags(proof)
+        _check_means(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:
             return Proved(list(proof.findings.values()))
@@ -81,6 +85,18 @@ def prove(
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
     return Proved(list(proof.findings.values()), proof.scaled)
+
+
+def _check_means(proof: TowerProof, stages: Sequence[StageParts]) -> None:
+    """Report lists whose mean is trained and that do not hold one value of each tower and nothing else."""
+    for stage in stages:
+        held = proof.lists.get(stage.mean.listed) if stage.mean is not None else None
+        one = held is not None and [sure for _, sure in held.values] == [True]
+        if stage.mean is not None and not one:
+            proof.always(
+                "TM203", proof.code, proof.loop,
+                f"`{stage.mean.listed}`, whose mean is trained, may hold more than one value of each tower",
+            )  # fmt: skip
 
 
 __all__ = ["Codes", "prove"]

@@ -248,15 +248,20 @@ class Calls(Natives):
             return self.report(
                 "TM220", code, node, f"`{code.said(node)}` trains in what only looks at the model"
             )
-        if kind == "optimizer" and name in ("compute_gradients", "apply_gradients"):
+        minimizes = name == "minimize" and (code.path, *code.place(node)) in self.of_means
+        if kind == "optimizer" and (
+            name in ("compute_gradients", "apply_gradients") or minimizes and not self.stack
+        ):
             if name == "apply_gradients":
                 return Object("update", args.needs())
             loss = args.get(0, "loss")
-            listed = args.get(1, "var_list")
+            listed = args.get(2 if minimizes else 1, "var_list")
             if listed is None or isinstance(listed, Python) and listed.constant is None:
                 # It lists the variables that are there: in the first tower not those that are made later.
                 self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)
+            if minimizes:
+                return Object("update", args.needs())
             gradient = Tensor(needs_of(loss) if loss is not None else NOTHING, gradient=True)
             pair = Items(
                 [(gradient, True), (Tensor(variable=True), True)], True, not self.strict, False

@@ -6,6 +6,8 @@ arguments alone, keeps no state in Python, and gives the same in a traced functi
 
 from __future__ import annotations
 
+from towermigrate.recognize import optimizers
+
 
 def _all(prefix: str, names: str) -> frozenset[str]:
     return frozenset(prefix + name for name in names.split())
@@ -182,11 +184,7 @@ ARRAY_METHODS = frozenset(
     "argmax argmin all any item repeat".split()
 )
 """Methods of arrays that change nothing."""
-OPTIMIZERS = _all(
-    "tf.train.",
-    "AdadeltaOptimizer AdagradOptimizer AdamOptimizer FtrlOptimizer GradientDescentOptimizer MomentumOptimizer "
-    "RMSPropOptimizer",
-)
+OPTIMIZERS = optimizers.NAMES
 DRAWS = frozenset(
     {"tf.train.batch", "tf.train.shuffle_batch", "tf.train.batch_join", "tf.train.shuffle_batch_join",
      "tf.train.maybe_batch", "tf.train.maybe_shuffle_batch", "tf.train.slice_input_producer"}

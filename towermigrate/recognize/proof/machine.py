@@ -75,6 +75,8 @@ class Machine:
         self.scaled = False  # a tower's tensor by what may be a count of all towers' examples
         self.no_updates = False
         self.merges: frozenset[tuple[str, int, int]] = frozenset()
+        self.of_means: frozenset[tuple[str, int, int]] = frozenset()
+        self.of_variables: frozenset[tuple[str, int, int]] = frozenset()
         self.home: Code | None = None
         self._modules: dict[str, Frame] = {}
         self._changed: dict[str, frozenset[str]] = {}

@@ -57,6 +57,12 @@ class TowerProof(Statements):
         self.code = self.home = code
         self.body = body
         self.averages = frozenset(averages)
+        computes = body.computes if body is not None else []
+        self.of_variables = frozenset(
+            (code.path, *place_of(scope.file, compute.call))
+            for compute in computes
+            if compute.optimizer is None
+        )
         self.index = body.index if body is not None else None
         self.loop = self._find_loop()
         self.function = self._find_function()
@@ -69,7 +75,7 @@ class TowerProof(Statements):
         self.window: list[ast.stmt] = []
         self.step_lines = [
             (where.line, where.end_line)
-            for item in (body.step_items if body is not None else [])
+            for item in _moved_items(body)
             for where in [scope.file.span(item.node)]
         ]
         self.moved_nodes: list[ast.stmt] = list(self.loop.body)
@@ -334,18 +340,28 @@ class TowerProof(Statements):
                 self.window, pending = [*self.window, *pending], []
                 self.moved_nodes.extend(nodes)
                 moves(item, nodes)
-                before = self._held()
+                before, scaled = self._held(), self.scaled
                 self.strict = True
                 self.where = EVALUATION if item.kind is Kind.EVALUATION else "a step"
                 for node in nodes:
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)
                 self.strict = False
+                if item.kind is Kind.TOWER_MEAN or self._trains_mean(nodes):
+                    self.scaled = scaled  # what is divided is no loss of one tower
                 self._waits(item)
             else:
                 stays(item, nodes)
                 self.stays(item, nodes)
                 pending += nodes if item.kind is Kind.PYTHON else []
+
+    def _trains_mean(self, nodes: list[ast.stmt]) -> bool:
+        """Whether a statement takes the gradients of a mean over the towers."""
+        return any(
+            isinstance(node, ast.Call) and (self.code.path, *self.code.place(node)) in self.of_means
+            for statement in nodes
+            for node in ast.walk(statement)
+        )  # fmt: skip
 
     def _held(self) -> dict[str, tuple[Items, list[tuple[int, bool]], bool]]:
         """What the lists of the scope hold now."""
@@ -382,6 +398,13 @@ class TowerProof(Statements):
                 self.top.names[name] = replace(value, needs=value.needs | needs)
             elif isinstance(value, Object):
                 self.top.names[name] = Object(value.kind, value.needs | needs)
+
+
+def _moved_items(body: Body | None) -> list[Item]:
+    """The tower's statements that move into steps."""
+    if body is None:
+        return []
+    return [*body.step_items, *(item for compute in body.computes for item in compute.items)]
 
 
 def check_lists(proof: TowerProof) -> None:
