@@ -126,8 +126,8 @@ COLLECTIONS = [
         "TM219", id="the total loss of a text",
     ),
     pytest.param(
-        [(SCOPED, NAMED), (LOSS, LOSS + "            loss = loss + tf.add_n(tf.losses.get_losses(scope))\n")],
-        "TM219", id="the losses of a scope",
+        [(SCOPED, NAMED), (LOSS, LOSS + "            loss = loss + tf.add_n(tf.losses.get_losses())\n")],
+        "TM219", id="the losses of all towers",
     ),
     pytest.param(
         [("tf.get_variable('w', [3, 1])", "tf.get_variable('w', [3, 1], regularizer=tf.nn.l2_loss)")], "TM219", id="a regulariser"

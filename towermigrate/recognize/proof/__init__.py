@@ -18,8 +18,10 @@ from towermigrate.recognize.proof.averages import is_mean
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.randomness import check_random
+from towermigrate.recognize.proof.regularizers import check_regularizers
 from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
+from towermigrate.recognize.proof.slim import check_arg_scopes
 from towermigrate.recognize.proof.spelling import check_spelling
 from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
@@ -75,6 +77,8 @@ def prove(
         session.scope(proof.function[0] if proof.function else code.tree)
         check_lists(proof)
         check_random(proof)
+        check_regularizers(proof, code)
+        check_arg_scopes(proof, code, proof.function)
         check_reads(proof)
         check_spelling(proof)
         check_tags(proof)
