@@ -17,6 +17,7 @@ from towermigrate.recognize.analysis import Run, Scope, StageParts
 from towermigrate.recognize.proof.averages import is_mean
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
+from towermigrate.recognize.proof.norms import check_norms
 from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.regularizers import check_regularizers
 from towermigrate.recognize.proof.session import SessionCheck
@@ -38,10 +39,12 @@ class Proved:
     Attributes:
         findings: everything that keeps the program from loop style.
         scaled: whether a tower may divide its loss by a count of all towers' examples.
+        normalizes: whether the towers have moving averages of batch normalisation.
     """
 
     findings: list[Finding]
     scaled: bool = True
+    normalizes: bool = True
 
 
 def prove(
@@ -77,6 +80,7 @@ def prove(
         session.scope(proof.function[0] if proof.function else code.tree)
         check_lists(proof)
         check_random(proof)
+        check_norms(proof)
         check_regularizers(proof, code)
         check_arg_scopes(proof, code, proof.function)
         check_reads(proof)
@@ -89,7 +93,7 @@ def prove(
         message = "the program is too large to be followed"
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
-    return Proved(list(proof.findings.values()), proof.scaled)
+    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms))
 
 
 def _check_averages(proof: TowerProof, stages: Sequence[StageParts]) -> None:

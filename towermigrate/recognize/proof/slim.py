@@ -18,7 +18,6 @@ from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.regularizers import Regularizers
 from towermigrate.recognize.proof.values import (
-    MISSING,
     Differs,
     Function,
     Index,
@@ -31,6 +30,7 @@ from towermigrate.recognize.proof.values import (
     Text,
     Value,
     holds_tensor,
+    keyed,
 )
 
 _WHERE = ("tf.contrib.slim.", "tf.contrib.layers.", "tf.contrib.framework.")
@@ -44,7 +44,12 @@ _LAYERS = {
     "fully_connected": f"inputs num_outputs {_LAST}",
 }
 """Layers with variables, each with its arguments in order."""
-_OTHERS = {
+_OTHERS: dict[str, str] = {
+    "batch_norm": (
+        "inputs decay center scale epsilon activation_fn param_initializers param_regularizers updates_collections "
+        "is_training reuse variables_collections outputs_collections trainable batch_weights fused data_format "
+        "zero_debias_moving_mean scope renorm renorm_clipping renorm_decay adjustment"
+    ),
     "avg_pool2d": "inputs kernel_size stride padding data_format outputs_collections scope",
     "dropout": "inputs keep_prob noise_shape is_training outputs_collections scope seed",
     "flatten": "inputs outputs_collections scope",
@@ -52,7 +57,7 @@ _OTHERS = {
     "one_hot_encoding": "labels num_classes on_value off_value outputs_collections scope",
     "softmax": "logits scope",
 }
-"""Layers without variables."""
+"""Layers without weights."""
 _ALIASES = {
     "conv2d": "convolution2d",
     "conv2d_transpose": "convolution2d_transpose",
@@ -75,6 +80,10 @@ class ArgScope(Value):
     """What `with slim.arg_scope(…) as scope:` binds: what holds there for each layer."""
 
     defaults: Defaults = field(default_factory=dict)
+
+
+def is_none(value: Value) -> bool:
+    return isinstance(value, Python) and value.known and value.constant is None
 
 
 def slim_name(name: str) -> str | None:
@@ -153,9 +162,16 @@ class Slim(Regularizers):
         bound.named = self.defaults.get(layer, {}) | given
         if not bound.named.keys() <= set(names):
             return self._unknown(node, frame)
-        denied = self._denied(f"tf.contrib.slim.{layer}", bound, node, frame)
+        checked = Arguments()
+        checked.named = dict(bound.named)
+        if layer in _LAYERS and self._normalized(bound, node, frame):
+            checked.named.pop("normalizer_fn", None)
+            checked.named.pop("normalizer_params", None)
+        denied = self._denied(f"tf.contrib.slim.{layer}", checked, node, frame)
         if denied is not None:
             return denied
+        if layer == "batch_norm":
+            return self.slim_norm(bound, node, frame)
         if layer in _LAYERS:
             self._weights(layer, bound, node, frame)
         elif layer == "dropout":
@@ -174,35 +190,66 @@ class Slim(Regularizers):
 
     def _weights(self, layer: str, bound: Arguments, node: ast.Call, frame: Frame) -> None:
         """The variables of a layer: how they are called, and what they start from."""
+        named = self.layer_name(bound.named.get("scope"), node, frame)
+        bias = bound.named.get("biases_initializer", Python(True))
+        no_bias = isinstance(bias, Python) and bias.known and bias.constant is None
+        known = named is not None and (no_bias or isinstance(bias, Object | Python))
+        normalizer = bound.named.get("normalizer_fn")
+        normal = normalizer is not None and not is_none(normalizer)
+        self.asks(f"slim.{layer}", named or None, (not no_bias, normal), known, node, frame)
+        if self.evaluates:
+            return
+        self.made_variables += 1
+        if "weights_initializer" not in bound.named:
+            self.random.append((frame.code, node, "initializer"))
+        for name in ("weights_initializer", "biases_initializer"):
+            start = bound.named.get(name)
+            self._own_initializer(start, node, frame)
+            self._seeded(start, node, frame)
+
+    def layer_name(self, scope: Value | None, node: ast.Call, frame: Frame) -> str | None:
+        """What a layer is called: "" where TF1 names it, None where that is not known."""
         code = frame.code
-        scope = bound.named.get("scope")
         if isinstance(scope, Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names variables for their tower")
         elif scope is not None and not isinstance(scope, Python | Setting):
             self.report(
                 "TM222", code, node, f"`{code.said(node)}` enters a scope that was made elsewhere"
             )
-        unnamed = scope is None or isinstance(scope, Python) and scope.constant is None
-        if unnamed and not any(self.scopes):
-            self.report(
-                "TM218", code, node,
-                f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
-            )  # fmt: skip
-        text = scope.constant if isinstance(scope, Python) else MISSING
-        named = text if isinstance(text, str) and text else None
-        bias = bound.named.get("biases_initializer", Python(True))
-        no_bias = isinstance(bias, Python) and bias.known and bias.constant is None
-        known = (unnamed or named is not None) and (no_bias or isinstance(bias, Object | Python))
-        self.asks(f"slim.{layer}", named, (not no_bias,), known, node, frame)
-        if self.evaluates:
-            return
-        self.made_variables += 1
-        if "weights_initializer" not in bound.named:
-            self.random.append((code, node, "initializer"))
-        for name in ("weights_initializer", "biases_initializer"):
-            start = bound.named.get(name)
-            self._own_initializer(start, node, frame)
-            self._seeded(start, node, frame)
+        if scope is None or is_none(scope):
+            if not any(self.scopes):
+                self.report(
+                    "TM218", code, node,
+                    f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
+                )  # fmt: skip
+            return ""
+        text = scope.constant if isinstance(scope, Python) else None
+        return text if isinstance(text, str) and text else None
+
+    def _normalized(self, bound: Arguments, node: ast.Call, frame: Frame) -> bool:
+        """Whether what normalises a layer, if anything does, is batch normalisation that is understood; makes it."""
+        function = bound.named.get("normalizer_fn")
+        if function is None or is_none(function):
+            return True
+        given = bound.named.get("normalizer_params")
+        named = None if given is None or is_none(given) else keyed(given)
+        plain = isinstance(function, Library) and slim_name(function.name) == "batch_norm"
+        if not plain or named is None and given is not None and not is_none(given):
+            return False
+        one = Arguments()
+        one.named = self.defaults.get("batch_norm", {}) | (named or {})
+        scope = bound.named.get("scope")
+        text = scope.constant if isinstance(scope, Python) else None
+        self.asked.enter(text if isinstance(text, str) and text else None, not self.maybe)
+        self.scopes.append(True)
+        self.slim_norm(one, node, frame)
+        self.scopes.pop()
+        self.asked.leave(1)
+        return True
+
+    def slim_norm(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """`slim.batch_norm`, its arguments by name."""
+        raise NotImplementedError
 
     def _several(self, short: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         """`slim.repeat(x, 2, slim.conv2d, 64, [3, 3], scope='conv1')`, `slim.stack(x, slim.fully_connected, [32, 64])`."""

@@ -216,8 +216,8 @@ class TensorFlow(Calls):
         known: bool,
         node: ast.Call,
         frame: Frame,
-    ) -> None:
-        """Note variables by what makes them, their name, and what else decides which they are, if that is known."""
+    ) -> object:
+        """Note variables by what makes them, their name, and what else decides which they are, if that is known; gives all that."""
         with self.perhaps(not known or bool(self.maybe)):
             key = self.asked.key(kind, named, more)
             key = key if known else None
@@ -228,6 +228,7 @@ class TensorFlow(Calls):
                 "TM211", frame.code, node,
                 f"it is not shown that the towers make what `{frame.code.said(node)}` asks for behind them",
             )  # fmt: skip
+        return key
 
     def _own_initializer(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
         """A function of the program's own runs once in TF1, and here when the variable is made."""
