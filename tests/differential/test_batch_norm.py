@@ -8,6 +8,7 @@ from tests.differential.loop_programs import Change
 from tests.differential.spellings import all_do_the_same, leaves, takes
 from tests.differential.test_slim import (
     APPLIED,
+    BEGUN,
     FORWARD,
     LOSS,
     MEAN,
@@ -100,6 +101,7 @@ TAKEN = [
     case("slim's, never run", SLIM, BY_SLIM, LOOKED),
     case("slim's, of images", SLIM, IMAGE, LAST, WAITED, LOOKED),
     case("slim's, of images, of the first tower", SLIM, IMAGE, FIRST, WAITED),
+    case("slim's, by a dict", SLIM, (NET, BY_SLIM[1].replace("def net(x):\n", "def net(x):\n    more = {'decay': 0.7, 'is_training': True}\n").replace("normalizer_params={'decay': 0.7, 'is_training': True, 'scale': True}):", "normalizer_params=more), slim.arg_scope([slim.batch_norm], scale=True):")), LAST, WAITED),
     case("slim's, with losses of regularisers", SLIM, (NET, BY_SLIM[1].replace("normalizer_fn", "weights_regularizer=slim.l2_regularizer(0.1), normalizer_fn")), LAST, WAITED,
          (LOSS, LOSS + " " * 20 + "loss = loss + tf.add_n(tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES))\n"), *MEAN),
     case("slim's, with losses of each tower's regularisers", SLIM, (NET, BY_SLIM[1].replace("normalizer_fn", "weights_regularizer=slim.l2_regularizer(0.1), normalizer_fn")), FIRST, WAITED,
@@ -151,6 +153,7 @@ LEFT = [
     other("slim's, unbiased at first", "TM207", SLIM, (NET, BY_SLIM[1].replace("'decay'", "'zero_debias_moving_mean': True, 'decay'")), LAST, WAITED),
     other("slim's, of settings that are not known", "TM207", SLIM, (NET, BY_SLIM[1].replace("normalizer_params={", "normalizer_params=dict(**{").replace("True}", "True})")), LAST, WAITED),
     other("slim's, of settings that change", "TM207", SLIM, (NET, BY_SLIM[1].replace("def net(x):\n", "def net(x):\n    more = {'decay': 0.7}\n    more['is_training'] = True\n").replace("{'decay': 0.7, 'is_training': True, 'scale': True}", "more")), LAST, WAITED),
+    other("slim's, of settings made before", "TM207", SLIM, (START, "    more['decay'] = 0.5\n" + START), (NET, BY_SLIM[1].replace("{'decay': 0.7, 'is_training': True, 'scale': True}", "more")), (BEGUN, "more = {'decay': 0.7, 'is_training': True}\n\n\n" + BEGUN), LAST, WAITED),
     other("a layer's object", "TM207", net(HIDDEN, "h = tf.layers.BatchNormalization(name='bn')(h, training=True)", OUT), LAST, WAITED),
     other("bound anew", "TM207", LAYERS, LAST, (APPLIED, "    updates = []\n" + WAITED[1])),
     other("bound anew in the tower", "TM207", LAYERS, (APPENDED, LAST[1] + " " * 20 + "updates = []\n"), WAITED),

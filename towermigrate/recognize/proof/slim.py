@@ -62,6 +62,11 @@ _ALIASES = {
     "conv2d": "convolution2d",
     "conv2d_transpose": "convolution2d_transpose",
 }
+_BY_THEMSELVES = frozenset(
+    "conv2d_in_plane conv3d convolution2d_in_plane convolution3d layer_norm max_pool3d avg_pool3d separable_conv2d "
+    "separable_convolution2d spatial_softmax unit_norm".split()
+)
+"""Layers that no other layer calls: what a scope gives them is given to them alone, and they are not understood."""
 _MANY = {"repeat", "stack"}
 """What makes several layers, each in a scope that is numbered."""
 _NAMED_ALIKE = frozenset(
@@ -141,6 +146,8 @@ class Slim(Regularizers):
         made = {layer: dict(given) for layer, given in self.defaults.items()}
         for value, _ in first.values:
             layer = slim_name(value.name) if isinstance(value, Library) else None
+            if layer in _BY_THEMSELVES:
+                continue
             if layer not in _UNDERSTOOD or not args.named.keys() <= set(_UNDERSTOOD[layer]):
                 return None
             made.setdefault(layer, {}).update(args.named)

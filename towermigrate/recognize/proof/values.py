@@ -192,8 +192,10 @@ class Either(Value):
 
 
 def keyed(value: Value) -> dict[str, Value] | None:
-    """The values of a dict by their keys; None where they are not known."""
-    if not isinstance(value, Items) or len(value.keys) != len(value.values):
+    """The values of a dict of moved code by their keys; None where they are not known."""
+    if not isinstance(value, Items) or value.outer or not value.keys:
+        return None
+    if len(value.keys) != len(value.values):
         return None
     if not all(sure for _, sure in value.values) or len(set(value.keys)) != len(value.keys):
         return None
