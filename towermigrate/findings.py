@@ -106,11 +106,12 @@ _rule(
     "capped = []\nfor grad, var in grads:\n    capped.append((tf.clip_by_norm(grad, 1.0), var))",
 )  # fmt: skip
 _rule(
-    "TM207", "Batch-norm updates are run by hand", "error",
-    "Which tower's UPDATE_OPS run decides the moving averages of the trained model; session style keeps the ones "
-    "that the program runs.",
-    "See `towermigrate.helpers.TowerVariables(batch_norm=…)` to write loop style by hand.",
-    "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)",
+    "TM207", "Batch-norm updates are not those of one tower", "error",
+    "Which tower's UPDATE_OPS run decides the moving averages of the trained model. A step can make those of the last or "
+    "of the first tower; session style keeps the ones that the program runs.",
+    "Read them by the tower's name scope, behind its layers, and let only the update wait for them: "
+    "`updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)`.",
+    "update_ops = tf.get_collection(tf.GraphKeys.UPDATE_OPS)",
 )  # fmt: skip
 _rule(
     "TM208", "How the towers get their input is not understood", "error",

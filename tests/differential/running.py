@@ -34,10 +34,11 @@ def prepare() -> None:
     sys.dont_write_bytecode = True
     import tensorflow.compat.v1 as tf
     import tf_keras  # noqa: F401
-    import tf_slim  # noqa: F401
 
     import towermigrate.helpers
     import towermigrate.migrate  # noqa: F401
+
+    import tf_slim  # noqa: F401  (behind the helpers, which put back names that it looks for)  # isort: skip
 
     tf.layers.dense  # noqa: B018  (lazily loaded)
     tf.train.summary_iterator  # noqa: B018

@@ -205,6 +205,32 @@ def slim_batch_norm(x: Any, training: bool) -> Any:
     return slim.batch_norm(x, decay=0.5, is_training=training, scope="bn")
 
 
+def test_scopes_of_arguments_hold_in_their_own_tower(two_towers: Any) -> None:
+    slim = pytest.importorskip("tf_slim")
+    seen: list[tuple[int, int, bool]] = []
+
+    def tower(x: Any) -> Any:
+        def look() -> None:
+            held = slim.current_arg_scope()
+            seen.append((tm.tower_index(), len(held), "padding" in str(held)))
+
+        look()
+        with slim.arg_scope([slim.conv2d], padding="VALID"):
+            x = slim_batch_norm(x, True)  # TensorFlow goes on with the next tower here
+            look()
+        look()
+        return x
+
+    program = Program(two_towers, tower)
+    with slim.arg_scope([slim.fully_connected], activation_fn=None):
+        program.run(*tm.shard_batch(np.ones([4, 4, 4, 1], "f")))
+    assert {one[1:] for one in seen} == {(1, False), (2, True)}
+    for tower_index in (0, 1):
+        own = [one[1:] for one in seen if one[0] == tower_index]
+        assert own[:3] == [(1, False), (2, True), (1, False)]
+    assert slim.current_arg_scope() == {}
+
+
 def layers_batch_norm(x: Any, training: bool) -> Any:
     return v1.layers.batch_normalization(x, momentum=0.5, training=training, name="bn")
 

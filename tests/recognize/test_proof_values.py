@@ -126,8 +126,8 @@ COLLECTIONS = [
         "TM219", id="the total loss of a text",
     ),
     pytest.param(
-        [(SCOPED, NAMED), (LOSS, LOSS + "            loss = loss + tf.add_n(tf.losses.get_losses(scope))\n")],
-        "TM219", id="the losses of a scope",
+        [(SCOPED, NAMED), (LOSS, LOSS + "            loss = loss + tf.add_n(tf.losses.get_losses())\n")],
+        "TM219", id="the losses of all towers",
     ),
     pytest.param(
         [("tf.get_variable('w', [3, 1])", "tf.get_variable('w', [3, 1], regularizer=tf.nn.l2_loss)")], "TM219", id="a regulariser"
@@ -196,29 +196,29 @@ TOWERS = [
         "TM230", id="in a function called between layers",
     ),
     pytest.param(
-        [(MODEL, "    return tf.layers.dense(x, 1, name='d', activation=tf.layers.batch_normalization)\n")], "TM207", id="batch norm as activation"
+        [(MODEL, "    return tf.layers.dense(x, 1, name='d', activation=tf.layers.batch_normalization)\n")], "TM222", id="batch norm as activation"
     ),
     pytest.param(
-        [(MODEL, "    return tf.contrib.layers.fully_connected(x, 1, normalizer_fn=tf.contrib.layers.batch_norm)\n")], "TM207",
+        [(MODEL, "    return tf.contrib.layers.fully_connected(x, 1, normalizer_fn=tf.contrib.layers.batch_norm)\n")], "TM218",
         id="normalizer_fn",
     ),
     pytest.param(
-        [(MODEL_DEF, "def model(x, norm=tf.layers.batch_normalization):\n"), (MODEL, "    x = norm(x)\n" + MODEL)], "TM207", id="a default argument"
+        [(MODEL_DEF, "def model(x, norm=tf.layers.batch_normalization):\n"), (MODEL, "    x = norm(x)\n" + MODEL)], "TM218", id="a default argument"
     ),
     pytest.param(
         [(IMPORT, IMPORT + "import functools\n"), (MODEL, "    norm = functools.partial(tf.layers.batch_normalization, training=True)\n    x = norm(x)\n" + MODEL)],
-        "TM207", id="functools.partial",
+        "TM222", id="functools.partial",
     ),
     pytest.param(
         [(IMPORT, IMPORT + "import tensorflow.contrib.slim as slim\n"),
          (MODEL, "    with slim.arg_scope([slim.fully_connected], normalizer_fn=slim.batch_norm):\n        x = slim.fully_connected(x, 3)\n" + MODEL)],
-        "TM207", id="arg_scope",
+        "TM218", id="arg_scope",
     ),
     pytest.param(
-        [(MODEL, "    norm = tf.layers.batch_normalization\n    x = norm(x)\n" + MODEL)], "TM207", id="another name"
+        [(MODEL, "    norm = tf.layers.batch_normalization\n    x = norm(x)\n" + MODEL)], "TM218", id="another name"
     ),
     pytest.param(
-        [(MODEL, "    norms = {'batch': tf.layers.batch_normalization}\n    x = norms['batch'](x)\n" + MODEL)], "TM207", id="out of a dict"
+        [(MODEL, "    norms = {'batch': tf.layers.batch_normalization}\n    x = norms['batch'](x)\n" + MODEL)], "TM218", id="out of a dict"
     ),
     pytest.param(
         [(LOSS, LOSS + "            if not tf.get_variable_scope().reuse:\n                loss = loss + 1.0\n")], "TM214", id="a term if not reuse"

@@ -70,7 +70,10 @@ REFUSED = [
         id="unscoped collection in the tower",
     ),
     pytest.param(
-        ("    return tf.matmul(x, w)", "    return tf.layers.batch_normalization(tf.matmul(x, w))"),
+        (
+            "    return tf.matmul(x, w)",
+            "    return tf.layers.batch_normalization(tf.matmul(x, w), renorm=True, name='bn')",
+        ),
         "TM207",
         id="batch norm",
     ),

@@ -202,7 +202,8 @@ class LoopStyle:
         made.extend(between)
         inside = [node for _, node in stay[first:last]]
         inside.extend(hoisted)
-        inside.append(self.t.statement(f"{self.names.variables} = tm.TowerVariables()"))
+        policy = 'batch_norm="first"' if a.normalizes and a.body.first_updates else ""
+        inside.append(self.t.statement(f"{self.names.variables} = tm.TowerVariables({policy})"))
         made.append(
             self.t.block(
                 f"with {self.names.strategy}.scope():", inside, spaced([]) if between else []

@@ -41,7 +41,10 @@ class Names:
 
 @dataclass
 class Step:
-    """One step function: what it computes, in which order, and what it gives back."""
+    """One step function: what it computes, in which order, and what it gives back.
+
+    `moves` says that it makes the batch-norm updates.
+    """
 
     name: str
     picked: list[Item]
@@ -49,6 +52,7 @@ class Step:
     fed: list[Input]
     trains: list[StageParts]
     fetches: list[str]
+    moves: bool = False
 
 
 class StepBuilder:
@@ -106,7 +110,10 @@ class StepBuilder:
         if step is None:
             wanted = self._wanted(picked, fetches)
             trains = [s for s in a.stages if s.apply_item in picked]
-            step = Step(self._name(run, trains), picked, wanted, fed, trains, list(run.fetches))
+            step = Step(
+                self._name(run, trains), picked, wanted, fed, trains, list(run.fetches),
+                self._moves(picked, run.fetches),
+            )  # fmt: skip
             self._keys[key] = step
             self.steps.append(step)
         self.of_run[id(run)] = step
@@ -115,6 +122,12 @@ class StepBuilder:
                 "TM209", a.file, run.call,
                 f"`{run.table.name}` is picked of by runs that fetch or feed different things",
             )  # fmt: skip
+
+    def _moves(self, picked: list[Item], fetches: Sequence[str]) -> bool:
+        """Whether what a run fetches waits for the batch-norm updates."""
+        of_tower = {name for item in self.a.body.updates for name in item.binds}
+        waited = {n for item in picked for n in item.ordered_after | item.reads} | set(fetches)
+        return any(item.updates for item in picked) or bool(waited & of_tower)
 
     def _slice(self, fetches: Sequence[str]) -> list[Item]:
         """Graph statements the fetches need: those after the loop, then what they need of the loop."""
@@ -355,7 +368,11 @@ class StepBuilder:
         outer: list[cst.BaseStatement] = []
         if inner:
             outer.append(self.t.block(f"def {self.inner}({', '.join(params)}):", inner))
-        outer.extend(self._results(step, values, run, whole, returned))
+        results = self._results(step, values, run, whole, returned)
+        if self.a.normalizes and not step.moves:
+            # A run that does not wait for the updates of batch normalisation leaves its moving averages as they are.
+            results = [self.t.block(f"with {self.names.variables}.looking():", results)]
+        outer.extend(results)
         depth = 2 if self.a.candidate.function is None else 1
         return self.t.block(
             f"@{self.tf}.function(autograph=False)\ndef {step.name}({', '.join(params)}):",

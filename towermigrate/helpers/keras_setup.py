@@ -16,6 +16,8 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
+from towermigrate.helpers._arg_scopes import make_private
+
 _MOVED = "tf_keras.legacy_tf_layers"
 _MOVED_TO = "tf_keras.src.legacy_tf_layers"
 
@@ -46,12 +48,12 @@ _LEFT_MODULES = {
 }
 
 
-class _NamesForSlim(importlib.abc.MetaPathFinder):
-    """Finds nothing: when `tf_slim` is asked for, it first puts back the names that it looks for."""
+class _ForSlim(importlib.abc.MetaPathFinder):
+    """Puts back the names that `tf_slim` looks for when it is asked for, and gives each tower its own argument scopes."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> None:
+    ) -> importlib.machinery.ModuleSpec | None:
         if fullname == "tf_slim":
             v1 = importlib.import_module("tensorflow").compat.v1
             for module_name, names in _LEFT_MODULES.items():
@@ -61,6 +63,18 @@ class _NamesForSlim(importlib.abc.MetaPathFinder):
                         setattr(
                             module, name, getattr(v1, "Variable" if name == "variable" else name)
                         )
+        if fullname != "tf_slim.ops.arg_scope":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            run = spec.loader.exec_module
+
+            def run_and_change(module: ModuleType) -> None:
+                run(module)
+                make_private(module)
+
+            spec.loader.exec_module = run_and_change  # type: ignore[method-assign]
+        return spec
 
 
 def _keras_3_is_in_use() -> bool:
@@ -96,4 +110,4 @@ def use_legacy_keras() -> None:
     if not any(isinstance(finder, _MovedModules) for finder in sys.meta_path):
         # Behind the regular finders: a tf_keras that still has the modules in the old place wins.
         sys.meta_path.append(_MovedModules())
-        sys.meta_path.insert(0, _NamesForSlim())
+        sys.meta_path.insert(0, _ForSlim())

@@ -16,6 +16,7 @@ from tensorflow.python.ops import variable_scope as _variable_scope
 from tensorflow.python.trackable.base import Trackable
 
 from towermigrate.helpers import _hooks, scoped
+from towermigrate.helpers._arg_scopes import private_arg_scopes
 from towermigrate.helpers._collections import private_collections
 from towermigrate.helpers._statistics import POLICIES, tower_statistics
 from towermigrate.helpers._store import Owned, OwnedVariables, TowerStore
@@ -128,6 +129,7 @@ class TowerVariables(Trackable):  # type: ignore[misc]
             graph = tf.compat.v1.get_default_graph()
             with contextlib.ExitStack() as stack:
                 stack.enter_context(private_collections(graph))
+                stack.enter_context(private_arg_scopes())
                 # After the collections: TF keeps both the store and the scopes' state in them.
                 store = TowerStore(self._owned, self, graph, index)
                 stack.enter_context(_variable_scope.with_variable_store(store))

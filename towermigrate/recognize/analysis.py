@@ -143,7 +143,7 @@ class Analysis:
 
     `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
-    `joined` is there where the functions of the program were read as one.
+    `normalizes` says that the towers have moving averages of batch normalisation, `joined` is there where the functions of the program were read as one.
     """
 
     scope: Scope
@@ -158,6 +158,7 @@ class Analysis:
     program: TowerProgram | None = None
     findings: list[Finding] = field(default_factory=list)
     scaled: bool = True
+    normalizes: bool = False
     joined: Joined | None = None
 
     @property

@@ -51,6 +51,7 @@ from towermigrate.recognize.syntax import (
     walk,
 )
 from towermigrate.recognize.tower import Body
+from towermigrate.recognize.updates import check_updates, updates_of_one_tower
 from towermigrate.recognize.variable_names import check_variable_names
 
 
@@ -73,6 +74,8 @@ class Assembler:
         self._scope_is_function()
         if loop.orelse is not None:
             reasons.say("TM201", file, loop, "the tower loop has an `else:`")
+        if not self.kinds.no_updates:
+            self.kinds.updates_taken = updates_of_one_tower(self.candidate, file)
         items = flatten(self.candidate.block, file)
         for name, kind in opened_sessions(self.candidate.block, file).items():
             self.kinds.env[name] = kind
@@ -101,6 +104,8 @@ class Assembler:
         for item in after:
             graph.after(item)
         hazards.check_after(reasons, self.kinds, file, after)
+        if not self.kinds.no_updates:
+            check_updates(self.scope, body, after)
         looks = [item.node for item in after if item.kind is Kind.EVALUATION]
         known = {id(f.node) for f in functions}
         evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
@@ -127,6 +132,7 @@ class Assembler:
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
         reasons.findings += proved.findings
         analysis.scaled = proved.scaled
+        analysis.normalizes = proved.normalizes
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis
@@ -209,7 +215,10 @@ class Assembler:
         scope = self.candidate.function or self.file.module
         for call in calls(scope):
             if self.file.tf(call.func) in ("tf.get_collection", "tf.get_collection_ref"):
-                if collection_key(self.file, call) in UPDATES:
+                if (
+                    collection_key(self.file, call) in UPDATES
+                    and id(call) not in self.kinds.updates_taken
+                ):
                     self.scope.reasons.say(
                         "TM207", self.file, call,
                         "batch-norm updates (UPDATE_OPS) of the towers are run by hand",

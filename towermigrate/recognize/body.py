@@ -141,6 +141,9 @@ class BodyReader:
         if call is not None and self._bare_call(node, call, lead):
             return None
         found = assigned(node)
+        if found is not None and id(found[1]) in self.kinds.updates_taken:
+            self._updates(node, found[0][0])
+            return None
         if found is not None and self._assignment(node, found[0], found[1], lead):
             return None
         if self._reads_step_names(node):
@@ -208,7 +211,7 @@ class BodyReader:
         """Whether a tower's name scope is used: captured and read, or put in front of summaries' names."""
         if item.asname is not None and isinstance(item.asname.name, cst.Name):
             name = item.asname.name.value
-            if any(name in reads(s) for s in statements(node.body)):
+            if any(name in self._reads(s) for s in statements(node.body)):
                 return True
         for call in calls(node.body):
             name_ = self.file.tf(call.func)
@@ -220,6 +223,16 @@ class BodyReader:
             ):
                 return True
         return False
+
+    def _reads(self, node: cst.CSTNode) -> list[str]:
+        """What a statement of the tower reads, batch-norm updates left out, which go."""
+        if isinstance(node, cst.SimpleStatementLine):
+            found = assigned(node)
+            gone = found is not None and id(found[1]) in self.kinds.updates_taken
+            return [] if gone else reads(node)
+        if not self.kinds.updates_taken:
+            return reads(node)
+        return [name for child in node.children for name in self._reads(child)]
 
     def _if(self, node: cst.If, lead: list[cst.EmptyLine]) -> list[cst.BaseStatement] | None:
         index = self.body.index
@@ -265,6 +278,16 @@ class BodyReader:
             (self.file.tf(c.func) or "").startswith(("tf.summary.", "tf.add_to_collection"))
             for c in calls(node)
         )
+
+    def _updates(self, node: cst.BaseStatement, name: str) -> None:
+        """A statement that reads the batch-norm updates: those of the last tower, or of the first."""
+        self.kinds.env[name] = Kind.OP
+        self.kinds.updates.add(name)
+        item = Item.of(node)
+        item.kind, item.updates = Kind.OP, True
+        self.body.updates.append(item)
+        self.body.first_updates = name in self.body.firsts
+        self.body.dropped.append(node)
 
     def _machinery_inside(self, node: cst.CSTNode) -> bool:
         for call in calls(node):

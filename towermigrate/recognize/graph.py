@@ -215,6 +215,7 @@ class GraphReader(ScopeReader):
             if kind is Kind.OP and isinstance(value, cst.Call):
                 if reads_updates(self.file, value):
                     self.kinds.updates.update(names)
+                    item.updates, item.reads = True, frozenset()
                 else:
                     self._only_known_operations(value)
             if kind is Kind.PLACEHOLDER:

@@ -34,8 +34,7 @@ from towermigrate.recognize.syntax import (
 from towermigrate.recognize.tower import Body
 
 _BATCH_NORM = (
-    "tf.layers.batch_normalization", "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization",
-    "tf.contrib.layers.batch_norm", "tf.contrib.slim.batch_norm", "tf.nn.fused_batch_norm",
+    "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization", "tf.nn.fused_batch_norm",
 )  # fmt: skip
 _EFFECTS = (
     "tf.assign", "tf.assign_add", "tf.assign_sub", "tf.scatter_update", "tf.scatter_add", "tf.scatter_sub",
@@ -134,7 +133,8 @@ def check_after(reasons: Reasons, kinds: Kinds, file: SourceFile, items: Sequenc
         if item.kind not in IN_GRAPH and not evaluates:
             continue
         for call in calls(item.node):
-            if kinds.no_updates and collection_key(file, call) in UPDATES:
+            updates = kinds.no_updates or id(call) in kinds.updates_taken
+            if updates and collection_key(file, call) in UPDATES:
                 continue
             names = called_by(kinds, file, call)
             if isinstance(call.func, cst.Attribute) and call.func.attr.value in _ASSIGNS:

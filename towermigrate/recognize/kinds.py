@@ -203,7 +203,8 @@ def builds_graph(name: str) -> bool:
 class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
-    `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list.
+    `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
+    identity, that read the batch-norm updates of one tower.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -212,6 +213,7 @@ class Kinds:
         self.env: dict[str, Kind] = {}
         self.no_updates = False
         self.updates: set[str] = set()
+        self.updates_taken: set[int] = set()
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)
@@ -376,7 +378,7 @@ class Kinds:
             return Kind.VARLIST
         if name in ("tf.get_collection", "tf.get_collection_ref"):
             key = collection_key(self.file, call)
-            if self.no_updates and key in UPDATES:
+            if key in UPDATES and (self.no_updates or id(call) in self.updates_taken):
                 return Kind.OP
             if key in (
                 "TRAINABLE_VARIABLES",

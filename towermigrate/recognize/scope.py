@@ -32,7 +32,8 @@ class Item:
     """One statement of the flattened scope.
 
     `lead` holds comment lines of dissolved headers that stood in front of it. `kind` is the kind of what it
-    binds, `reads`/`binds`/`changes` the names it uses, assigns and alters in place.
+    binds, `reads`/`binds`/`changes` the names it uses, assigns and alters in place. `updates` says that it reads
+    UPDATE_OPS, or waits for what is read of it.
     """
 
     node: cst.BaseStatement
@@ -42,6 +43,7 @@ class Item:
     binds: frozenset[str] = frozenset()
     changes: frozenset[str] = frozenset()
     ordered_after: frozenset[str] = frozenset()
+    updates: bool = False
 
     @classmethod
     def of(cls, node: cst.BaseStatement, lead: Sequence[cst.EmptyLine] = ()) -> Item:
@@ -120,6 +122,14 @@ def _waits_for(node: cst.With, file: SourceFile) -> frozenset[str]:
     return frozenset(found)
 
 
+def _waits_for_updates(item: cst.WithItem, file: SourceFile) -> bool:
+    """`with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS))`."""
+    call = item.item
+    return isinstance(call, cst.Call) and any(
+        isinstance(arg.value, cst.Call) and reads_updates(file, arg.value) for arg in call.args
+    )
+
+
 def _is_device(item: cst.WithItem, file: SourceFile) -> bool:
     """`with tf.device(…)`: a comment on it speaks of placement, which is gone."""
     return isinstance(item.item, cst.Call) and file.tf(item.item.func) == "tf.device"
@@ -148,8 +158,10 @@ def flatten(
                 before += leading(node) + header_comment(node)
             inner = flatten(statements(node.body), file, before)
             after = _waits_for(node, file)
+            updates = any(_waits_for_updates(item, file) for item in node.items)
             for item in inner:
                 item.ordered_after |= after
+                item.updates = item.updates or updates
             items.extend(inner)
             pending = footer(node.body)
             continue

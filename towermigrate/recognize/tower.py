@@ -72,7 +72,8 @@ class Body:
     on one tower's gradients); `hoisted` what is made once in the strategy's scope (optimizers).
     `lists` maps a list over towers to the name of the value appended to it. `firsts` are values only tower 0
     had. `flags` are reuse flags with their value for the first tower. `inline` maps expressions of `kept` to
-    the tower parameter that replaces them.
+    the tower parameter that replaces them. `updates` read the batch-norm updates, of the first tower where
+    `first_updates`.
     """
 
     node: cst.For
@@ -91,6 +92,8 @@ class Body:
     name_scope: str | None = None
     device: str | None = None
     bound: set[str] = field(default_factory=set)
+    updates: list[Item] = field(default_factory=list)
+    first_updates: bool = False
 
     @property
     def parameters(self) -> list[str]:

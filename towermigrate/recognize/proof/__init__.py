@@ -14,9 +14,12 @@ from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
+from towermigrate.recognize.proof.norms import check_norms
 from towermigrate.recognize.proof.randomness import check_random
+from towermigrate.recognize.proof.regularizers import check_regularizers
 from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
+from towermigrate.recognize.proof.slim import check_arg_scopes
 from towermigrate.recognize.proof.spelling import check_spelling
 from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
@@ -32,10 +35,12 @@ class Proved:
     Attributes:
         findings: everything that keeps the program from loop style.
         scaled: whether a tower may divide its loss by a count of all towers' examples.
+        normalizes: whether the towers have moving averages of batch normalisation.
     """
 
     findings: list[Finding]
     scaled: bool = True
+    normalizes: bool = True
 
 
 def prove(
@@ -74,6 +79,9 @@ def prove(
         session.scope(proof.function[0] if proof.function else code.tree)
         check_lists(proof)
         check_random(proof)
+        check_norms(proof)
+        check_regularizers(proof, code)
+        check_arg_scopes(proof, code, proof.function)
         check_reads(proof)
         check_spelling(proof)
         check_tags(proof)
@@ -84,7 +92,7 @@ def prove(
         message = "the program is too large to be followed"
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
-    return Proved(list(proof.findings.values()), proof.scaled)
+    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms))
 
 
 def _check_means(proof: TowerProof, stages: Sequence[StageParts]) -> None:

@@ -28,6 +28,7 @@ from towermigrate.recognize.proof.values import (
     Value,
     join,
     join_all,
+    keyed,
     needs_of,
 )
 
@@ -99,7 +100,10 @@ class Calls(Natives):
                 args.given.append(self.value(one, frame))
         for keyword in node.keywords:
             value = self.value(keyword.value, frame)
-            if keyword.arg is None:
+            spread = keyed(value) if keyword.arg is None else None
+            if spread is not None and not spread.keys() & args.named.keys():
+                args.named.update(spread)
+            elif keyword.arg is None:
                 args.starred = True
                 args.given.append(value)
             else:

@@ -118,7 +118,10 @@ class Expressions(Machine):
             if key is not None and holds_tensor(self.value(key, frame)):
                 self._hashed(key, frame)
             made.append((self.value(value, frame), True))
-        return Items(made, exact=False, outer=not self.strict)
+        keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
+        texts = tuple(key for key in keys if isinstance(key, str))
+        known = texts if len(texts) == len(node.keys) else ()
+        return Items(made, exact=False, outer=not self.strict, keys=known)
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
         for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:

@@ -99,8 +99,7 @@ NO_VALUES = frozenset({"tf.ones_like", "tf.zeros_like", "tf.shape", "tf.size", "
 """Functions whose result may need nothing of their argument: TF1 makes a constant where it knows the shape."""
 
 BATCH_NORM = (
-    "tf.layers.batch_normalization", "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization",
-    "tf.contrib.layers.batch_norm", "tf.contrib.slim.batch_norm", "tf.nn.fused_batch_norm",
+    "tf.layers.BatchNormalization", "tf.keras.layers.BatchNormalization", "tf.nn.fused_batch_norm",
     "tf.nn.batch_normalization_with",
 )  # fmt: skip
 REGULARIZERS = (

@@ -9,8 +9,9 @@ from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.norms import Norms
 from towermigrate.recognize.proof.parts import UNROLL
-from towermigrate.recognize.proof.tensorflow import TensorFlow
+from towermigrate.recognize.proof.slim import ArgScope
 from towermigrate.recognize.proof.values import (
     Differs,
     Function,
@@ -39,7 +40,7 @@ _ONCE = {
 }  # fmt: skip
 
 
-class Statements(TensorFlow):
+class Statements(Norms):
     """Runs statements."""
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
@@ -301,11 +302,16 @@ class Statements(TensorFlow):
 
     def _with(self, node: ast.With, frame: Frame) -> bool:
         entered = scopes = 0
+        values: list[Value] = []
+        defaults = self.defaults
         for item in node.items:
             self._part = _NO_SCOPE
             value = self._entered(item.context_expr, frame)
             if item.optional_vars is not None:
                 self.bind(item.optional_vars, value, frame)
+            values.append(value)
+            if isinstance(value, ArgScope):
+                self.defaults = value.defaults
             named = isinstance(value, Object) and value.kind == "variable scope" and self._named
             self.scopes.append(bool(named))
             entered += 1
@@ -315,6 +321,9 @@ class Statements(TensorFlow):
         ends = self.block(node.body, frame)
         del self.scopes[-entered:]
         self.asked.leave(scopes)
+        self.defaults = defaults
+        for value in values:
+            self.left_scope(value)
         return ends
 
     _named = False
@@ -327,6 +336,10 @@ class Statements(TensorFlow):
     def _entered(self, node: ast.expr, frame: Frame) -> Value:
         """The value of a scope; only those of the list may be entered."""
         code = frame.code
+        self.ran(node)
+        scope = self.arg_scope(node, frame) if isinstance(node, ast.Call) else None
+        if scope is not None:
+            return scope
         function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
         if not isinstance(function, Library) or function.name not in library.SCOPES:
             if isinstance(node, ast.Call):
@@ -352,7 +365,7 @@ class Statements(TensorFlow):
         if name == "tf.control_dependencies":
             return Object("control")
         if name in ("tf.name_scope", "tf.op_scope"):
-            return Text("scope")
+            return self.name_scope(args)
         first = args.get(0, "name_or_scope")
         self._part = self._part_of_name(name, node, first, frame)
         self._named = isinstance(first, Python | Setting) and first is not None

@@ -72,6 +72,8 @@ class TensorFlow(Calls):
         for keyword, value in args.named.items():
             rule = library.DENIED_KEYWORDS.get(keyword)
             none = isinstance(value, Python) and value.known and value.constant is None
+            if keyword.endswith("regularizer") and self._regularizes(keyword, value, node, frame):
+                continue
             if rule is not None and not none:
                 said = {
                     "TM219": "registers in a collection, once in TF1 and in every replica of a step",
@@ -91,6 +93,16 @@ class TensorFlow(Calls):
             if isinstance(value, Library):
                 self._function_given(value, node, frame)
         return None
+
+    def _regularizes(self, keyword: str, value: Value, node: ast.Call, frame: Frame) -> bool:
+        """Whether an argument is a regulariser that makes a loss of its variable and does nothing else."""
+        if keyword == "activity_regularizer":
+            return False
+        if isinstance(value, Function):
+            with self.perhaps():
+                made = self.enter(value, [Tensor(variable=True)], {}, node, frame.code)
+            return isinstance(made, Tensor)
+        return isinstance(value, Object) and value.kind == "regularizer"
 
     def _function_given(self, value: Library, node: ast.Call, frame: Frame) -> None:
         """A function handed on must itself be on the list."""
@@ -194,6 +206,18 @@ class TensorFlow(Calls):
         named = text if isinstance(text, str) and text else None
         known = isinstance(bias, Python) and bias.known and (name is None or named is not None)
         more = (bias.constant,) if isinstance(bias, Python) else ()
+        self.asks(kind, named, more, known, node, frame)
+
+    def asks(
+        self,
+        kind: str,
+        named: str | None,
+        more: tuple[object, ...],
+        known: bool,
+        node: ast.Call,
+        frame: Frame,
+    ) -> object:
+        """Note variables by what makes them, their name, and what else decides which they are, if that is known; gives all that."""
         with self.perhaps(not known or bool(self.maybe)):
             key = self.asked.key(kind, named, more)
             key = key if known else None
@@ -204,6 +228,7 @@ class TensorFlow(Calls):
                 "TM211", frame.code, node,
                 f"it is not shown that the towers make what `{frame.code.said(node)}` asks for behind them",
             )  # fmt: skip
+        return key
 
     def _own_initializer(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
         """A function of the program's own runs once in TF1, and here when the variable is made."""

@@ -33,7 +33,7 @@ from towermigrate.recognize.proof.values import (
 )
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import walk
+from towermigrate.recognize.syntax import calls, walk
 from towermigrate.recognize.tower import Body
 
 Place = tuple[int, int]
@@ -53,6 +53,9 @@ class TowerProof(Statements):
         super().__init__(codes)
         self.facts = scope
         self.no_updates = scope.kinds.no_updates
+        around = scope.candidate.function or scope.file.module
+        taken = [call for call in calls(around) if id(call) in scope.kinds.updates_taken]
+        self.updates = frozenset(place_of(scope.file, call) for call in taken)
         self.merges = frozenset((code.path, *place_of(scope.file, call)) for call in scope.merges)
         self.code = self.home = code
         self.body = body

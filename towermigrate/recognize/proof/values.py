@@ -100,13 +100,17 @@ class Differs(Value):
 
 @dataclass(eq=False)
 class Items(Value):
-    """A list, tuple, set or dict: its values and whether each is surely there. `exact` knows the order."""
+    """A list, tuple, set or dict: its values and whether each is surely there. `exact` knows the order.
+
+    `keys` are those of a dict as it was written; it may have been changed since.
+    """
 
     values: list[tuple[Value, bool]] = field(default_factory=list)
     exact: bool = True
     outer: bool = False
     mutable: bool = True
     name: str = ""
+    keys: tuple[str, ...] = ()
 
     def element(self) -> Value:
         """One value that stands for all."""
@@ -185,6 +189,17 @@ class Either(Value):
     """One of several values; which one, Python decides."""
 
     values: tuple[Value, ...]
+
+
+def keyed(value: Value) -> dict[str, Value] | None:
+    """The values of a dict of moved code by their keys; None where they are not known."""
+    if not isinstance(value, Items) or value.outer or not value.keys:
+        return None
+    if len(value.keys) != len(value.values):
+        return None
+    if not all(sure for _, sure in value.values) or len(set(value.keys)) != len(value.keys):
+        return None
+    return {key: one for key, (one, _) in zip(value.keys, value.values, strict=True)}
 
 
 def needs_of(value: Value) -> frozenset[str]:
