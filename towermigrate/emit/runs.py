@@ -12,6 +12,7 @@ from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
 from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import Item, bare_call, is_run
 from towermigrate.recognize.syntax import (
@@ -297,8 +298,8 @@ class RunRewriter(cst.CSTTransformer):
         return updated_node
 
     def _ignored(self, node: cst.CSTNode) -> bool:
-        """A target that nobody reads: `_`, `__`."""
-        return isinstance(node, cst.Name) and set(node.value) == {"_"}
+        """A target that nobody reads: `_`, `__`, and what an operation gives in a program read in plain spellings."""
+        return isinstance(node, cst.Name) and (set(node.value) == {"_"} or node.value == NOTHING)
 
     def _taken_apart(
         self, run: Run, items: list[cst.BaseExpression], call: str, updated: cst.Assign

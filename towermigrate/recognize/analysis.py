@@ -17,6 +17,7 @@ from towermigrate.program import (
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.plain import Plain
 from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
     Item,
@@ -129,7 +130,7 @@ class Analysis:
 
     `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
-    `joined` is there where the functions of the program were read as one.
+    `joined` is there where the functions of the program were read as one, `plain` where it was read in plain spellings.
     """
 
     scope: Scope
@@ -145,6 +146,7 @@ class Analysis:
     findings: list[Finding] = field(default_factory=list)
     scaled: bool = True
     joined: Joined | None = None
+    plain: Plain | None = None
 
     @property
     def file(self) -> SourceFile:
