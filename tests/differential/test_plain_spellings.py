@@ -139,6 +139,8 @@ LEFT = [
     other("a function that is bound anew", "TM209", PLAIN_FEED, (TRAIN, "if len(DEVICES) > 9:\n    make_feed = dict\n\n\n" + TRAIN), (BATCH, BATCH + "            feed = make_feed(X, Y, bx, by)\n"), FROM_FEED),
     other("a function that is decorated", "TM209", feed_function("def twice(function):", "    return lambda *given: function(*given)", "", "", "@twice", "def make_feed(x, y, bx, by):", "    return {x: bx, y: by}"), (BATCH, BATCH + "            feed = make_feed(X, Y, bx, by)\n"), FROM_FEED),
     other("a function that reads what its caller has for something else", "TM209", feed_function("scale = 0.5", "", "", "def make_feed(x, y, bx, by):", "    return {x: bx * scale, y: by}"), (BATCH, BATCH + "            scale = 2.0\n            feed = make_feed(X, Y, bx, by)\n            print(scale)\n"), FROM_FEED),
+    other("a placeholder that is asked for its name", "TM210", (RUN, RUN + "            print(X.name)\n")),
+    other("a placeholder that is a key of another dict", "TM210", (RUN, RUN + "            print(len({X: 1, Y: 2}))\n")),
     other("a method that makes it", "TM209", feed_function("class Feeder(object):", "    def make_feed(self, x, y, bx, by):", "        return {x: bx, y: by}"), (BATCH, BATCH + "            feed = Feeder().make_feed(X, Y, bx, by)\n"), FROM_FEED),
 ]  # fmt: skip
 

@@ -184,6 +184,8 @@ class RunRewriter(cst.CSTTransformer):
         specs = "(" + ", ".join(i.source for i in group) + ("," if len(group) == 1 else "") + ")"
         if first.kind == "same":
             return f"*tm.same_batch({values}, specs={specs})"
+        if first.kind == "per_tower":
+            return f"*tm.tower_values({values}, specs={specs})"
         size = f", batch_size={first.size}" if first.kind == "slice" else ""
         return f"*tm.shard_batch({values}{size}, specs={specs})"
 

@@ -141,6 +141,11 @@ def _spelled(place: Place, made: Plain) -> Recognition | None:
     analysis = told.analysis
     if not isinstance(analysis, Analysis) or any(each.rule == "TM290" for each in told.findings):
         return None
+    joined = analysis.joined
+    lists = set(analysis.scope.lists)
+    lists |= {joined.own_name(name) for name in lists} if joined is not None else set()
+    if lists & made.twice:
+        return None
     analysis.plain = made
     inner = told.original
 

@@ -34,7 +34,7 @@ from towermigrate.recognize.tower import Body, Compute
 
 @dataclass
 class Placeholder:
-    """A `tf.placeholder` of the scope."""
+    """A `tf.placeholder` of the scope, or a list of one for each tower."""
 
     name: str
     item: Item

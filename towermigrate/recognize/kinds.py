@@ -197,7 +197,8 @@ def builds_graph(name: str) -> bool:
 class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
-    `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list.
+    `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `listed` are the names of lists
+    of placeholders, one for each tower.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -206,6 +207,7 @@ class Kinds:
         self.env: dict[str, Kind] = {}
         self.no_updates = False
         self.updates: set[str] = set()
+        self.listed: set[str] = set()
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)

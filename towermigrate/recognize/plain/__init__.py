@@ -20,18 +20,21 @@ from towermigrate.recognize.plain.feeds import built_feeds, feed_functions, feed
 from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.methods import methods
+from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
-_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(")
+_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(")
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     groups,
     methods,
     named_fetches,
     structures,
     feed_functions,
+    feeds_of_lists,
     built_feeds,
     feeds_apart,
+    placeholder_lists,
 )
 
 
@@ -40,13 +43,15 @@ class Plain:
     """A tree with plain spellings in some of its files.
 
     `texts` are the files that are other ones now, `befores` what they were; `where` are the outermost functions (`""` for
-    the module itself) that changed, of each.
+    the module itself) that changed, of each. `twice` are names whose value is bound to several names: of a list that would
+    be one list, where a run gave several.
     """
 
     tree: Tree
     texts: Mapping[str, str]
     befores: Mapping[str, str]
     where: Mapping[str, frozenset[str]]
+    twice: frozenset[str]
     _steps: Sequence[Joined]
 
     def original(self, finding: Finding) -> Finding:
@@ -83,6 +88,7 @@ def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = No
     texts: dict[str, str] = {}
     changed: dict[str, set[str]] = {}
     steps: list[Joined] = []
+    twice: set[str] = set()
     for each in sorted(near):
         if not _HINTS.search(tree.sources[each]) or where is not None and each not in where:
             continue
@@ -97,6 +103,7 @@ def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = No
             found = [one for one in reader(file) if where is None or one.scope in where[each]]
             if not found:
                 continue
+            twice |= file.twice
             new, step = _written(file, found)
             steps.append(step)
             texts[each] = new
@@ -108,6 +115,7 @@ def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = No
         texts,
         {each: tree.sources[each] for each in texts},
         {each: frozenset(names) for each, names in changed.items()},
+        frozenset(twice),
         steps,
     )
 

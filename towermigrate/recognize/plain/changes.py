@@ -30,7 +30,10 @@ class Change:
 
 
 class PlainFile(Module):
-    """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it."""
+    """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it.
+
+    `twice` are names that one run fetches several times, as a change found: one value is bound to several names then.
+    """
 
     def __init__(self, path: str, text: str, words_of_users: frozenset[str] = frozenset()) -> None:
         super().__init__(path, text)
@@ -38,6 +41,7 @@ class PlainFile(Module):
         self.words = frozenset(re.findall(r"\w+", text))
         self._fresh: set[str] = set()
         self._given: set[str] = set()
+        self.twice: set[str] = set()
 
     def start(self, node: ast.stmt | ast.expr) -> int:
         return self.block.start(node)

@@ -214,7 +214,7 @@ def _unused(
             continue
         if first and rows[first - 1].lstrip().startswith("#"):
             continue
-        if not function.col_offset and file.alone(function) is not None:
+        if file.alone(function) is not None:
             start, end = file.without(function)
             yield Change(
                 start, end + len(file.text[end:]) - len(file.text[end:].lstrip("\n")), (), calls[-1]

@@ -194,6 +194,7 @@ class _Structure:
             behind.append(f"{file.of(own)} = {_built(part, targets)}")
         if any(file.commented(*file.span(own)) for _, own in pairs):
             return None
+        file.twice.update(name for name in names if leaves.count(name) > 1)
         start, end = file.span(self.statement)
         own_fetches = fetches_of(call)
         assert own_fetches is not None
