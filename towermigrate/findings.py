@@ -260,12 +260,12 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM231", "A run, saver or writer is asked for more than a plain loop has", "error",
-    "`sess.run` gave back the structure that it was asked for (tuples, dicts, lists in lists), and savers and writers "
-    "have arguments that the helpers of loop style do not take. A summary's tag gets a number in TF1 where something "
-    "else of the graph has its name (`loss_1`).",
-    "Fetch a plain list and take it apart, save with `global_step` only, give summaries tags that nothing else is "
+    "`sess.run` gave back the structure that it was asked for (tuples, dicts, lists in lists), which loop style makes only "
+    "where a statement of its own binds it, and savers and writers have arguments that the helpers of loop style do not "
+    "take. A summary's tag gets a number in TF1 where something else of the graph has its name (`loss_1`).",
+    "Bind what a run gives to a name, or fetch a plain list and take it apart, save with `global_step` only, give summaries tags that nothing else is "
     "called by, or keep session style.",
-    "values = sess.run({'loss': loss, 'step': global_step})",
+    "report(sess.run({'loss': loss, 'step': global_step}))",
 )  # fmt: skip
 _rule(
     "TM232", "Random numbers are fixed by a seed", "error",

@@ -228,3 +228,26 @@ def test_a_batch_without_equal_parts_is_both_errors(two_towers: Any) -> None:
 def test_a_tuple_is_one_value_of_a_spec(two_towers: Any) -> None:
     (part,) = tm.shard_batch((1.0, 2.0), specs=(tf.TensorSpec([None]),))
     assert [each.numpy().tolist() for each in tm.each_tower(part)] == [[1.0], [2.0]]
+
+
+def test_values_of_each_tower(two_towers: Any) -> None:
+    spec = tf.TensorSpec([None, 1], tf.float32)
+    (x,) = tm.tower_values([[[1]], [[2], [3]], [[4]]], specs=(spec,))
+    parts = two_towers.experimental_local_results(x)
+    assert [part.numpy().tolist() for part in parts] == [[[1.0]], [[2.0], [3.0]]]
+    assert parts[0].dtype == tf.float32
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "says"),
+    [
+        ([[[1.0]]], [None, 1], "each of 2 towers"),
+        ([[[1.0]], [1.0]], [None, 1], "Cannot feed"),
+        ([[[1.0]], [[1.0], [2.0]]], [1, 1], "Cannot feed"),
+    ],
+)
+def test_values_that_cannot_be_fed(
+    two_towers: Any, values: Any, shape: list[int | None], says: str
+) -> None:
+    with pytest.raises(ValueError, match=says):
+        tm.tower_values(values, specs=(tf.TensorSpec(shape, tf.float32),))

@@ -91,23 +91,23 @@ SETTINGS = [
 
 # Runs whose results have a form of their own, and what savers and writers are asked.
 RUNS = [
-    pytest.param([(RUN, "            value = sess.run((train_op, loss), feed_dict={x: np.ones([4, 3])})\n")], "TM231", id="a tuple kept whole"),
-    pytest.param([(RUN, "            value = sess.run((loss,), feed_dict={x: np.ones([4, 3])})\n")], "TM231", id="a tuple of one"),
+    pytest.param([(PRINT, "            print(sess.run((train_op, loss), feed_dict={x: np.ones([4, 3])}))\n")], "TM231", id="a tuple kept whole"),
+    pytest.param([(PRINT, "            print(sess.run((loss,), feed_dict={x: np.ones([4, 3])}))\n")], "TM231", id="a tuple of one"),
     pytest.param([(PRINT, "            print(sess.run((loss, loss), feed_dict={x: np.ones([4, 3])}))\n")], "TM231", id="a tuple in a call"),
-    pytest.param([(RUN, "            value = sess.run({'loss': loss}, feed_dict={x: np.ones([4, 3])})\n")], "TM231", id="a dict"),
+    pytest.param([(PRINT, "            print(sess.run({'loss': loss}, feed_dict={x: np.ones([4, 3])}))\n")], "TM231", id="a dict"),
     pytest.param([(RUN, "            value = sess.run(dict(loss=loss), feed_dict={x: np.ones([4, 3])})\n")], "TM209", id="a dict that is made"),
-    pytest.param([(RUN, "            value = sess.run([train_op, [loss]], feed_dict={x: np.ones([4, 3])})\n")], "TM231", id="a list in a list"),
-    pytest.param([(RUN, "            value = sess.run([[train_op, loss]], feed_dict={x: np.ones([4, 3])})[0]\n")], "TM231", id="a list of a list"),
+    pytest.param([(PRINT, "            print(sess.run([train_op, [loss]], feed_dict={x: np.ones([4, 3])}))\n")], "TM231", id="a list in a list"),
+    pytest.param([(PRINT, "            print(sess.run([[train_op, loss]], feed_dict={x: np.ones([4, 3])})[0])\n")], "TM231", id="a list of a list"),
     pytest.param(
-        [(SESSION, "    fetches = [train_op, loss]\n" + SESSION), (RUN, "            _, value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n")],
+        [(SESSION, "    fetches = [train_op, loss]\n" + SESSION), (RUN, "            _, value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n            print(len(fetches))\n")],
         "TM231", id="a list by name",
     ),
     pytest.param(
-        [(SESSION, "    fetches = (train_op, loss)\n" + SESSION), (RUN, "            _, value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n")],
+        [(SESSION, "    fetches = (train_op, loss)\n" + SESSION), (RUN, "            _, value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n            print(len(fetches))\n")],
         "TM231", id="a tuple by name",
     ),
     pytest.param(
-        [(SESSION, "    fetches = {'t': train_op, 'l': loss}\n" + SESSION), (RUN, "            value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n")],
+        [(SESSION, "    fetches = {'t': train_op, 'l': loss}\n" + SESSION), (RUN, "            value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n            print(len(fetches))\n")],
         "TM231", id="a dict by name",
     ),
     pytest.param([(RUN, "            _, value = sess.run([train_op] + [loss], feed_dict={x: np.ones([4, 3])})\n")], "TM209", id="a sum of lists"),
@@ -115,7 +115,7 @@ RUNS = [
     pytest.param([(RUN, "            _, loss = sess.run([train_op, loss], feed_dict={x: np.ones([4, 3])})\n"), (PRINT, "            print(loss)\n")], "TM209", id="a fetched name bound anew"),
     pytest.param([(RUN, "            fetch = lambda: sess.run([train_op, loss], feed_dict={x: np.ones([4, 3])})\n            _, value = fetch()\n")], "TM205", id="a lambda that runs"),
     pytest.param([(RUN, RUN + "            evaluate(sess, loss)\n")], "TM205", id="a session handed on"),
-    pytest.param([(RUN, RUN + "            value = loss.eval(feed_dict={x: np.ones([4, 3])})\n")], "TM210", id="eval"),
+    pytest.param([(RUN, RUN + "            value = (loss * 2.0).eval(feed_dict={x: np.ones([4, 3])})\n")], "TM210", id="eval"),
     pytest.param([(PRINT, PRINT + "        more = tf.reduce_mean(loss)\n        sess.run(more, feed_dict={x: np.ones([4, 3])})\n")], "TM234", id="a graph that grows"),
     pytest.param(
         [(APPLY, APPLY + "    again = opt.apply_gradients(grads)\n"), ("[train_op, loss]", "[train_op, again]")], "TM204", id="one average in two updates"

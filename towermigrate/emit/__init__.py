@@ -23,6 +23,7 @@ from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.joined import Joined
+from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import reads
@@ -345,6 +346,7 @@ def _emit_program(
     sources: Mapping[str, str], analysis: Analysis
 ) -> tuple[dict[str, str], list[Finding]]:
     file, made = analysis.file, analysis.joined
+    sources = _in_plain_spelling(sources, analysis)
     before = {file.path: file.text} if made is None else made.befores
     if any(sources[path] != text for path, text in before.items()):
         raise _failed(analysis, "another program already changed this file")
@@ -369,6 +371,8 @@ def _emit_program(
     style.findings.extend(pins)
     if made is not None:
         style.findings = [made.original(each) for each in style.findings]
+    if analysis.plain is not None:
+        style.findings = [analysis.plain.original(each) for each in style.findings]
     style.findings.extend(_lost(analysis, texts, removed))
     if made is not None:
         texts.update(_apart(analysis, texts, made, line, gone))
@@ -376,6 +380,8 @@ def _emit_program(
             problem = parses(texts[path])
             if problem is not None:
                 raise _failed(analysis, f"the output does not parse: {problem}")
+    if analysis.plain is not None and any(NOTHING in text for text in texts.values()):
+        raise _failed(analysis, "what a run gives is kept, and is no value in it", "TM209")
     fresh = {
         name
         for path, text in before.items()
@@ -388,6 +394,16 @@ def _emit_program(
             "TM210",
         )
     return texts, style.findings
+
+
+def _in_plain_spelling(sources: Mapping[str, str], analysis: Analysis) -> Mapping[str, str]:
+    """The texts that a program was read in."""
+    made = analysis.plain
+    if made is None:
+        return sources
+    if any(sources[path] != text for path, text in made.befores.items()):
+        raise _failed(analysis, "another program already changed this file")
+    return {**sources, **made.texts}
 
 
 def _apart(
@@ -535,6 +551,8 @@ def _lost(analysis: Analysis, texts: Mapping[str, str], removed: list[str]) -> l
         if lost:
             made = analysis.joined
             places = [(path, line) if made is None else made.line(path, line) for line, _ in lost]
+            if analysis.plain is not None:
+                places = [analysis.plain.line(*place) for place in places]
             own = places[0][0]
             listed = "; ".join(
                 f"{line if where == own else f'{where}:{line}'}: {comment}"

@@ -12,6 +12,7 @@ from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
 from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import Item, bare_call, is_run
 from towermigrate.recognize.syntax import (
@@ -183,6 +184,8 @@ class RunRewriter(cst.CSTTransformer):
         specs = "(" + ", ".join(i.source for i in group) + ("," if len(group) == 1 else "") + ")"
         if first.kind == "same":
             return f"*tm.same_batch({values}, specs={specs})"
+        if first.kind == "per_tower":
+            return f"*tm.tower_values({values}, specs={specs})"
         size = f", batch_size={first.size}" if first.kind == "slice" else ""
         return f"*tm.shard_batch({values}{size}, specs={specs})"
 
@@ -297,8 +300,8 @@ class RunRewriter(cst.CSTTransformer):
         return updated_node
 
     def _ignored(self, node: cst.CSTNode) -> bool:
-        """A target that nobody reads: `_`, `__`."""
-        return isinstance(node, cst.Name) and set(node.value) == {"_"}
+        """A target that nobody reads: `_`, `__`, and what an operation gives in a program read in plain spellings."""
+        return isinstance(node, cst.Name) and (set(node.value) == {"_"} or node.value == NOTHING)
 
     def _taken_apart(
         self, run: Run, items: list[cst.BaseExpression], call: str, updated: cst.Assign

@@ -473,7 +473,7 @@ class StepBuilder:
         """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""
         shape = self.a.placeholders[item.source].shape
         sizes = elements(shape) if shape is not None else None
-        if item.kind == "same" or not sizes or code(sizes[0]) == "None":
+        if item.kind in ("same", "per_tower") or not sizes or code(sizes[0]) == "None":
             return item.source
         assert self.a.program is not None
         whole = (

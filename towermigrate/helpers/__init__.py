@@ -37,7 +37,7 @@ from towermigrate.helpers.clipping import (  # noqa: E402
 )
 from towermigrate.helpers.gan import clip_weights, gradient_penalty  # noqa: E402
 from towermigrate.helpers.gradients import filter_gradients, tower_gradients  # noqa: E402
-from towermigrate.helpers.inputs import same_batch, shard_batch, unfed  # noqa: E402
+from towermigrate.helpers.inputs import same_batch, shard_batch, tower_values, unfed  # noqa: E402
 from towermigrate.helpers.legacy import LegacyInput, legacy_input  # noqa: E402
 from towermigrate.helpers.losses import (  # noqa: E402
     global_batch_loss,
@@ -131,6 +131,7 @@ __all__ = [
     "tower_gradients",
     "tower_index",
     "tower_strategy",
+    "tower_values",
     "towers",
     "trainable_variables",
     "unfed",

@@ -142,6 +142,44 @@ def same_batch(
     return tuple(made)
 
 
+def tower_values(
+    *lists: Sequence[Any], strategy: Any = None, specs: Sequence[Any] | None = None
+) -> tuple[Any, ...]:
+    """Give each tower its own value of each list: placeholders that were kept in a list, one for each tower.
+
+    Args:
+      *lists: one list of values for each argument of the step, one value for each tower; more are left out, as `zip`
+        does when a dict of feeds is made of them.
+      strategy: the strategy of the towers; by default the one in force.
+      specs: what a value of each list must be, `tf.TensorSpec`s.
+
+    Returns:
+      A tuple with one per-tower value for each list.
+
+    Raises:
+      ValueError: a list has fewer values than there are towers, or one of another shape than its spec.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> (x,) = tower_values([[1.0, 2.0], [3.0]])
+      >>> [part.numpy().tolist() for part in strategy.experimental_local_results(x)]
+      [[1.0, 2.0], [3.0]]
+    """
+    strategy = current_strategy(strategy)
+    towers = strategy.num_replicas_in_sync
+    made = []
+    for values, spec in zip(lists, _specs(lists, specs), strict=True):
+        given = [arrays_of(value, spec) for value in list(values)[:towers]]
+        if len(given) < towers:
+            raise ValueError(
+                f"You must feed a value for each of {towers} towers: a list has {len(given)}."
+            )
+        for value in given:
+            _check_rows(value, spec, 1, None)
+        made.append(tf.nest.map_structure(lambda *parts: per_tower(list(parts), strategy), *given))
+    return tuple(made)
+
+
 def unfed(spec: Any) -> Any:
     """Stands for a placeholder that this run does not feed, inside of a step.
 

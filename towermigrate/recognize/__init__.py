@@ -16,6 +16,7 @@ from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
+from towermigrate.recognize.plain import Plain, plain
 from towermigrate.recognize.proof import Codes
 from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
@@ -71,22 +72,107 @@ def recognize_tree(
             if candidate.turns is not None:
                 spreads.append(candidate)
                 continue
-            analysis, reasons = analyse(tree, traits, codes, candidate)
             place = Place(tree, traits, candidate)
-            as_one = _as_one_function(place, reasons)
-            if as_one is not None:
-                found.append(as_one)
-                continue
-            program = analysis.program if analysis is not None and not reasons else None
-            line = file.line(candidate.loop)
-            found.append(
-                Recognition(
-                    path, candidate.qualified, line, program, tuple(reasons), analysis, place
-                )
-            )
+            spelled: Recognition | None = None
+            faults: list[Finding] = []
+            try:
+                spelled = _in_plain_spelling(place)
+            except RecursionError:
+                raise  # whoever asked looks for the file that nests too deeply
+            except Exception as error:  # one program's fault is no other's
+                faults.append(note("TM290", file, candidate.loop, what_failed(error)))
+            if spelled is None or spelled.program is None:
+                as_it_is = _recognised(place, codes)
+                spelled = as_it_is if spelled is None or as_it_is.program is not None else spelled
+            if faults:
+                spelled = replace(spelled, program=None, findings=(*spelled.findings, *faults))
+            found.append(spelled)
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found
+
+
+def _recognised(place: Place, codes: Codes) -> Recognition:
+    """What is said of a tower loop that is a `for`."""
+    candidate = place.candidate
+    analysis, reasons = analyse(place.tree, place.traits, codes, candidate)
+    as_one = _as_one_function(place, reasons)
+    if as_one is not None:
+        return as_one
+    program = analysis.program if analysis is not None and not reasons else None
+    line = candidate.file.line(candidate.loop)
+    return Recognition(
+        candidate.file.path, candidate.qualified, line, program, tuple(reasons), analysis, place
+    )
+
+
+def _in_plain_spelling(place: Place) -> Recognition | None:
+    """What is said of the same program in plain spellings; None where it has no others, or they are not its own."""
+    path = place.candidate.file.path
+    made = plain(place.tree, path)
+    if made is None:
+        return None
+    found = _spelled(place, made)
+    own = _functions_of(found) if found is not None else {}
+    if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
+        # What is spelled otherwise in functions of others stays as it is.
+        theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
+        made = plain(place.tree, path, theirs)
+        found = None if made is None else _spelled(place, made)
+    return found
+
+
+def _spelled(place: Place, made: Plain) -> Recognition | None:
+    candidate = place.candidate
+    file, line = candidate.file, candidate.file.line(candidate.loop)
+    there = made.tree.file(file.path)
+    found = LoopFinder(made.tree).loops(there) if there is not None else []
+    same = [
+        each
+        for each in found
+        if each.turns is None
+        and each.qualified == candidate.qualified
+        and made.line(file.path, each.file.line(each.loop)) == (file.path, line)
+    ]
+    if len(same) != 1:
+        return None
+    traits = Traits(made.tree)
+    told = _recognised(Place(made.tree, traits, same[0]), Codes(made.tree))
+    analysis = told.analysis
+    if not isinstance(analysis, Analysis) or any(each.rule == "TM290" for each in told.findings):
+        return None
+    joined = analysis.joined
+    lists = set(analysis.scope.lists)
+    lists |= {joined.own_name(name) for name in lists} if joined is not None else set()
+    if lists & made.twice:
+        return None
+    analysis.plain = made
+    inner = told.original
+
+    def original(finding: Finding) -> Finding:
+        return made.original(inner(finding))
+
+    program = told.program
+    return replace(
+        told,
+        line=line,
+        program=None if program is None else made.program(program, candidate.qualified, line),
+        findings=tuple(by_importance([made.original(each) for each in told.findings], file.path)),
+        place=place,
+        original=original,
+    )
+
+
+def _functions_of(found: Recognition) -> dict[str, set[str]]:
+    """The outermost functions that a program is made of, by file; `""` for the module itself."""
+    analysis = found.analysis
+    own = {found.path: {(found.function or "").partition(".")[0]}}
+    if isinstance(analysis, Analysis) and analysis.joined is not None:
+        joined = analysis.joined
+        own.setdefault(joined.path, set()).add(joined.caller or "")
+        for part in joined.parts:
+            own.setdefault(part.path, set()).add(part.name)
+    return own
 
 
 def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:

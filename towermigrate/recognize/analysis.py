@@ -17,6 +17,7 @@ from towermigrate.program import (
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.plain import Plain
 from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import (
     Item,
@@ -33,7 +34,7 @@ from towermigrate.recognize.tower import Body, Compute, Mean
 
 @dataclass
 class Placeholder:
-    """A `tf.placeholder` of the scope."""
+    """A `tf.placeholder` of the scope, or a list of one for each tower."""
 
     name: str
     item: Item
@@ -143,7 +144,8 @@ class Analysis:
 
     `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
-    `normalizes` says that the towers have moving averages of batch normalisation, `joined` is there where the functions of the program were read as one.
+    `normalizes` says that the towers have moving averages of batch normalisation. `joined` is there where the functions
+    of the program were read as one, `plain` where it was read in plain spellings.
     """
 
     scope: Scope
@@ -160,6 +162,7 @@ class Analysis:
     scaled: bool = True
     normalizes: bool = False
     joined: Joined | None = None
+    plain: Plain | None = None
 
     @property
     def file(self) -> SourceFile:

@@ -27,6 +27,7 @@ from towermigrate.recognize.body import BodyReader
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
 from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, collection_key
+from towermigrate.recognize.listed import used_otherwise
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.own_gradients import check_own
 from towermigrate.recognize.proof import Codes, prove
@@ -110,6 +111,7 @@ class Assembler:
         known = {id(f.node) for f in functions}
         evaluating = [f for f in tower_functions(self.tree, file, looks) if id(f.node) not in known]
         self._own_names(after, body)
+        self._listed(body)
         with reasons.collected():
             check_own(self.kinds, file, body, after)
         sparse = hazards.may_be_sparse(file, body, functions)
@@ -198,6 +200,17 @@ class Assembler:
             "TM205", self.file, loop,
             "no `sess.run` stands in the scope that builds the towers: graph and session are apart",
         )  # fmt: skip
+
+    def _listed(self, body: Body) -> None:
+        """A list of placeholders becomes what one of them is: nothing else may be asked of it."""
+        whole = self.candidate.function or self.file.module
+        for name in sorted(self.kinds.listed):
+            where = used_otherwise(whole, self.candidate.loop, body.index, name)
+            if where is not None:
+                self.scope.reasons.say(
+                    "TM210", self.file, where,
+                    f"`{name}`, a list of placeholders, is used for more than to give each tower its own and to feed them",
+                )  # fmt: skip
 
     def _own_names(self, after: Sequence[Item], body: Body) -> None:
         """An evaluation must read nothing that goes with the tower loop."""

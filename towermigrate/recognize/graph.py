@@ -12,6 +12,7 @@ from towermigrate.recognize.analysis import (
 )
 from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
+from towermigrate.recognize.listed import placeholder_of_each
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
 from towermigrate.recognize.refusal import refuse
@@ -62,6 +63,12 @@ class GraphReader(ScopeReader):
                 kind = Kind.TOWER_LIST
             else:
                 kind = self.kinds.of(value)
+            holder = (
+                placeholder_of_each(self.file, value, self._count()) if len(names) == 1 else None
+            )
+            if holder is not None:
+                kind, value = Kind.PLACEHOLDER, holder
+                self.kinds.listed.update(names)
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind

@@ -1,4 +1,4 @@
-"""Where the towers' inputs come from: a slice of a placeholder, one of several splits, a queue, an iterator."""
+"""Where the towers' inputs come from: a slice of a placeholder, one of several splits or placeholders, a queue, an iterator."""
 
 from __future__ import annotations
 
@@ -101,16 +101,16 @@ class InputReader:
                 kind = self.kinds.of_name(name)
                 if name in taken or name in self.body.bound and kind is Kind.PYTHON:
                     continue
-                if kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
-                    self.body.inputs.append(Input((name,), "same", name))
-                    taken.add(name)
-                elif kind is Kind.SPLITS:
+                if kind is Kind.SPLITS or name in self.kinds.listed:
                     raise refuse(
                         "TM208",
                         self.file,
                         node,
                         f"`{name}` is used other than as `{name}[{self.body.index}]`",
                     )
+                if kind in (Kind.PLACEHOLDER, Kind.PIPELINE):
+                    self.body.inputs.append(Input((name,), "same", name))
+                    taken.add(name)
 
     def _piece(self, value: cst.CSTNode) -> tuple[InputKind, str, str | None] | None:
         """`(kind, source, size)` of `x[i * b:(i + 1) * b]` or `splits[i]`."""
@@ -124,6 +124,9 @@ class InputReader:
             if code(first.value) == index:
                 return "split", self.splits.get(source, source), None
             return None
+        if source in self.kinds.listed:
+            one = len(value.slice) == 1 and isinstance(first, cst.Index)
+            return ("per_tower", source, None) if one and code(first) == index else None
         if kind is Kind.PLACEHOLDER and isinstance(first, cst.Slice) and index in reads(value):
             rest = [code(s.slice) for s in value.slice[1:]]
             if any(r not in (":", "...") for r in rest):

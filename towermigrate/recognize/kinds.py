@@ -204,7 +204,8 @@ class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
     `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
-    identity, that read the batch-norm updates of one tower.
+    identity, that read the batch-norm updates of one tower. `listed` are the names of lists of placeholders, one for
+    each tower.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -214,6 +215,7 @@ class Kinds:
         self.no_updates = False
         self.updates: set[str] = set()
         self.updates_taken: set[int] = set()
+        self.listed: set[str] = set()
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)

@@ -14,6 +14,7 @@ from towermigrate.recognize.analysis import (
     evaluated,
 )
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
+from towermigrate.recognize.listed import fed_of
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -270,7 +271,7 @@ class RunReader(ScopeReader):
             and any(isinstance(t.target, cst.Name) and t.target.value == name for t in node.targets)
         ]
         altered = any(name in changes(statement) for statement in self.candidate.block)
-        display = len(bound) == 1 and isinstance(bound[0].value, cst.Dict)
+        display = len(bound) == 1 and fed_of(bound[0].value) is not None
         if not display or altered or len(bound[0].targets) != 1:
             raise refuse(
                 "TM209",
@@ -290,7 +291,7 @@ class RunReader(ScopeReader):
         )
         if places - keywords != 1 + fed:
             raise refuse("TM209", self.file, call, f"`{name}` is used for more than feeding runs")
-        inside = set(reads(bound[0].value))
+        inside = set(reads(bound[0].value)) - self._filled_before(bound[0].value, scope)
         for statement in self.candidate.block:
             if inside & set(changes(statement)):
                 raise refuse("TM209", self.file, call, f"what `{name}` feeds is changed in place")
@@ -298,12 +299,40 @@ class RunReader(ScopeReader):
         self.scope.feed_dicts[name] = bound[0]
         return bound[0].value
 
+    def _fed_to_all(self, run: Run, runs: Sequence[Run]) -> None:
+        """What feeds lists of placeholders must feed all of them, which is known where it feeds an update."""
+        listed = sorted(run.feeds.keys() & self.kinds.listed)
+        alike = [
+            each
+            for each in runs
+            if each is run or run.feed_name and each.feed_name == run.feed_name
+        ]
+        if listed and not any(each.trains for each in alike):
+            self.reasons.say(
+                "TM209", self.file, run.call,
+                f"`{listed[0]}` may be fed for some of the towers only, which a step does not take",
+            )  # fmt: skip
+
+    def _filled_before(self, feed: cst.CSTNode, scope: cst.CSTNode) -> set[str]:
+        """Lists that are made, filled by one call and fed, and named nowhere else, so that nothing changes them later."""
+        lists = {
+            value.value
+            for _, value, of_lists in fed_of(feed) or []
+            if of_lists and isinstance(value, cst.Name)
+        }
+        names = [node.value for node in walk(scope) if isinstance(node, cst.Name)]
+        appended = {
+            code(call.func).removesuffix(".append")
+            for call in calls(scope)
+            if code(call.func).endswith(".append")
+        }
+        return {name for name in lists & appended if names.count(name) == 3}
+
     def _fed_as_bound(self, name: str, bound: cst.Assign, scope: cst.CSTNode) -> None:
         """What a dict of feeds holds is dealt out where it is bound: no call behind that may change it."""
-        assert isinstance(bound.value, cst.Dict)
         held: set[str] = set()
-        for element in bound.value.elements:
-            value: cst.CSTNode = element.value
+        for _, fed, _ in fed_of(bound.value) or []:
+            value: cst.CSTNode = fed
             while isinstance(value, cst.Subscript | cst.Attribute):
                 value = value.value
             held |= {value.value} if isinstance(value, cst.Name) else set()
@@ -325,7 +354,8 @@ class RunReader(ScopeReader):
             return {}
         if isinstance(feed, cst.Name):
             feed = self._named_feed(call, feed.value)
-        if not isinstance(feed, cst.Dict):
+        pairs = fed_of(feed)
+        if pairs is None:
             raise refuse(
                 "TM209",
                 self.file,
@@ -333,21 +363,24 @@ class RunReader(ScopeReader):
                 f"`{code(feed)}` is fed; only a dict display is understood",
             )
         feeds: dict[str, cst.BaseExpression] = {}
-        for element in feed.elements:
-            if not isinstance(element, cst.DictElement) or not isinstance(element.key, cst.Name):
-                raise refuse(
-                    "TM209", self.file, call, f"`{code(element)}` is fed and not understood"
-                )
-            if element.key.value not in self.scope.placeholders:
+        for key, value, of_lists in pairs:
+            if not isinstance(key, cst.Name):
+                raise refuse("TM209", self.file, call, f"`{code(key)}` is fed and not understood")
+            if key.value not in self.scope.placeholders:
                 raise refuse(
                     "TM209",
                     self.file,
                     call,
-                    f"`{element.key.value}` is fed and is no placeholder of this scope",
+                    f"`{key.value}` is fed and is no placeholder of this scope",
                 )
-            if element.key.value in feeds:
-                raise refuse("TM209", self.file, call, f"`{element.key.value}` is fed twice")
-            feeds[element.key.value] = element.value
+            if of_lists != (key.value in self.kinds.listed):
+                raise refuse(
+                    "TM209", self.file, call,
+                    f"`{key.value}` is fed as {'a list' if of_lists else 'one'}, and is {'one' if of_lists else 'a list'}",
+                )  # fmt: skip
+            if key.value in feeds:
+                raise refuse("TM209", self.file, call, f"`{key.value}` is fed twice")
+            feeds[key.value] = value
         return feeds
 
     def trains(self, runs: list[Run], after: Sequence[Item], stages: list[StageParts]) -> None:
@@ -370,6 +403,8 @@ class RunReader(ScopeReader):
                     run.call,
                     "one run makes several updates whose averages stand in another order than the updates",
                 )
+        for run in runs:
+            self._fed_to_all(run, runs)
         if runs and not any(run.trains for run in runs) and not self.reasons.findings:
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update"

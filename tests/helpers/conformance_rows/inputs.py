@@ -83,6 +83,12 @@ def _(run: Runner) -> Results:
     return {"rows": run.each(run.step(lambda x: 2.0 * x)(*batch))}
 
 
+@ROWS.case("tower_values", expect=lambda n: {"rows": [[2.0 * i] * 2 for i in range(n)]})
+def _(run: Runner) -> Results:
+    values = tm.tower_values([np.full(2, i, "f") for i in range(run.towers)], **run.where)
+    return {"rows": run.each(run.step(lambda x: 2.0 * x)(*values))}
+
+
 @ROWS.case(
     "per_tower_batches",
     "TowerBatches",

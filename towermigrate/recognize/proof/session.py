@@ -290,6 +290,7 @@ class SessionCheck:
         for call in ast.walk(statement):
             if isinstance(call, ast.Call):
                 self._service(item, call, allowed)
+        allowed |= self._fed(statement)
         top = self.proof.top
         asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
         for node in ast.walk(statement):
@@ -306,6 +307,10 @@ class SessionCheck:
                     node,
                     f"`{node.id}`, which only a step computes, is used outside `sess.run`",
                 )
+            elif kind is Kind.PLACEHOLDER and item.kind is Kind.PYTHON:
+                self._say(
+                    "TM210", node, f"`{node.id}`, a placeholder, is asked for more than to be fed"
+                )
             elif kind is Kind.SESSION:
                 self._say(
                     "TM205",
@@ -318,6 +323,25 @@ class SessionCheck:
                     node,
                     f"`{node.id}` ({kind.value}) is used among the statements of the session",
                 )
+
+    def _fed(self, statement: ast.stmt) -> set[int]:
+        """The placeholders in the dicts that runs are fed, where they stand as keys."""
+        feeds: list[ast.expr | None] = []
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Call) and self._is_run(node):
+                feeds.append(_argument(node, 1, "feed_dict"))
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                if node.targets[0].id in self.proof.facts.feed_dicts:
+                    feeds.append(node.value)
+        keys: set[int] = set()
+        for feed in feeds:
+            if isinstance(feed, ast.Dict):
+                keys |= {id(key) for key in feed.keys}
+            elif isinstance(
+                feed, ast.Call
+            ):  # of lists: `RunReader` knows where their names may stand
+                keys |= {id(node) for node in ast.walk(feed)}
+        return keys
 
     def _asked(self, node: ast.AST, allowed: set[int]) -> None:
         """What is read of savers and writers without a call."""

@@ -1,0 +1,145 @@
+"""Programs in other spellings of the same: read as if their author had written the plain one.
+
+`train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
+it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
+made (`methods`, `fetches`, `groups`, `feeds`), so that all that is asked of a program is asked of the plain text, and what
+is written is written of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from towermigrate.findings import Finding
+from towermigrate.program import TowerProgram
+from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.feeds import built_feeds, feed_functions, feeds_apart
+from towermigrate.recognize.plain.fetches import named_fetches, structures
+from towermigrate.recognize.plain.groups import groups
+from towermigrate.recognize.plain.methods import methods
+from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
+from towermigrate.recognize.python_scopes import Unjoined
+from towermigrate.recognize.source import Tree
+
+_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(")
+_READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
+    groups,
+    methods,
+    named_fetches,
+    structures,
+    feed_functions,
+    feeds_of_lists,
+    built_feeds,
+    feeds_apart,
+    placeholder_lists,
+)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A tree with plain spellings in some of its files.
+
+    `texts` are the files that are other ones now, `befores` what they were; `where` are the outermost functions (`""` for
+    the module itself) that changed, of each. `twice` are names whose value is bound to several names: of a list that would
+    be one list, where a run gave several.
+    """
+
+    tree: Tree
+    texts: Mapping[str, str]
+    befores: Mapping[str, str]
+    where: Mapping[str, frozenset[str]]
+    twice: frozenset[str]
+    _steps: Sequence[Joined]
+
+    def original(self, finding: Finding) -> Finding:
+        """A finding of a plain text as one of the author's."""
+        for step in reversed(self._steps):
+            finding = step.original(finding)
+        return finding
+
+    def program(self, program: TowerProgram, function: str | None, line: int) -> TowerProgram:
+        """What is known of the plain program, with the places of the author's text."""
+        for step in reversed(self._steps):
+            program = step.program(program, function, line)
+        return program
+
+    def line(self, path: str, line: int) -> tuple[str, int]:
+        """The author's file and line for a line of a file."""
+        for step in reversed(self._steps):
+            path, line = step.line(path, line)
+        return path, line
+
+
+def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = None) -> Plain | None:
+    """The tree with a file, and those beside it that may run what it builds, in plain spellings.
+
+    Args:
+        tree: the author's files.
+        path: the file of a tower loop.
+        where: the outermost functions, of each file, that may change; None for all of them.
+
+    Returns:
+        None where nothing is spelled otherwise.
+    """
+    near = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
+    texts: dict[str, str] = {}
+    changed: dict[str, set[str]] = {}
+    steps: list[Joined] = []
+    twice: set[str] = set()
+    for each in sorted(near):
+        if not _HINTS.search(tree.sources[each]) or where is not None and each not in where:
+            continue
+        users = tree.users.get(each, set()) - {each}
+        words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
+        for reader in _READERS:
+            text = texts.get(each, tree.sources[each])
+            try:
+                file = PlainFile(each, text, frozenset(words))
+            except Unjoined:
+                break
+            found = [one for one in reader(file) if where is None or one.scope in where[each]]
+            if not found:
+                continue
+            twice |= file.twice
+            new, step = _written(file, found)
+            steps.append(step)
+            texts[each] = new
+            changed.setdefault(each, set()).update(one.scope for one in found)
+    if not texts:
+        return None
+    return Plain(
+        Tree({**tree.sources, **texts}, tree.imports),
+        texts,
+        {each: tree.sources[each] for each in texts},
+        {each: frozenset(names) for each, names in changed.items()},
+        frozenset(twice),
+        steps,
+    )
+
+
+def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]:
+    """The text of a file with changes in it; of two that overlap the first is made."""
+    pieces = Pieces()
+    done = 0
+    for each in sorted(changes, key=lambda one: (one.start, one.end)):
+        if each.start < done:
+            continue
+        pieces.own(file.path, file.text, done, each.start)
+        for part in each.parts:
+            if isinstance(part, str):
+                pieces.new(part, file.path, each.start)
+            else:
+                pieces.own(file.path, file.text, *part)
+        done = each.end
+    pieces.own(file.path, file.text, done, len(file.text))
+    new = "".join(pieces.texts)
+    made = Joined(
+        Tree({}), file.path, 0, None, (), {file.path: new}, {file.path: file.text}, pieces.origins
+    )
+    return new, made
+
+
+__all__ = ["NOTHING", "Plain", "plain"]

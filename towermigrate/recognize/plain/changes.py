@@ -1,0 +1,206 @@
+"""A file whose spellings are looked at, and the changes that make them plain."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from towermigrate.recognize.python_scopes import Module, own_nodes
+
+NOTHING = "towermigrate_none"
+"""What a run gives of an operation is bound to, so that a rewritten program must be without that name."""
+Scope = ast.Module | ast.FunctionDef
+Part = str | tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Change:
+    """A stretch of a text and what stands there instead: texts, and stretches of the author's own.
+
+    `scope` is the outermost function that it stands in, or `""`.
+    """
+
+    start: int
+    end: int
+    parts: tuple[Part, ...]
+    scope: str
+
+
+class PlainFile(Module):
+    """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it.
+
+    `twice` are names that one run fetches several times, as a change found: one value is bound to several names then.
+    """
+
+    def __init__(self, path: str, text: str, words_of_users: frozenset[str] = frozenset()) -> None:
+        super().__init__(path, text)
+        self.words_of_users = words_of_users
+        self.words = frozenset(re.findall(r"\w+", text))
+        self._fresh: set[str] = set()
+        self._given: set[str] = set()
+        self.twice: set[str] = set()
+
+    def start(self, node: ast.stmt | ast.expr) -> int:
+        return self.block.start(node)
+
+    def end(self, node: ast.stmt | ast.expr) -> int:
+        return self.block.end(node)
+
+    def span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        return self.start(node), self.end(node)
+
+    def of(self, node: ast.stmt | ast.expr) -> str:
+        return self.text[self.start(node) : self.end(node)]
+
+    def scopes(self) -> Iterator[tuple[str, Scope]]:
+        """The module and every function of it, methods and inner ones too, each with its outermost one's name."""
+        yield "", self.tree
+        for top in self.tree.body:
+            name = getattr(top, "name", "")
+            for node in ast.walk(top):
+                if isinstance(node, ast.FunctionDef):
+                    yield name, node
+
+    @cached_property
+    def shared_between_functions(self) -> frozenset[str]:
+        """Names that a function binds of the module or of the function around it."""
+        return frozenset(
+            name
+            for each in ast.walk(self.tree)
+            if isinstance(each, ast.Global | ast.Nonlocal)
+            for name in each.names
+        )
+
+    def reads(self, name: str) -> bool:
+        """Whether a name is read anywhere in the file."""
+        return any(isinstance(each.ctx, ast.Load) for each in self.uses(name))
+
+    def fresh(self, name: str) -> str:
+        """A name that the file does not have."""
+        taken = self.words | self._fresh
+        names = (f"{name}{'' if more < 2 else f'_{more}'}" for more in range(1, 100))
+        found = next(each for each in names if each not in taken)
+        self._fresh.add(found)
+        return found
+
+    def once(self, name: str) -> str:
+        """The name itself the first time that it is asked for, then others."""
+        if name in self._given:
+            return self.fresh(name)
+        self._given.add(name)
+        return name
+
+    def commented(self, start: int, end: int) -> bool:
+        """Whether a stretch may hold a comment."""
+        return "#" in self.text[start:end]
+
+    def alone(self, statement: ast.stmt) -> str | None:
+        """The margin of a statement that has its lines for itself, but for a comment behind it."""
+        start, end = self.span(statement)
+        margin = self.text[self.starts[statement.lineno - 1] : start]
+        behind = self.text[end:].split("\n", 1)[0].strip()
+        return margin if not margin.strip() and (not behind or behind[0] == "#") else None
+
+    def without(self, statement: ast.stmt) -> tuple[int, int]:
+        """The stretch that goes with a statement that is `alone`: its lines, or all of them but the comment."""
+        start, end = self.span(statement)
+        if self.text[end:].split("\n", 1)[0].strip():
+            return start, end + len(self.text[end:]) - len(self.text[end:].lstrip(" "))
+        stop = self.text.find("\n", end)
+        return self.starts[statement.lineno - 1], len(self.text) if stop < 0 else stop + 1
+
+
+def blocks(scope: Scope) -> Iterator[tuple[list[ast.stmt], bool]]:
+    """The blocks of a scope, and whether each runs once, whenever the scope does, and to its end."""
+    waiting: list[tuple[list[ast.stmt], bool]] = [(scope.body, True)]
+    while waiting:
+        body, always = waiting.pop()
+        yield body, always
+        for each in body:
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                continue
+            for name in ("body", "orelse", "finalbody"):
+                inner = getattr(each, name, None)
+                if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
+                    waiting.append((inner, always and isinstance(each, ast.With)))
+            for handler in getattr(each, "handlers", []):
+                waiting.append((handler.body, False))
+
+
+def stores(scope: ast.AST, name: str) -> list[ast.Name]:
+    """Where a name is bound, or deleted, in a scope and the functions in it."""
+    return [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+
+
+def bindings(scope: Scope, name: str) -> int:
+    """How often a scope binds a name, as a parameter too; what binds it unseen counts twice."""
+    count = len(stores(scope, name))
+    for each in ast.walk(scope):
+        if isinstance(each, ast.arg) and each.arg == name:
+            count += 1
+        elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            count += each is not scope and each.name == name
+        elif isinstance(each, ast.alias):
+            count += (each.asname or each.name).partition(".")[0] == name
+        elif isinstance(each, ast.ExceptHandler):
+            count += each.name == name
+        elif isinstance(each, ast.Global | ast.Nonlocal):
+            count += 2 * (name in each.names)
+    return count
+
+
+def own_calls(scope: Scope) -> Iterator[ast.Call]:
+    """The calls of a scope itself, in no function, lambda or class in it."""
+    for each in own_nodes(scope):
+        if isinstance(each, ast.Call):
+            yield each
+
+
+def run_of(node: ast.expr | None) -> ast.Call | None:
+    """The call `name.run(fetches, …)` that an expression is."""
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "run"
+        and isinstance(node.func.value, ast.Name)
+        and fetches_of(node) is not None
+    ):
+        return node
+    return None
+
+
+def fetches_of(call: ast.Call) -> ast.expr | None:
+    """What a run fetches, as it is written."""
+    if call.args:
+        return None if isinstance(call.args[0], ast.Starred) else call.args[0]
+    return next((each.value for each in call.keywords if each.arg == "fetches"), None)
+
+
+def leaves_of(node: ast.expr) -> list[str] | None:
+    """The names that a structure of displays holds, in order; None where it holds anything else."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    found: list[str] = []
+    if isinstance(node, ast.Dict):
+        if not all(isinstance(key, ast.Constant) for key in node.keys):
+            return None
+        if len({key.value for key in node.keys if isinstance(key, ast.Constant)}) < len(node.keys):
+            return None
+        inner: list[ast.expr] = node.values
+    elif isinstance(node, ast.List | ast.Tuple):
+        inner = node.elts
+    else:
+        return None
+    for each in inner:
+        leaves = leaves_of(each)
+        if leaves is None:
+            return None
+        found += leaves
+    return found

@@ -1,0 +1,97 @@
+"""Operations that only wait for others: `tf.group` of them, without what does nothing."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.plain.changes import Change, PlainFile, blocks
+
+
+def groups(file: PlainFile) -> list[Change]:
+    """`tf.group(op, tf.no_op())` is a group of `op`; a `tf.no_op` that waits for operations is a group of them."""
+    found: list[Change] = []
+    for where, scope in file.scopes():
+        for body, _ in blocks(scope):
+            for each in body:
+                change = _waiting(file, each) or _idle(file, each)
+                if change is not None:
+                    found.append(Change(*change, where))
+    return found
+
+
+_Changed = tuple[int, int, tuple[str | tuple[int, int], ...]]
+
+
+def _last(node: ast.expr) -> str:
+    """`group` of `tf.group`, `""` of what is no part of a module."""
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) in _TENSORFLOW:
+        return node.attr
+    return ""
+
+
+_TENSORFLOW = ("tf", "tensorflow", "tf.compat.v1")
+
+
+def _is_no_op(node: ast.expr) -> bool:
+    """`tf.no_op()` or `tf.no_op(name="…")`, which is an operation that does nothing."""
+    return (
+        isinstance(node, ast.Call)
+        and _last(node.func) == "no_op"
+        and all(isinstance(each, ast.Constant) for each in node.args)
+        and all(isinstance(each.value, ast.Constant) for each in node.keywords)
+    )
+
+
+def _idle(file: PlainFile, statement: ast.stmt) -> _Changed | None:
+    """`op = tf.group(a, tf.no_op())` without the second."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    kept = [each for each in call.args if not _is_no_op(each)]
+    if _last(call.func) != "group" or len(kept) == len(call.args) or not kept:
+        return None
+    if any(isinstance(each, ast.Starred) for each in kept):
+        return None
+    start, end = file.start(call.args[0]), file.end(call.args[-1])
+    if file.commented(start, end):
+        return None
+    parts: list[str | tuple[int, int]] = []
+    for each in kept:
+        parts += [", "] if parts else []
+        parts.append(file.span(each))
+    return start, end, tuple(parts)
+
+
+def _waiting(file: PlainFile, statement: ast.stmt) -> _Changed | None:
+    """`with tf.control_dependencies([a, b]): op = tf.no_op(name="train")` as `op = tf.group(a, b, name="train")`."""
+    if not isinstance(statement, ast.With) or len(statement.items) != 1 or len(statement.body) != 1:
+        return None
+    (item,), (inner,) = statement.items, statement.body
+    call = item.context_expr
+    if not isinstance(call, ast.Call) or _last(call.func) != "control_dependencies":
+        return None
+    if item.optional_vars is not None or len(call.args) != 1 or call.keywords:
+        return None
+    waited = call.args[0]
+    if not isinstance(waited, ast.List | ast.Tuple) or not waited.elts:
+        return None
+    if not isinstance(inner, ast.Assign) or not _is_no_op(inner.value):
+        return None
+    assert isinstance(inner.value, ast.Call)
+    if len(inner.targets) != 1 or not isinstance(inner.targets[0], ast.Name):
+        return None
+    if not all(isinstance(each, ast.Name) for each in waited.elts):
+        return None
+    start, end = file.span(statement)
+    if file.commented(start, end) or file.alone(statement) is None:
+        return None
+    parts: list[str | tuple[int, int]] = [file.span(inner.targets[0]), " = tf.group("]
+    parts[1] = f" = {ast.unparse(call.func.value)}.group("  # type: ignore[attr-defined]
+    for number, each in enumerate(waited.elts):
+        parts += [", "] if number else []
+        parts.append(file.span(each))
+    for argument in inner.value.args:
+        parts += [", name=", file.span(argument)]
+    for keyword in inner.value.keywords:
+        parts += [f", {keyword.arg}=", file.span(keyword.value)]
+    return start, end, (*parts, ")")

@@ -1,0 +1,138 @@
+"""`op.run()` and `tensor.eval()`: runs of the session that they are given, or of the one around them."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    own_calls,
+)
+from towermigrate.recognize.python_scopes import own_nodes
+
+_SESSIONS = ("Session", "InteractiveSession")
+_TENSORFLOW = ("tf", "tensorflow", "tf.compat.v1")
+
+
+def methods(file: PlainFile) -> list[Change]:
+    """Every call of `run` or `eval` that can be told to be a run of one session, as a call of `session.run`."""
+    found: list[Change] = []
+    if ".eval(" not in file.text and ".run(" not in file.text:
+        return found
+    for where, scope in file.scopes():
+        sessions = _Sessions(file, scope)
+        for call in own_calls(scope):
+            change = _as_run(file, call, sessions, where)
+            if change is not None:
+                found.append(change)
+    return found
+
+
+class _Sessions:
+    """The sessions of a scope, and the one that is the default at a place of it."""
+
+    def __init__(self, file: PlainFile, scope: Scope) -> None:
+        self.file = file
+        self.names: set[str] = set()
+        self.withs: list[tuple[int, int, str | None]] = []
+        self.lasting: list[tuple[int, str]] = []
+        for node in own_nodes(scope):
+            if isinstance(node, ast.With):
+                for item in node.items:
+                    self._opened(node, item)
+            elif isinstance(node, ast.Assign) and _makes(node.value) is not None:
+                names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+                self.names.update(names)
+                if _makes(node.value) == "InteractiveSession":
+                    self.lasting.append((file.end(node), names[0] if names else ""))
+        self.once = {name for name in self.names if bindings(scope, name) == 1}
+
+    def _opened(self, node: ast.With, item: ast.withitem) -> None:
+        value, name = item.context_expr, item.optional_vars
+        inside = (self.file.start(node.body[0]), self.file.end(node))
+        if _makes(value) == "Session" and isinstance(name, ast.Name):
+            self.names.add(name.id)
+            self.withs.append((*inside, name.id))
+        elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
+            whose = value.func.value
+            if value.func.attr == "as_default" and isinstance(whose, ast.Name):
+                self.withs.append((*inside, whose.id))
+            elif "ession" in ast.unparse(
+                value.func
+            ):  # of a kind that is not known to be the default
+                self.withs.append((*inside, None))
+
+    def default(self, place: int) -> str | None:
+        """The name of the session that is the default at a place; None where that is not known."""
+        around = [each for each in self.withs if each[0] <= place < each[1]]
+        if around:
+            name = max(around)[2]
+        else:
+            before = [name for start, name in self.lasting if start <= place]
+            name = before[0] if len(before) == len(self.lasting) == 1 else None
+        return name if name in self.once else None
+
+
+def _makes(node: ast.expr) -> str | None:
+    """`Session` of `tf.Session(…)`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in _SESSIONS and ast.unparse(node.func.value) in _TENSORFLOW:
+            return node.func.attr
+    return None
+
+
+def _as_run(file: PlainFile, call: ast.Call, sessions: _Sessions, where: str) -> Change | None:
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr not in ("run", "eval"):
+        return None
+    fetched = func.value
+    if isinstance(fetched, ast.Name):
+        if fetched.id in sessions.names:
+            return None
+    elif not (isinstance(fetched, ast.Call) and "initializer" in ast.unparse(fetched.func)):
+        return None
+    given = _given(call, func.attr, sessions)
+    if given is None:
+        return None
+    feed, session = given
+    if session is None:
+        session = sessions.default(file.start(call))
+    if session is None:
+        return None
+    start, end = file.span(call)
+    outside = [(start, end)] if feed is None else [(start, file.start(feed)), (file.end(feed), end)]
+    if any(file.commented(*each) for each in outside):
+        return None
+    parts: list[str | tuple[int, int]] = [f"{session}.run(", file.span(fetched)]
+    if feed is not None:
+        parts += [", feed_dict=", file.span(feed)]
+    return Change(start, end, (*parts, ")"), where)
+
+
+def _given(
+    call: ast.Call, method: str, sessions: _Sessions
+) -> tuple[ast.expr | None, str | None] | None:
+    """What is fed, and the session that is given; None where that is not known."""
+    feed: ast.expr | None = None
+    session: ast.expr | None = None
+    rest = list(call.args)
+    if rest and isinstance(rest[0], ast.Dict):
+        feed = rest.pop(0)
+    if rest and isinstance(rest[0], ast.Name) and rest[0].id in sessions.names:
+        if method == "eval" or feed is not None:
+            session = rest.pop(0)
+    if rest:
+        return None
+    for keyword in call.keywords:
+        if keyword.arg == "feed_dict" and feed is None:
+            feed = keyword.value
+        elif keyword.arg == "session" and session is None:
+            session = keyword.value
+        else:
+            return None
+    if session is not None and not isinstance(session, ast.Name):
+        return None
+    return feed, None if session is None else session.id
