@@ -94,10 +94,7 @@ OUTER = [
 EFFECTS = [
     pytest.param([(LOSS, LOSS + "            print('tower', i)\n")], "TM223", id="print in the tower"),
     pytest.param([(MODEL, "    print('model')\n" + MODEL)], "TM223", id="print in a function of the tower"),
-    pytest.param([(LOSS, LOSS + "            assert num_gpus > 0\n")], "TM223", id="assert"),
-    pytest.param(
-        [(MODEL, "    if x is None:\n        pass\n    else:\n        raise ValueError(x)\n" + MODEL)], "TM223", id="raise"
-    ),
+    pytest.param([(AVERAGED, AVERAGED + "    assert len(grads) > 0\n")], "TM223", id="assert behind the towers"),
     pytest.param(
         [(MODEL, "    try:\n        y = tf.matmul(x, w)\n    except ValueError:\n        y = x\n    return y\n")],
         "TM223", id="try",

@@ -93,6 +93,11 @@ CONSTANTS = _all(
 PURE = MATH | NN | RANDOM | LAYERS | LOSSES | SUMMARIES
 """Functions that give tensors made of their arguments."""
 
+BY_ELEMENT = dict.fromkeys(("tf.cast", "tf.constant", "tf.convert_to_tensor", "tf.to_float"), 1) | dict.fromkeys(
+    _all("tf.", "add div divide maximum minimum mul multiply pow realdiv scalar_mul sub subtract truediv"), 2
+)  # fmt: skip
+"""Functions that compute value by value, and how many of their first arguments are values."""
+
 NO_VALUES = frozenset({"tf.ones_like", "tf.zeros_like", "tf.shape", "tf.size", "tf.rank"})
 """Functions whose result may need nothing of their argument: TF1 makes a constant where it knows the shape."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.asks import ASKS
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
@@ -112,6 +113,10 @@ class Natives(Parts):
 
     def _builtin_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         short = name.removeprefix("builtins.")
+        if self.strict and short in ASKS and not args.starred:
+            asked = self.asks(short, args.given, node, frame)
+            if asked is not None:
+                return asked
         if self.strict and name not in library.IN_STEP:
             if short in (
                 "print",

@@ -10,7 +10,7 @@ from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.parts import UNROLL
-from towermigrate.recognize.proof.tensorflow import TensorFlow
+from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
     Function,
@@ -32,14 +32,14 @@ from towermigrate.recognize.proof.values import (
 _NO_SCOPE = "no scope"
 """Stands for no variable scope: no part of a name."""
 _ONCE = {
-    "Assert": "an `assert`", "Raise": "a `raise`", "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
+    "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
     "Nonlocal": "`nonlocal`", "Delete": "a `del`", "ClassDef": "a class", "AsyncFunctionDef": "an `async` function",
     "AsyncFor": "an `async` loop", "AsyncWith": "an `async` scope", "Match": "a `match`", "Break": "a `break`",
     "Continue": "a `continue`", "TryStar": "a `try`",
 }  # fmt: skip
 
 
-class Statements(TensorFlow):
+class Statements(Stops):
     """Runs statements."""
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
@@ -79,13 +79,15 @@ class Statements(TensorFlow):
             for alias in node.names:
                 name = alias.asname or alias.name
                 self.bind_name(name, self.imported_from(frame.code, name, node), frame)
+        elif isinstance(node, ast.Assert | ast.Raise):
+            return self.stops(node, frame)
         elif not isinstance(node, ast.Pass):
             said = _ONCE.get(type(node).__name__, f"`{type(node).__name__}`")
             self.report(
                 "TM223", frame.code, node,
                 f"{said} in {self.where}: Python runs it once in TF1 and at every trace of a step",
             )  # fmt: skip
-            return not isinstance(node, ast.Raise | ast.Break | ast.Continue)
+            return not isinstance(node, ast.Break | ast.Continue)
         return True
 
     # -- binding

@@ -181,6 +181,10 @@ class TensorFlow(Calls):
         if initializer is None:
             self.random.append((code, node, "initializer"))
         self._seeded(initializer, node, frame)
+        shape = args.get(1, "shape")
+        for size in [v for v, _ in shape.values] if isinstance(shape, Items) else [shape]:
+            if size is not None:
+                self._differs(size, node, frame)
         if isinstance(args.get(0, "name"), Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
         return Tensor(variable=True)
@@ -329,6 +333,9 @@ class TensorFlow(Calls):
         for value in args.all():
             if value is says_reuse and isinstance(value, Index | Differs):
                 continue
+            if self.may_differ and isinstance(value, Index | Differs):
+                if value in args.given[: library.BY_ELEMENT.get(name, 0)]:
+                    continue
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
         return Tensor(NOTHING if name in library.NO_VALUES else args.needs())

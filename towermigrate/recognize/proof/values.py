@@ -76,9 +76,13 @@ class Tensor(Value):
 
 @dataclass(eq=False)
 class Static(Value):
-    """A static shape or one of its sizes, which TF1 may not have known: `x.get_shape()[0].value`."""
+    """A static shape or one of its sizes, which TF1 may not have known: `x.get_shape()[0].value`.
+
+    `rank` is how many sizes a shape has.
+    """
 
     shape: bool = False
+    rank: bool = False
 
 
 @dataclass(eq=False)
@@ -256,7 +260,9 @@ def join(a: Value, b: Value) -> Value:
         return Tensor(needs, a.variable or b.variable, a.gradient or b.gradient)
     if isinstance(a, Setting) and isinstance(b, Setting):
         return a if b.plain else b
-    if type(a) is type(b) and isinstance(a, Index | Differs | Static):
+    if isinstance(a, Static) and isinstance(b, Static):
+        return Static(a.shape, a.rank and b.rank)
+    if type(a) is type(b) and isinstance(a, Index | Differs):
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
         return a
