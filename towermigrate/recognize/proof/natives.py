@@ -82,6 +82,10 @@ class Natives(Parts):
             return self.tf_call(name, args, node, frame)
         if name.startswith("builtins."):
             return self._builtin_call(name, args, node, frame)
+        if name == "functools.partial":
+            partial = self.partial(args, node, frame)
+            if partial is not None:
+                return partial
         if any(holds_tensor(v) for v in args.all()) and self.strict:
             return self.report(
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
@@ -232,6 +236,9 @@ class Natives(Parts):
         return Setting() if any(isinstance(v, Setting) for v in values) else Python()
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def partial(self, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         raise NotImplementedError
 
     def _of_items(self, holder: Items, name: str, args: Arguments) -> Value | None:

@@ -13,7 +13,6 @@ from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
-    Function,
     Index,
     Items,
     Library,
@@ -70,7 +69,7 @@ class Statements(Stops):
         elif isinstance(node, ast.With):
             return self._with(node, frame)
         elif isinstance(node, ast.FunctionDef):
-            self.bind_name(node.name, Function(node, frame.code, frame), frame)
+            self.bind_name(node.name, self.decorated(node, frame), frame)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.split(".")[0]
@@ -128,7 +127,7 @@ class Statements(Stops):
         key = self.value(target.slice, frame)
         if holds_tensor(key):
             self._hashed(target, frame)
-        if isinstance(holder, Items) and not holder.outer:
+        if isinstance(holder, Items) and not holder.outer and not self.branched:
             holder.values.append((value, not self.maybe))
             holder.exact = False
             return
@@ -176,7 +175,7 @@ class Statements(Stops):
             return
         before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
         if isinstance(before, Items) and isinstance(node.op, ast.Add):
-            if before.outer:
+            if before.outer or self.branched:
                 self._changes(before, node, frame)
                 return
             given = value.values if isinstance(value, Items) else [(Value(), False)]
@@ -206,8 +205,8 @@ class Statements(Stops):
         if not isinstance(holder, Items):
             return False
         args: Arguments = self._arguments(call, frame)
-        if holder.outer and self.strict:
-            if not self.collects(holder, func.attr, args):
+        if (holder.outer or self.branched) and self.strict:
+            if self.branched or not self.collects(holder, func.attr, args):
                 self._changes(holder, call, frame)
             return True
         if func.attr == "append" and len(args.given) == 1:

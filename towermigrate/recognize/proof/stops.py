@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.recognize.proof.branches import Branches
 from towermigrate.recognize.proof.frames import Frame
-from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import Differs, Index, Items, Python, Static, Value
 
 
-class Stops(TensorFlow):
+class Stops(Branches):
     """Evaluates the tests of asserts."""
 
     def stops(self, node: ast.Assert | ast.Raise, frame: Frame) -> bool:

@@ -127,12 +127,37 @@ class Items(Value):
 
 
 @dataclass(eq=False)
+class Keywords(Items):
+    """The dict of what a call gave by names that are no parameters: `**kwargs`."""
+
+    given: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the dict is as the call made it."""
+        return [v for v, sure in self.values if sure] == list(self.given.values())
+
+
+@dataclass(eq=False)
 class Function(Value):
-    """A function or lambda of the tree with the frame it was made in."""
+    """A function or lambda of the tree with the frame it was made in.
+
+    `plain` says that a call runs its body, whatever decorators it has: what they make of it was followed.
+    """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     code: Code
     frame: Frame
+    plain: bool = False
+
+
+@dataclass(eq=False)
+class Partial(Value):
+    """A function with some of its arguments: `functools.partial(function, …)`."""
+
+    function: Value
+    given: tuple[Value, ...]
+    named: tuple[tuple[str, Value], ...]
 
 
 @dataclass(eq=False)
