@@ -87,6 +87,7 @@ class Scope:
     `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
     `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
     `whole_means` are lists over the towers all of whose elements a mean is of, whatever the shape of what they hold.
+    `described` are the statements that only say what the trained variables are called, and the nodes that ask it.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
@@ -104,6 +105,7 @@ class Scope:
     tables: dict[str, Table] = field(default_factory=dict)
     reads_mutable: bool = False
     whole_means: set[str] = field(default_factory=set)
+    described: set[int] = field(default_factory=set)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property
