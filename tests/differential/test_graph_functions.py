@@ -60,6 +60,8 @@ TAKEN = [
 LEFT = [
     other("a list of branches", "TM222", in_tower("loss = tf.cond(loss > 0.2, lambda: [loss * 1.5], lambda: [loss])")),
     other("two values of branches", "TM222", in_tower("loss, more = tf.cond(loss > 0.2, lambda: (loss, out), lambda: (loss * 2.0, out))")),
+    other("a list of one that a function gives", "TM222", chosen("tf.split(out, 1)", "tf.split(y, 1)")),
+    other("an input", "TM222", in_tower("chosen = tf.cond(loss > 0.2, lambda: x, lambda: x * 2.0)\nloss = loss + tf.reduce_mean(chosen)")),
     other("a branch that gives nothing", "TM222", in_tower("more = tf.cond(loss > 0.2, lambda: None, lambda: None)")),
     other("a branch that gives a variable", "TM222", (RETURN, "    b = tf.cond(tf.reduce_mean(x) > 0.1, lambda: b, lambda: b * 2.0)\n".replace("b = tf", "c = tf") + RETURN.replace("+ b", "+ c"))),
     other("a branch that makes a variable", "TM222", chosen("loss * tf.get_variable('extra', [], initializer=tf.constant_initializer(0.5))")),

@@ -77,6 +77,7 @@ LEFT = [
     other("a raise for a size", "TM228", in_tower("if x.get_shape()[0].value is not None:\n    raise ValueError(x)")),
     other("a raise that is caught", "TM223", in_tower("try:\n    if out is None:\n        raise ValueError(out)\nexcept ValueError:\n    pass")),
     other("a variable's class", "TM222", ("    return tf.matmul(x, w) + b\n", "    if isinstance(w, tf.Variable):\n        x = x * 0.5\n    return tf.matmul(x, w) + b\n")),
+    other("a list's class, for a print", "TM223", in_tower("parts = tf.split(out, 2)\nif isinstance(parts, list):\n    print('a list')")),
     other("a size's class", "TM222", in_tower("if isinstance(out.get_shape()[1], int):\n    loss = loss * 2.0")),
     other("a tensor's class", "TM222", in_tower("if isinstance(loss, tf.Tensor):\n    loss = loss * 2.0")),
     other("a set of tensors", "TM222", in_tower("seen = set([loss, out])\nloss = loss * len(seen)")),

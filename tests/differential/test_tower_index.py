@@ -11,6 +11,7 @@ from tests.differential.spellings import all_do_the_same, leaves, takes
 
 AVERAGED = "    grads = average_gradients(tower_grads)\n"
 FORWARD = "                    out = net(x)\n"
+GRADS = "                    grads = opt.compute_gradients(loss)\n"
 LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
 NET = "def net(x):\n"
 RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
@@ -57,6 +58,7 @@ TAKEN = [
     case("as a tensor that is cast", in_tower("loss = loss * (tf.cast(i, tf.float32) + 1.0)")),
     case("in a list of numbers", in_tower("scales = [1.0 / (k + 1 + i) for k in range(2)]\nloss = loss * scales[1]")),
     case("by a Python function", (NET, "import math\n\n\ndef share(k):\n    return math.exp(-k)\n\n\n" + NET), in_tower("loss = loss * share(i)")),
+    case("where the gradients are computed", (GRADS, "                    rate = 0.5 + 0.5 * i\n" + GRADS.replace("(loss)", "(loss * rate)"))),
     case("in what the runs fetch", in_tower("marked = out * (i + 1)"), (RUN, "            print(np.round(sess.run(marked, feed_dict={X: bx, Y: by}), 5).tolist())\n" + RUN)),
     case("in the loss of some variables", in_tower("w = tf.get_variable('extra', [], initializer=tf.constant_initializer(0.5))\nloss = loss + tf.square(w) * i")),
     case("in what a variable starts from, which the first tower makes", in_tower("w = tf.get_variable('extra', [], initializer=tf.constant_initializer(0.5 + i))\nloss = loss + tf.square(w) * i")),
@@ -75,6 +77,10 @@ LEFT = [
     other("an axis", "TM227", in_tower("loss = loss + tf.reduce_sum(tf.reduce_mean(out, axis=i))")),
     other("behind the towers", "TM227", behind("    grads = [(g * (1.0 + i), v) for g, v in grads]\n")),
     other("behind the towers by a function of theirs", "TM227", in_tower("def scaled(value):\n    return value * (i + 1)"), behind("    grads = [(scaled(g), v) for g, v in grads]\n")),
+    other("in the call that computes the gradients", "TM210", (GRADS, GRADS.replace("(loss)", "(loss * (1.0 + i))"))),
+    other("which variables have gradients", "TM227", (GRADS, GRADS.replace("(loss)", "(loss, [v for v in tf.trainable_variables()][i:])"))),
+    other("a number of the towers behind them", "TM227", in_tower("weight = 1.0 + i"), behind("    grads = [(g * weight, v) for g, v in grads]\n")),
+    other("rows by a number made of it", "TM227", ("X[i * 2:(i + 1) * 2]", "X[(i + 0) * 2:(i + 1) * 2]"), (FORWARD, FORWARD + "                    k = i + 0\n                    y = y + X[k:k + 1, :1]\n")),
     other("bound anew", "TM227", in_tower("i = i + 1\nloss = loss * i")),
     other("added to", "TM227", in_tower("i += 1\nloss = loss * i")),
     other("bound anew by a loop", "TM227", in_tower("for i in range(3):\n    loss = loss + 0.1 * i")),

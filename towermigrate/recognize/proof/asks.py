@@ -56,9 +56,9 @@ class Asks(Expressions):
         classes = [v for v, _ in asked.values] if isinstance(asked, Items) else [asked]
         names = [v.name if isinstance(v, Library) else None for v in classes]
         if isinstance(value, Tensor):
-            if value.variable or value.gradient or not all(n in _TYPES for n in names):
-                return None
-            return Python(False)
+            # What gives several tensors gives a list or a tuple, in TF1 and in a step.
+            unsure = value.variable or value.gradient or not all(n in _TYPES for n in names)
+            return None if unsure else Python()
         if not _same_class(value):
             return None
         own = all(

@@ -79,7 +79,8 @@ class Branches(TensorFlow):
             )  # fmt: skip
             return None
         number = isinstance(made, Python) and type(made.constant) in (int, float)
-        if not number and not _is_tensor(made):
+        several = isinstance(made, Tensor) and (made.many or made.given)
+        if several or not number and not _is_tensor(made):
             if type(made) is not Value:
                 self._not_followed(node, frame)
             return None

@@ -133,6 +133,14 @@ BY_ELEMENT = dict.fromkeys(("tf.cast", "tf.constant", "tf.convert_to_tensor", "t
 )  # fmt: skip
 """Functions that compute value by value, and how many of their first arguments are values."""
 
+MANY = _all(
+    "tf.",
+    "clip_by_global_norm dynamic_partition image.image_gradients image.non_max_suppression math.top_k meshgrid "
+    "nn.max_pool_with_argmax nn.moments nn.normalize_moments nn.top_k nn.weighted_moments self_adjoint_eig split svd "
+    "unpack unstack",
+)
+"""Functions that give several tensors."""
+
 NO_VALUES = frozenset({"tf.ones_like", "tf.zeros_like", "tf.shape", "tf.size", "tf.rank"})
 """Functions whose result may need nothing of their argument: TF1 makes a constant where it knows the shape."""
 

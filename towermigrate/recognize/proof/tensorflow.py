@@ -338,7 +338,8 @@ class TensorFlow(Calls):
                     continue
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
-        return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
+        needs = NOTHING if name in library.NO_VALUES else args.needs()
+        return Tensor(needs, many=name in library.MANY)
 
     def for_first_tower(self, node: ast.expr) -> bool:
         """Whether the first tower's value is written instead of what says that variables are reused."""

@@ -64,7 +64,10 @@ class Foreign(Value):
 
 @dataclass(eq=False)
 class Tensor(Value):
-    """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there."""
+    """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there.
+
+    `many` says that it may be a list or a tuple of tensors, which one function gives.
+    """
 
     needs: frozenset[str] = NOTHING
     variable: bool = False
@@ -72,6 +75,7 @@ class Tensor(Value):
     placeholder: bool = False
     summary: bool = False
     given: bool = False
+    many: bool = False
 
 
 @dataclass(eq=False)
@@ -282,7 +286,9 @@ def join(a: Value, b: Value) -> Value:
         return Python()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         needs = _of_both([a.needs, b.needs])
-        return Tensor(needs, a.variable or b.variable, a.gradient or b.gradient)
+        return Tensor(
+            needs, a.variable or b.variable, a.gradient or b.gradient, many=a.many or b.many
+        )
     if isinstance(a, Setting) and isinstance(b, Setting):
         return a if b.plain else b
     if isinstance(a, Static) and isinstance(b, Static):
