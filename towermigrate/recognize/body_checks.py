@@ -367,9 +367,9 @@ class BodyChecks:
                     for target in inner.targets:
                         root: cst.CSTNode = target.target
                         # What is stored in a list or dict of the tower's own is followed by the proof.
-                        own = isinstance(root, cst.Subscript) and isinstance(root.value, cst.Name)
-                        if own and root.value.value in _first_binds(self.body.kept, inner):
-                            continue
+                        if isinstance(root, cst.Subscript) and isinstance(root.value, cst.Name):
+                            if root.value.value in _first_binds(self.body.kept, inner):
+                                continue
                         if isinstance(root, cst.Attribute | cst.Subscript):
                             self.reasons.say(
                                 "TM206", self.file, self.loop,
