@@ -204,8 +204,8 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM223", "Python that ran once would run at every trace", "error",
-    "A `print`, an `assert`, a `try` or a `while` in a tower ran once for each tower while TF1 built the graph. In "
-    "a step it would run about twice as often, later, and in another order.",
+    "A `print`, a `try` or a `while` in a tower ran once for each tower while TF1 built the graph. In a step it would "
+    "run about twice as often, later, and in another order; an `assert` behind the towers would not run.",
     "Move it out of the towers, or keep session style.",
     "for i in range(num_gpus):\n    loss = tower_loss(x)\n    print('built tower', i)",
 )  # fmt: skip
@@ -232,10 +232,11 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM227", "The tower's index is used as a value, or its name twice", "error",
-    "A replica of loop style has no index that Python could compute with, and its scopes are called otherwise. A "
-    "name that an inner function, comprehension or loop binds again is another thing of the same spelling.",
-    "Use the index for devices, name scopes, `reuse=` and inputs only, or keep session style.",
-    "for i in range(num_gpus):\n    loss = tower_loss(x) * weights[i]",
+    "In loop style a tower's index is there for numbers that tensors are computed with. What is as long, runs as often "
+    "or is called as the index says is another thing in each replica. A name that an inner function, comprehension or "
+    "loop binds again is another thing of the same spelling.",
+    "Use the index for devices, name scopes, `reuse=`, inputs and factors only, or keep session style.",
+    "for i in range(num_gpus):\n    loss = tower_loss(x[:i + 1])",
 )  # fmt: skip
 _rule(
     "TM228", "A static shape decides what is built", "error",

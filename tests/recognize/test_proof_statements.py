@@ -94,10 +94,7 @@ OUTER = [
 EFFECTS = [
     pytest.param([(LOSS, LOSS + "            print('tower', i)\n")], "TM223", id="print in the tower"),
     pytest.param([(MODEL, "    print('model')\n" + MODEL)], "TM223", id="print in a function of the tower"),
-    pytest.param([(LOSS, LOSS + "            assert num_gpus > 0\n")], "TM223", id="assert"),
-    pytest.param(
-        [(MODEL, "    if x is None:\n        pass\n    else:\n        raise ValueError(x)\n" + MODEL)], "TM223", id="raise"
-    ),
+    pytest.param([(AVERAGED, AVERAGED + "    assert len(grads) > 0\n")], "TM223", id="assert behind the towers"),
     pytest.param(
         [(MODEL, "    try:\n        y = tf.matmul(x, w)\n    except ValueError:\n        y = x\n    return y\n")],
         "TM223", id="try",
@@ -115,7 +112,7 @@ EFFECTS = [
                   (MODEL, "    x = x * random.random()\n" + MODEL)], "TM206", id="Python randomness in a function"),
     pytest.param([("import numpy as np\n", "import time\nimport numpy as np\n"),
                   (MODEL, "    x = x * time.time()\n" + MODEL)], "TM222", id="the clock"),
-    pytest.param([(MODEL_DEF, "def noted(f):\n    return f\n\n\n@noted\n" + MODEL_DEF)], "TM222", id="a decorator"),
+    pytest.param([(MODEL_DEF, "import functools\n\n\n@functools.lru_cache(None)\n" + MODEL_DEF)], "TM222", id="a decorator"),
     pytest.param([(MODEL, "    exec('y = 1')\n" + MODEL)], "TM223", id="exec"),
     pytest.param([(MODEL, "    setattr(model, 'w', w)\n" + MODEL)], "TM223", id="setattr"),
     pytest.param([(MODEL, "    model.w = w\n" + MODEL)], "TM206", id="an attribute of a function"),

@@ -471,6 +471,11 @@ class LoopStyle:
                 self.removed_items.append(item)
                 continue
             runs = run_calls(item.node, a.kinds)
+            if id(item.node) in a.scope.described and index < built:
+                self.reasons.say(
+                    "TM230", a.file, item.node,
+                    f"`{code(item.node).strip().splitlines()[0]}` lists variables before the last of the graph is built",
+                )  # fmt: skip
             if not created and (early and index > built or self._needs_variables(item) or runs):
                 created = apart = True
                 made.extend(self._create())

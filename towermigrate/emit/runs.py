@@ -240,7 +240,8 @@ class RunRewriter(cst.CSTTransformer):
         self, original_node: cst.Attribute, updated_node: cst.Attribute
     ) -> cst.BaseExpression:
         name, _, asked = code(original_node).partition(".")
-        if asked == "op.name" and self.a.kinds.of_name(name) is Kind.LISTED:
+        listed = self.a.kinds.of_name(name) is Kind.LISTED
+        if asked == "op.name" and (listed or id(original_node) in self.a.scope.described):
             return self.t.expression(f"tm.op_name({name})")
         return updated_node
 

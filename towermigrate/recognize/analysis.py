@@ -101,6 +101,7 @@ class Scope:
     `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
     `whole_means` are the means that are of all elements of their list, whatever the shape of what it holds.
     `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
+    `described` are the statements that only say what the trained variables are called, and the nodes that ask it.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
@@ -119,6 +120,7 @@ class Scope:
     reads_mutable: bool = False
     whole_means: set[str] = field(default_factory=set)
     trained: dict[int, Mean] = field(default_factory=dict)
+    described: set[int] = field(default_factory=set)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property

@@ -13,6 +13,7 @@ from towermigrate.recognize.analysis import (
 from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
 from towermigrate.recognize.listed import placeholder_of_each
+from towermigrate.recognize.listings import described
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
 from towermigrate.recognize.refusal import refuse
@@ -64,7 +65,9 @@ class GraphReader(ScopeReader):
             else:
                 kind = self.kinds.of(value)
             holder = (
-                placeholder_of_each(self.file, value, self._count()) if len(names) == 1 else None
+                placeholder_of_each(self.file, value, self.means.count())
+                if len(names) == 1
+                else None
             )
             if holder is not None:
                 kind, value = Kind.PLACEHOLDER, holder
@@ -179,6 +182,8 @@ class GraphReader(ScopeReader):
             for name in item.binds:
                 self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
             return
+        if self._describes(item):
+            return
         if self._statement_in_graph(item) and is_evaluation(self.kinds, self.file, item):
             item.kind = Kind.EVALUATION
             self.kinds.env.update(dict.fromkeys(item.binds, Kind.EVALUATION))
@@ -230,6 +235,17 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+
+    def _describes(self, item: Item) -> bool:
+        """Whether a statement only says what the trained variables are called; it then stays."""
+        scope = self.candidate.function or self.file.module
+        nodes = described(item.node, self.file, self.kinds, scope)
+        if not nodes or any(self.kinds.of_name(n) is not Kind.PYTHON for n in item.binds):
+            return False
+        self.scope.described |= {id(item.node), *nodes}
+        item.kind = Kind.PYTHON
+        self.kinds.env.update(dict.fromkeys(item.binds, Kind.PYTHON))
+        return True
 
     def _reuses(self, call: cst.Call) -> bool:
         """`tf.get_variable_scope().reuse_variables()`."""

@@ -149,12 +149,12 @@ def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> froz
         return frozenset()
     for node in walk(scope):
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name):
-            if _lists_trained(node.iter, file):
+            if lists_trained(node.iter, file):
                 loops.setdefault(node.target.value, []).append(node)
     return frozenset(name for name, own in loops.items() if _only_read(scope, name, own, kinds))
 
 
-def _lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
+def lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
     if not isinstance(node, cst.Call):
         return False
     name = file.tf(node.func)

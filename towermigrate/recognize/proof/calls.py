@@ -8,8 +8,9 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, parameters
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.functions import Functions
 from towermigrate.recognize.proof.machine import DEPTH, is_python
-from towermigrate.recognize.proof.natives import Arguments, Natives
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
@@ -18,8 +19,10 @@ from towermigrate.recognize.proof.values import (
     Function,
     Instance,
     Items,
+    Keywords,
     Library,
     Object,
+    Partial,
     Python,
     Setting,
     Static,
@@ -33,7 +36,7 @@ from towermigrate.recognize.proof.values import (
 )
 
 
-class Calls(Natives):
+class Calls(Functions):
     """Evaluates calls."""
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
@@ -60,6 +63,8 @@ class Calls(Natives):
         code = frame.code
         if isinstance(function, Function):
             return self.enter(function, args.given, args.named, node, code)
+        if isinstance(function, Partial):
+            return self._called(function.function, self.completed(function, args), node, frame)
         if isinstance(function, Library):
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
@@ -103,6 +108,8 @@ class Calls(Natives):
             spread = keyed(value) if keyword.arg is None else None
             if spread is not None and not spread.keys() & args.named.keys():
                 args.named.update(spread)
+            elif keyword.arg is None and isinstance(value, Keywords) and value.unchanged:
+                args.named.update(value.given)
             elif keyword.arg is None:
                 args.starred = True
                 args.given.append(value)
@@ -135,6 +142,7 @@ class Calls(Natives):
             isinstance(made, ast.AsyncFunctionDef)
             or not isinstance(made, ast.Lambda)
             and made.decorator_list
+            and not function.plain
         ):
             return self.report(
                 "TM222",
@@ -152,17 +160,17 @@ class Calls(Natives):
                 f"`{code.said(node)}` passes more arguments than `{name}` takes",
             )
         frame.names.update(zip(names, given, strict=False))
-        more: list[tuple[Value, bool]] = []
+        more: dict[str, Value] = {}
         for keyword, value in named.items():
             if args.kwarg is not None and keyword not in frame.own:
-                more.append((value, True))
+                more[keyword] = value
             else:
                 frame.names[keyword] = value
         if args.vararg is not None:
             rest = [(value, True) for value in given[len(names) :]]
             frame.names[args.vararg.arg] = Items(rest, True, not self.strict, False)
         if args.kwarg is not None:
-            frame.names[args.kwarg.arg] = Items(more, False, not self.strict)
+            frame.names[args.kwarg.arg] = _keywords(more, not self.strict)
         defaults = list(zip(reversed(names), reversed(args.defaults), strict=False))
         defaults += [
             (a.arg, d)
@@ -314,6 +322,10 @@ class Calls(Natives):
             node,
             f"`{frame.code.said(node.func)}` is not known to mean the same in TF2",
         )
+
+
+def _keywords(given: dict[str, Value], outer: bool) -> Keywords:
+    return Keywords([(v, True) for v in given.values()], False, outer, given=given)
 
 
 def _only_variables(value: Value) -> bool:

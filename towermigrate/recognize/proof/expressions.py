@@ -30,6 +30,7 @@ from towermigrate.recognize.proof.values import (
     holds_static,
     holds_tensor,
     join,
+    join_all,
     needs_of,
 )
 
@@ -42,6 +43,7 @@ _OPERATORS = frozenset(
 _LONG = 1000
 """Characters of a text that is still followed."""
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow)
 
 
 class Expressions(Machine):
@@ -150,9 +152,11 @@ class Expressions(Machine):
                     [*left.values, *right.values], left.exact and right.exact, not self.strict
                 )
             if isinstance(left, Items) and isinstance(op, ast.Mult):
+                self._differs(right, node, frame)
                 return Items(left.values, False, not self.strict)
             for side in (left, right):
-                self._differs(side, node, frame)
+                if not self.may_differ or not isinstance(op, _ARITHMETIC):
+                    self._differs(side, node, frame)
             return Tensor(needs_of(left) | needs_of(right))
         if isinstance(op, ast.Mod) and (_is_text(left)):
             parts = [v for v, _ in right.values] if isinstance(right, Items) else [right]
@@ -221,6 +225,20 @@ class Expressions(Machine):
                 "TM227", frame.code, node,
                 f"`{frame.code.said(node)}` computes with the tower's index, so the towers differ",
             )  # fmt: skip
+
+    @property
+    def may_differ(self) -> bool:
+        """Whether tensors may be computed with the tower's index: each replica is traced with an index of its own."""
+        return self.strict and self.where == "a tower"
+
+    def _one_by_index(self, values: list[Value], node: ast.AST, frame: Frame) -> Value:
+        """One of some values, which the tower's index decides."""
+        if any(not is_python(v) and not isinstance(v, Differs) for v in values):
+            return self.report(
+                "TM214", frame.code, node,
+                f"`{frame.code.said(node)}` decides by the tower's index: the towers differ",
+            )  # fmt: skip
+        return Differs()
 
     def _text(self, parts: list[Value], node: ast.AST, frame: Frame) -> Value:
         for part in parts:
@@ -312,12 +330,9 @@ class Expressions(Machine):
                 made.append(value)
         with self.perhaps(bool(made)):
             made.append(self.value(node.values[-1], frame))
-        result = made[0]
-        for value in made[1:]:
-            if isinstance(value, Differs | Index):
-                return Differs()
-            result = join(result, value) if not isinstance(result, Differs) else result
-        return result
+        if len(made) > 1 and any(isinstance(v, Differs | Index) for v in made):
+            return self._one_by_index(made, node, frame)
+        return join_all(made)
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         if self._asks_a_name(node, frame):
@@ -420,7 +435,9 @@ class Expressions(Machine):
         self.maybe += 1
         made = join(self.value(node.body, frame), self.value(node.orelse, frame))
         self.maybe -= 1
-        return Differs() if isinstance(test, Index | Differs) else made
+        if isinstance(test, Index | Differs):
+            return self._one_by_index([made], node, frame)
+        return made
 
 
 def spelled(made: Value, parts: Sequence[Value], write: Callable[..., str]) -> Value:

@@ -28,8 +28,41 @@ MATH = _all(
     "scalar_mul select sequence_mask shape sigmoid sign sin sinh size slice softmax space_to_batch_nd space_to_depth "
     "sparse_tensor_to_dense split sqrt square squared_difference squeeze stack stop_gradient strided_slice subtract "
     "sub mul neg pack unpack tan tanh tensordot tile to_double to_float to_int32 to_int64 trace transpose truediv "
-    "unsorted_segment_sum unstack where zeros zeros_like batch_matmul segment_mean segment_sum cross einsum",
+    "unsorted_segment_sum unstack where zeros zeros_like batch_matmul segment_mean segment_sum cross einsum "
+    "acos acosh asin asinh atan2 atanh batch_gather betainc bincount bitcast cholesky confusion_matrix conj "
+    "count_nonzero digamma dynamic_partition dynamic_stitch ensure_shape erfc extract_image_patches fft "
+    "histogram_fixed_width igamma igammac lbeta lgamma matrix_determinant matrix_diag_part matrix_inverse "
+    "matrix_set_diag matrix_solve matrix_triangular_solve polygamma real repeat reverse_sequence rint roll "
+    "saturate_cast scatter_nd segment_max segment_min segment_prod self_adjoint_eig sort space_to_batch "
+    "spectral.rfft svd unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod "
+    "unsorted_segment_sqrt_n zeta",
 )
+MODULES = (
+    _all(
+        "tf.math.",
+        "acos acosh add argmax argmin asin asinh atan atan2 atanh bessel_i0 bessel_i1 ceil cos cosh count_nonzero "
+        "cumprod cumsum digamma divide divide_no_nan equal erf erfc expm1 floor floordiv floormod greater "
+        "greater_equal is_finite is_inf is_nan less less_equal lgamma log1p log_sigmoid log_softmax maximum minimum "
+        "mod multiply negative not_equal pow reciprocal reduce_logsumexp reduce_max reduce_min reduce_prod reduce_std "
+        "reduce_variance rint round rsqrt sigmoid sign sin sinh softmax softplus softsign squared_difference subtract "
+        "tan tanh top_k truediv xdivy xlogy zero_fraction",
+    )
+    | _all(
+        "tf.linalg.",
+        "band_part cholesky det diag diag_part einsum inv l2_normalize logdet matmul norm solve tensordot trace "
+        "transpose",
+    )
+    | _all("tf.signal.", "frame hann_window rfft stft")
+    | _all(
+        "tf.image.",
+        "adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation central_crop "
+        "convert_image_dtype crop_and_resize crop_to_bounding_box flip_left_right flip_up_down grayscale_to_rgb "
+        "hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr "
+        "resize_area resize_bicubic resize_image_with_crop_or_pad rgb_to_grayscale rgb_to_hsv rgb_to_yuv rot90 "
+        "sobel_edges total_variation transpose_image yuv_to_rgb",
+    )
+)
+"""What stands in modules of their own."""
 NN = _all(
     "tf.nn.",
     "atrous_conv2d avg_pool bias_add conv1d conv2d conv2d_transpose conv3d crelu depthwise_conv2d "
@@ -37,7 +70,9 @@ NN = _all(
     "local_response_normalization log_softmax lrn max_pool moments relu relu6 selu separable_conv2d sigmoid "
     "sigmoid_cross_entropy_with_logits softmax softmax_cross_entropy_with_logits "
     "softmax_cross_entropy_with_logits_v2 softplus softsign sparse_softmax_cross_entropy_with_logits swish tanh "
-    "top_k weighted_cross_entropy_with_logits xw_plus_b zero_fraction",
+    "top_k weighted_cross_entropy_with_logits xw_plus_b zero_fraction "
+    "avg_pool1d avg_pool2d avg_pool3d batch_normalization convolution dilation2d log_poisson_loss max_pool1d "
+    "max_pool2d max_pool3d max_pool_with_argmax normalize_moments pool relu_layer space_to_depth weighted_moments",
 )
 RANDOM = _all(
     "tf.",
@@ -92,8 +127,21 @@ CONSTANTS = _all(
     "half double",
 )
 
-PURE = MATH | NN | RANDOM | LAYERS | LOSSES | SUMMARIES
+PURE = MATH | MODULES | NN | RANDOM | LAYERS | LOSSES | SUMMARIES
 """Functions that give tensors made of their arguments."""
+
+BY_ELEMENT = dict.fromkeys(("tf.cast", "tf.constant", "tf.convert_to_tensor", "tf.to_float"), 1) | dict.fromkeys(
+    _all("tf.", "add div divide maximum minimum mul multiply pow realdiv scalar_mul sub subtract truediv"), 2
+)  # fmt: skip
+"""Functions that compute value by value, and how many of their first arguments are values."""
+
+MANY = _all(
+    "tf.",
+    "clip_by_global_norm dynamic_partition image.image_gradients image.non_max_suppression math.top_k meshgrid "
+    "nn.max_pool_with_argmax nn.moments nn.normalize_moments nn.top_k nn.weighted_moments self_adjoint_eig split svd "
+    "unpack unstack",
+)
+"""Functions that give several tensors."""
 
 NO_VALUES = frozenset({"tf.ones_like", "tf.zeros_like", "tf.shape", "tf.size", "tf.rank"})
 """Functions whose result may need nothing of their argument: TF1 makes a constant where it knows the shape."""

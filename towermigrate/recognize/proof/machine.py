@@ -22,6 +22,7 @@ from towermigrate.recognize.proof.values import (
     Library,
     Module,
     Object,
+    Partial,
     Python,
     Setting,
     Tensor,
@@ -45,7 +46,7 @@ class Machine:
     """What all parts of a proof share.
 
     `strict` says that the code at hand moves into a tower or a step: only there is anything reported, and only
-    there are values from around it noted as read. `maybe` counts the branches and loops around the statement
+    there are values from around it noted as read. `branched` says that TensorFlow calls it within the graph. `maybe` counts the branches and loops around the statement
     that may not run. `placing` says that the expression at hand names a device of the tower's own, which goes: it
     may differ between the towers, but have no effect.
     """
@@ -55,6 +56,7 @@ class Machine:
         self.findings: dict[tuple[str, str, int, int], Finding] = {}
         self.reads: list[Read] = []
         self.strict = False
+        self.branched = False
         self.maybe = 0
         self.steps = STEPS
         self.stack: list[ast.AST] = []
@@ -269,7 +271,7 @@ class Machine:
         """What one statement of a module binds a name to."""
         code = frame.code
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return Function(node, code, frame)
+            return self.decorated(node, frame)
         if isinstance(node, ast.ClassDef):
             return Class(node, code)
         if isinstance(node, ast.Import):
@@ -346,6 +348,9 @@ class Machine:
 
     # -- parts
 
+    def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> Value:
+        raise NotImplementedError
+
     def value(self, node: ast.expr, frame: Frame) -> Value:
         raise NotImplementedError
 
@@ -377,6 +382,9 @@ def _is_python(value: Value) -> bool:
         return all(_is_python(v) for v, _ in value.values)
     if isinstance(value, Either):
         return all(_is_python(v) for v in value.values)
+    if isinstance(value, Partial):
+        parts = (value.function, *value.given, *(v for _, v in value.named))
+        return all(_is_python(v) for v in parts)
     return isinstance(value, Python | Setting | Library | Function | Class | Module | Index)
 
 

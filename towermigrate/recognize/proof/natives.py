@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.asks import ASKS
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
@@ -81,6 +82,10 @@ class Natives(Parts):
             return self.tf_call(name, args, node, frame)
         if name.startswith("builtins."):
             return self._builtin_call(name, args, node, frame)
+        if name == "functools.partial":
+            partial = self.partial(args, node, frame)
+            if partial is not None:
+                return partial
         if any(holds_tensor(v) for v in args.all()) and self.strict:
             return self.report(
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
@@ -112,6 +117,10 @@ class Natives(Parts):
 
     def _builtin_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         short = name.removeprefix("builtins.")
+        if self.strict and short in ASKS and not args.starred:
+            asked = self.asks(short, args.given, node, frame)
+            if asked is not None:
+                return asked
         if self.strict and name not in library.IN_STEP:
             if short in (
                 "print",
@@ -227,6 +236,9 @@ class Natives(Parts):
         return Setting() if any(isinstance(v, Setting) for v in values) else Python()
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def partial(self, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         raise NotImplementedError
 
     def _of_items(self, holder: Items, name: str, args: Arguments) -> Value | None:

@@ -146,7 +146,7 @@ class Norms(Slim):
         ]
         known = named is not None and all(isinstance(v, Python) and v.known for v in more)
         flags = tuple(v.constant for v in more if isinstance(v, Python))
-        key = self.asks(kind, named or None, flags, known, node, frame)
+        key = self.asks_for(kind, named or None, flags, known, node, frame)
         for value in bound.named.values():
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)

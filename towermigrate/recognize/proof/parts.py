@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.expressions import Expressions
+from towermigrate.recognize.proof.asks import Asks
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import MAY_DESCRIBE
 from towermigrate.recognize.proof.values import (
@@ -37,7 +37,7 @@ UNROLL = 40
 """Rounds of a loop over a known list that are run one by one."""
 
 
-class Parts(Expressions):
+class Parts(Asks):
     """Evaluates what takes values apart and puts them together."""
 
     # -- parts of values
@@ -135,7 +135,8 @@ class Parts(Expressions):
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):
             if name in ("value", "ndims", "dims", "rank"):
-                return Static(shape=name == "dims")
+                whole = value.shape and not value.rank
+                return Static(shape=name == "dims", rank=whole and name in ("ndims", "rank"))
             return Object("static." + name)
         if isinstance(value, Items):
             return Object("items." + name, needs_of(value), of=value)
@@ -191,6 +192,9 @@ class Parts(Expressions):
         if isinstance(value, Static):
             return Static(shape=isinstance(node.slice, ast.Slice))
         if isinstance(value, Items):
+            numbers = all(isinstance(v, Python) and v.known for v, _ in value.values)
+            if self.may_differ and isinstance(key, Index) and value.exact and numbers:
+                return Differs()
             self._differs(key, node, frame)
             if holds_tensor(key):
                 return self._hashed(node, frame)

@@ -12,11 +12,11 @@ import ast
 import re
 
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.branches import Branches
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame
-from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import (
     Items,
     Library,
@@ -42,7 +42,7 @@ _MENTIONS = re.compile(r"regularizer|regularization_loss", re.IGNORECASE)
 _ADDS = frozenset("set_regularizer add_loss add_to_collections get_collection_ref".split())
 
 
-class Regularizers(TensorFlow):
+class Regularizers(Branches):
     """Evaluates what reads the losses of regularisers.
 
     `losses_read` are the places that read what is not the tower's alone; `moved_calls` and `staying_calls` are the calls

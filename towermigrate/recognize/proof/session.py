@@ -441,7 +441,8 @@ class SessionCheck:
         elif name in _SESSIONS:
             allowed |= {id(n) for n in ast.walk(call)}
         elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
-            if not self._in_saver(call) and not self._in_loop_over(call):
+            describes = id(item.node) in self.proof.facts.described
+            if not describes and not self._in_saver(call) and not self._in_loop_over(call):
                 self._say(
                     "TM210",
                     call,

@@ -17,6 +17,7 @@ from towermigrate.recognize.proof.values import (
     Library,
     Module,
     Object,
+    Partial,
     Python,
     Tensor,
     Text,
@@ -77,7 +78,7 @@ class _Watched:
     @property
     def immutable(self) -> bool:
         value = self.frame.names.get(self.name)
-        return isinstance(value, Python | Library | Function | Class | Module | Text)
+        return isinstance(value, Python | Library | Function | Partial | Class | Module | Text)
 
 
 def check_reads(proof: TowerProof) -> None:
@@ -121,7 +122,7 @@ class _Settled:
         value = one.frame.names.get(one.name)
         if isinstance(value, Tensor | Object | Text | Module):
             return True
-        if isinstance(value, Library | Function):
+        if isinstance(value, Library | Function | Partial):
             return not one.attributes or isinstance(value, Library) and "flags" not in value.name
         if isinstance(value, Python) and value.known:
             return not isinstance(value.constant, list | dict | set)

@@ -203,7 +203,7 @@ class Slim(Regularizers):
         known = named is not None and (no_bias or isinstance(bias, Object | Python))
         normalizer = bound.named.get("normalizer_fn")
         normal = normalizer is not None and not is_none(normalizer)
-        self.asks(f"slim.{layer}", named or None, (not no_bias, normal), known, node, frame)
+        self.asks_for(f"slim.{layer}", named or None, (not no_bias, normal), known, node, frame)
         if self.evaluates:
             return
         self.made_variables += 1

@@ -9,12 +9,11 @@ from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
-from towermigrate.recognize.proof.norms import Norms
 from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.slim import ArgScope
+from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
-    Function,
     Index,
     Items,
     Library,
@@ -33,14 +32,14 @@ from towermigrate.recognize.proof.values import (
 _NO_SCOPE = "no scope"
 """Stands for no variable scope: no part of a name."""
 _ONCE = {
-    "Assert": "an `assert`", "Raise": "a `raise`", "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
+    "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
     "Nonlocal": "`nonlocal`", "Delete": "a `del`", "ClassDef": "a class", "AsyncFunctionDef": "an `async` function",
     "AsyncFor": "an `async` loop", "AsyncWith": "an `async` scope", "Match": "a `match`", "Break": "a `break`",
     "Continue": "a `continue`", "TryStar": "a `try`",
 }  # fmt: skip
 
 
-class Statements(Norms):
+class Statements(Stops):
     """Runs statements."""
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
@@ -71,7 +70,7 @@ class Statements(Norms):
         elif isinstance(node, ast.With):
             return self._with(node, frame)
         elif isinstance(node, ast.FunctionDef):
-            self.bind_name(node.name, Function(node, frame.code, frame), frame)
+            self.bind_name(node.name, self.decorated(node, frame), frame)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.split(".")[0]
@@ -80,13 +79,15 @@ class Statements(Norms):
             for alias in node.names:
                 name = alias.asname or alias.name
                 self.bind_name(name, self.imported_from(frame.code, name, node), frame)
+        elif isinstance(node, ast.Assert | ast.Raise):
+            return self.stops(node, frame)
         elif not isinstance(node, ast.Pass):
             said = _ONCE.get(type(node).__name__, f"`{type(node).__name__}`")
             self.report(
                 "TM223", frame.code, node,
                 f"{said} in {self.where}: Python runs it once in TF1 and at every trace of a step",
             )  # fmt: skip
-            return not isinstance(node, ast.Raise | ast.Break | ast.Continue)
+            return not isinstance(node, ast.Break | ast.Continue)
         return True
 
     # -- binding
@@ -127,7 +128,7 @@ class Statements(Norms):
         key = self.value(target.slice, frame)
         if holds_tensor(key):
             self._hashed(target, frame)
-        if isinstance(holder, Items) and not holder.outer:
+        if isinstance(holder, Items) and not holder.outer and not self.branched:
             holder.values.append((value, not self.maybe))
             holder.exact = False
             return
@@ -175,7 +176,7 @@ class Statements(Norms):
             return
         before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
         if isinstance(before, Items) and isinstance(node.op, ast.Add):
-            if before.outer:
+            if before.outer or self.branched:
                 self._changes(before, node, frame)
                 return
             given = value.values if isinstance(value, Items) else [(Value(), False)]
@@ -205,8 +206,8 @@ class Statements(Norms):
         if not isinstance(holder, Items):
             return False
         args: Arguments = self._arguments(call, frame)
-        if holder.outer and self.strict:
-            if not self.collects(holder, func.attr, args):
+        if (holder.outer or self.branched) and self.strict:
+            if self.branched or not self.collects(holder, func.attr, args):
                 self._changes(holder, call, frame)
             return True
         if func.attr == "append" and len(args.given) == 1:

@@ -193,6 +193,10 @@ class TensorFlow(Calls):
         if initializer is None:
             self.random.append((code, node, "initializer"))
         self._seeded(initializer, node, frame)
+        shape = args.get(1, "shape")
+        for size in [v for v, _ in shape.values] if isinstance(shape, Items) else [shape]:
+            if size is not None:
+                self._differs(size, node, frame)
         if isinstance(args.get(0, "name"), Text | Index | Differs):
             self.report("TM218", code, node, f"`{code.said(node)}` names a variable for its tower")
         return Tensor(variable=True)
@@ -206,9 +210,9 @@ class TensorFlow(Calls):
         named = text if isinstance(text, str) and text else None
         known = isinstance(bias, Python) and bias.known and (name is None or named is not None)
         more = (bias.constant,) if isinstance(bias, Python) else ()
-        self.asks(kind, named, more, known, node, frame)
+        self.asks_for(kind, named, more, known, node, frame)
 
-    def asks(
+    def asks_for(
         self,
         kind: str,
         named: str | None,
@@ -359,9 +363,13 @@ class TensorFlow(Calls):
         for value in args.all():
             if value is says_reuse and isinstance(value, Index | Differs):
                 continue
+            if self.may_differ and isinstance(value, Index | Differs):
+                if value in args.given[: library.BY_ELEMENT.get(name, 0)]:
+                    continue
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
-        return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
+        needs = NOTHING if name in library.NO_VALUES else args.needs()
+        return Tensor(needs, many=name in library.MANY)
 
     def for_first_tower(self, node: ast.expr) -> bool:
         """Whether the first tower's value is written instead of what says that variables are reused."""

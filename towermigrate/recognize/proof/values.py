@@ -64,7 +64,10 @@ class Foreign(Value):
 
 @dataclass(eq=False)
 class Tensor(Value):
-    """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there."""
+    """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there.
+
+    `many` says that it may be a list or a tuple of tensors, which one function gives.
+    """
 
     needs: frozenset[str] = NOTHING
     variable: bool = False
@@ -72,13 +75,18 @@ class Tensor(Value):
     placeholder: bool = False
     summary: bool = False
     given: bool = False
+    many: bool = False
 
 
 @dataclass(eq=False)
 class Static(Value):
-    """A static shape or one of its sizes, which TF1 may not have known: `x.get_shape()[0].value`."""
+    """A static shape or one of its sizes, which TF1 may not have known: `x.get_shape()[0].value`.
+
+    `rank` is how many sizes a shape has.
+    """
 
     shape: bool = False
+    rank: bool = False
 
 
 @dataclass(eq=False)
@@ -127,12 +135,37 @@ class Items(Value):
 
 
 @dataclass(eq=False)
+class Keywords(Items):
+    """The dict of what a call gave by names that are no parameters: `**kwargs`."""
+
+    given: dict[str, Value] = field(default_factory=dict)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether the dict is as the call made it."""
+        return [v for v, sure in self.values if sure] == list(self.given.values())
+
+
+@dataclass(eq=False)
 class Function(Value):
-    """A function or lambda of the tree with the frame it was made in."""
+    """A function or lambda of the tree with the frame it was made in.
+
+    `plain` says that a call runs its body, whatever decorators it has: what they make of it was followed.
+    """
 
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
     code: Code
     frame: Frame
+    plain: bool = False
+
+
+@dataclass(eq=False)
+class Partial(Value):
+    """A function with some of its arguments: `functools.partial(function, …)`."""
+
+    function: Value
+    given: tuple[Value, ...]
+    named: tuple[tuple[str, Value], ...]
 
 
 @dataclass(eq=False)
@@ -268,10 +301,14 @@ def join(a: Value, b: Value) -> Value:
         return Python()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         needs = _of_both([a.needs, b.needs])
-        return Tensor(needs, a.variable or b.variable, a.gradient or b.gradient)
+        return Tensor(
+            needs, a.variable or b.variable, a.gradient or b.gradient, many=a.many or b.many
+        )
     if isinstance(a, Setting) and isinstance(b, Setting):
         return a if b.plain else b
-    if type(a) is type(b) and isinstance(a, Index | Differs | Static):
+    if isinstance(a, Static) and isinstance(b, Static):
+        return Static(a.shape, a.rank and b.rank)
+    if type(a) is type(b) and isinstance(a, Index | Differs):
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
         return a

@@ -1,0 +1,91 @@
+"""What a program says of its variables before it trains: spellings that loop style takes, and neighbours that it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import all_do_the_same, leaves, takes
+
+APPLIED = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+AVERAGED = "    grads = average_gradients(tower_grads)\n"
+INIT = "        sess.run(tf.global_variables_initializer())\n"
+NET = "def net(x):\n"
+START = "    tower_grads = []\n"
+
+
+def behind(text: str) -> Change:
+    """Statements behind the update."""
+    return (APPLIED, APPLIED + "".join(f"    {line}\n" for line in text.split("\n")))
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param(changes, id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param(changes, rule, id=name)
+
+
+SCOPED = (
+    "    w = tf.get",
+    "    with tf.variable_scope('hidden'):\n        more = tf.layers.dense(x, 3, kernel_initializer=init(3, 3), name='fc')\n    x = x + more * 0.5\n    w = tf.get",
+)
+
+TAKEN = [
+    case("their names", behind("for v in tf.trainable_variables():\n    print(v.op.name)")),
+    case("their names with the output", SCOPED, behind("for v in tf.trainable_variables():\n    print(v.name, v.op.name)")),
+    case("their shapes", SCOPED, behind("for v in tf.trainable_variables():\n    print('%s %s' % (v.op.name, v.get_shape().as_list()))")),
+    case("how many there are", behind("print(len(tf.trainable_variables()), 'variables')")),
+    case("how many there are, by their collection", behind("print(len(tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)))")),
+    case("how many numbers they hold", SCOPED, behind("total = sum(int(np.prod(v.get_shape().as_list())) for v in tf.trainable_variables())\nprint('parameters', total)")),
+    case("how many numbers they hold, by a loop", SCOPED, behind("total = 0\nfor v in tf.trainable_variables():\n    size = 1\n    for d in v.shape.as_list():\n        size *= d\n    total += size\nprint('parameters', total)")),
+    case("in a list", behind("names = [v.op.name for v in tf.trainable_variables()]\nprint(sorted(names))")),
+    case("in a dict", behind("shapes = {v.name: v.get_shape().as_list() for v in tf.trainable_variables()}\nprint(sorted(shapes.items()))")),
+    case("some of them", SCOPED, behind("print([v.op.name for v in tf.trainable_variables() if 'hidden' in v.name])")),
+    case("numbered", behind("for k, name in enumerate([v.op.name for v in tf.trainable_variables()]):\n    print(k, name)")),
+    case("added to a list", behind("names = []\nfor v in tf.trainable_variables():\n    names.append(v.name)\nprint(names)")),
+    case("under a condition", behind("if DEVICES:\n    print(len(tf.trainable_variables()))")),
+    case("in the session", (INIT, INIT + "        print([v.op.name for v in tf.trainable_variables()])\n")),
+    case("beside a name that the graph has too", (AVERAGED, AVERAGED + "    grads = [(g * 0.5, v) for g, v in grads]\n"), behind("print([v.op.name for v in tf.trainable_variables()])")),
+]  # fmt: skip
+
+LEFT = [
+    other("all variables", "TM223", behind("for v in tf.global_variables():\n    print(v.op.name)")),
+    other("how many of all", "TM223", behind("print(len(tf.global_variables()))")),
+    other("those of a scope", "TM223", behind("print(len(tf.trainable_variables('hidden')))")),
+    other("themselves", "TM223", behind("for v in tf.trainable_variables():\n    print(v)")),
+    other("the list", "TM223", behind("print(tf.trainable_variables())")),
+    other("their kinds of numbers", "TM223", behind("for v in tf.trainable_variables():\n    print(v.op.name, v.dtype)")),
+    other("their shapes as they are", "TM223", behind("print([np.prod(v.get_shape()) for v in tf.trainable_variables()])")),
+    other("a size of a shape", "TM223", behind("for v in tf.trainable_variables():\n    print([d.value for d in v.get_shape()])")),
+    other("their classes", "TM223", behind("print([isinstance(v, tf.Variable) for v in tf.trainable_variables()])")),
+    other("what they start from", "TM223", behind("print([v.initial_value.get_shape().as_list() for v in tf.trainable_variables()])")),
+    other("whether one is another", "TM223", behind("print([v.op.name for v in tf.trainable_variables() if v == v])")),
+    other("by a function", "TM223", (NET, "def said(v):\n    return v.op.name\n\n\n" + NET), behind("print([said(v) for v in tf.trainable_variables()])")),
+    other("with the loss", "TM223", behind("print([v.op.name for v in tf.trainable_variables()], loss.op.name)")),
+    other("with a tensor", "TM223", behind("print(tf.zeros([len(tf.trainable_variables())]).op.name)")),
+    other("before the last of the graph", "TM230", (AVERAGED, AVERAGED + "    print(len(tf.trainable_variables()))\n")),
+    other("for the update", "TM230", (AVERAGED, AVERAGED + "    count = len(tf.trainable_variables())\n    grads = [(g / count, v) for g, v in grads]\n")),
+    other("kept for later", "TM206", behind("kept = []\nfor v in tf.trainable_variables():\n    kept.append(v)\nprint(len(kept))")),
+    other("by a lambda", "TM223", behind("print(sorted(tf.trainable_variables(), key=lambda v: v.op.name)[0].op.name)")),
+    other("beside another", "TM223", behind("print([(v.op.name, u.op.name) for v in tf.trainable_variables() for u in tf.trainable_variables()])")),
+    other("read behind its loop", "TM223", behind("for v in tf.trainable_variables():\n    print(v.op.name)\nprint(v)")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", TAKEN)
+def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
+    takes(changes)
+
+
+@pytest.mark.parametrize(("changes", "rule"), LEFT)
+def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
+    leaves(changes, rule)
+
+
+@pytest.mark.full
+def test_all_of_them_do_the_same_rewritten() -> None:
+    all_do_the_same(TAKEN)
