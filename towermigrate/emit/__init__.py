@@ -14,6 +14,7 @@ from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
+from towermigrate.emit.carrying import put_back
 from towermigrate.emit.parting import NotParted, parted
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
@@ -22,6 +23,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
+from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.source import SourceFile, Tree
@@ -399,6 +401,8 @@ def _apart(
 ) -> dict[str, str]:
     """The texts of a program whose functions were read as one, with each function where its author has it."""
     try:
+        if isinstance(made, Carried):
+            return {made.path: put_back(texts[made.path], made)}
         new = parted(texts, made)
     except NotParted as apart:
         raise _failed(analysis, str(apart), "TM205") from apart

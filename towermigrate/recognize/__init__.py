@@ -12,8 +12,10 @@ from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.carrying import carried
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.inlining import inlined
+from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.proof import Codes
@@ -92,11 +94,13 @@ def recognize_tree(
 def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:
     """A program whose graph is built in one function and run in others; None where they cannot be read as one."""
     apart = {each.rule for each in reasons} & STRUCTURE
-    if apart != {"TM205"}:
-        return None
     candidate = place.candidate
     try:
-        made = inlined(place.tree, candidate)
+        made: Joined | None = None
+        if apart == {"TM205"}:
+            made = inlined(place.tree, candidate)
+        if made is None and "TM205" in apart:
+            made = carried(place.tree, candidate)
         if made is None:
             return None
         analysis, found = _analysed(made.tree, made.path, made.loop_line)

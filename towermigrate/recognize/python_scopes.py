@@ -205,6 +205,10 @@ def only_plain(node: ast.FunctionDef) -> None:
     for each in own_nodes(node):
         if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal):
             raise Unjoined
+    not_reflective(node)
+
+
+def not_reflective(node: ast.FunctionDef) -> None:
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and each.id in _REFLECTIVE | {node.name}:
             raise Unjoined

@@ -1,0 +1,556 @@
+"""Take apart again what was written for a program whose object's attributes were read as names (`recognize.carrying`).
+
+What stands between the marks of a method becomes its body again, names that stood for attributes are attributes again,
+and a new name that one method binds and another reads (`train_step`) becomes one too.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from towermigrate.emit.parting import NotParted, bound_in, comment_behind, depth_of, header_of, shifted
+from towermigrate.recognize.carried import Alias, Body, Carried, Parameter, mark_in
+from towermigrate.recognize.python_scopes import lines_in_texts
+
+
+def put_back(text: str, made: Carried) -> str:
+    """The new text of the file, with its class and functions as their author has them.
+
+    Raises:
+        NotParted: what was written cannot be taken apart.
+    """
+    return _PuttingBack(text, made).text()
+
+
+@dataclass
+class _Stretch:
+    """The lines of a body, between the lines of its first and its last mark, and what binds its parameters there."""
+
+    body: Body
+    start: int
+    inner: int
+    end: int
+    column: int
+    bound: dict[str, ast.Assign] = field(default_factory=dict)
+    docstring: ast.stmt | None = None
+
+    def holds(self, line: int) -> bool:
+        return self.start <= line <= self.end
+
+
+@dataclass
+class _Use:
+    """Where a name of the joined function stands, or a function of that name."""
+
+    name: str
+    node: ast.Name | ast.FunctionDef
+    line: int
+    stored: bool
+    body: int | None
+
+
+class _PuttingBack:
+    def __init__(self, text: str, made: Carried) -> None:
+        self.made = made
+        self.rows = text.split("\n")
+        self.tree = ast.parse(text)
+        self.function = next(
+            each
+            for each in self.tree.body
+            if isinstance(each, ast.FunctionDef) and each.name == made.caller
+        )
+        self.inside = lines_in_texts(text)
+        self.marks: dict[str, int] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+                value = node.value.value
+                said = mark_in(value) if isinstance(value, str) else None
+                if said is not None:
+                    self.marks[said] = node.lineno
+        self.stretches = [self._stretch(each) for each in made.bodies]
+        self.own = bound_in(self.function.body)
+        self.uses = list(self._uses(self.function.body, frozenset()))
+        self.by_name: dict[str, list[_Use]] = {}
+        for use in self.uses:
+            self.by_name.setdefault(use.name, []).append(use)
+        self.shared: dict[str, Alias] = {each.joined: each for each in made.aliases}
+        self.kept: dict[int, list[Parameter]] = {}
+        self.attributes: dict[str, str] = {}  # names that are attributes wherever they are not a function's own
+        self.set_behind: dict[int, list[str]] = {}  # what is set behind a function's last line
+
+    def _line(self, said: str) -> int:
+        if said not in self.marks:
+            raise NotParted("what a method does is not in one place any more")
+        return self.marks[said]
+
+    def _stretch(self, body: Body) -> _Stretch:
+        start, inner, end = (self._line(f"{body.number} {each}") for each in ("begin", "body", "end"))
+        for block in _blocks(self.function):
+            lines = [each.lineno for each in block]
+            if start in lines:
+                if inner not in lines or end not in lines or not start < inner < end:
+                    break
+                column = block[lines.index(start)].col_offset
+                found = _Stretch(body, start, inner, end, column)
+                names = {each.joined for each in body.parameters if not (each.same or each.holds)}
+                for statement in block[lines.index(start) + 1 : lines.index(inner)]:
+                    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+                    if isinstance(target, ast.Name) and target.id in names:
+                        assert isinstance(statement, ast.Assign)
+                        if statement.end_lineno != statement.lineno:
+                            raise NotParted(f"what `{body.name}` is given has several lines")
+                        found.bound[target.id] = statement
+                first = block[lines.index(inner) + 1]
+                if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+                    if first.lineno not in self.marks.values():
+                        found.docstring = first
+                return found
+        raise NotParted(f"what `{body.name}` does is not in one place any more")
+
+    def _of_line(self, line: int) -> int | None:
+        """The innermost body that a line is of."""
+        found = [each for each in self.stretches if each.holds(line)]
+        if not found:
+            return None
+        inner = max(found, key=lambda each: each.start)
+        for bound in inner.bound.values():
+            if line == bound.lineno:  # what it is given is said by whoever calls it
+                return self._parent(inner.body)
+        return inner.body.number
+
+    def _parent(self, body: Body) -> int | None:
+        return self.made.sites[body.site].parent
+
+    # ---- names -----------------------------------------------------------------------------------
+
+    def _uses(self, nodes: Sequence[ast.AST], hidden: frozenset[str]) -> Iterator[_Use]:
+        """Where the joined function's names stand, in functions of its own too."""
+        for node in nodes:
+            if isinstance(node, ast.Name):
+                if node.id in self.own and node.id not in hidden:
+                    stored = not isinstance(node.ctx, ast.Load)
+                    yield _Use(node.id, node, node.lineno, stored, self._of_line(node.lineno))
+            elif isinstance(node, ast.FunctionDef):
+                if node.name in self.own and node.name not in hidden:
+                    body = self._of_line(node.lineno)
+                    yield _Use(node.name, node, node.lineno, True, body)
+                around = [*node.decorator_list, *_defaults(node.args)]
+                yield from self._uses(around, hidden)
+                yield from self._uses(node.body, hidden | _arguments(node.args) | bound_in(node.body))
+            elif isinstance(node, ast.Lambda):
+                yield from self._uses(_defaults(node.args), hidden)
+                yield from self._uses([node.body], hidden | _arguments(node.args))
+            elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+                bound = {
+                    each.id
+                    for generator in node.generators
+                    for each in ast.walk(generator.target)
+                    if isinstance(each, ast.Name)
+                }
+                yield from self._uses(list(ast.iter_child_nodes(node)), hidden | bound)
+            elif isinstance(node, ast.Global | ast.Nonlocal):
+                raise NotParted("a function binds the names of another one")
+            else:
+                yield from self._uses(list(ast.iter_child_nodes(node)), hidden)
+
+    def _holder(self, body: int | None) -> str | None:
+        return self.made.holder if body is None else self.made.bodies[body].holder
+
+    def _locals(self, body: int | None) -> Mapping[str, str]:
+        return self.made.names if body is None else self.made.bodies[body].names
+
+    def _settle(self) -> None:
+        """Which names are attributes, and which parameters stay."""
+        for name, uses in self.by_name.items():
+            if not any(each.stored for each in uses):
+                raise NotParted(f"`{name}` is read and bound nowhere")
+            owners = {n for n in (None, *range(len(self.made.bodies))) if name in self._locals(n)}
+            if name in self.shared:
+                self.attributes[name] = self.shared[name].attribute
+                if any(each.stored and each.body not in owners for each in uses):
+                    raise NotParted(f"`{name}` is bound in two methods")
+                continue
+            if name in self.made.attributes:
+                self.attributes[name] = self.made.attributes[name]
+                continue
+            bodies = {each.body for each in uses}
+            if owners and bodies <= owners:
+                if any(each.stored and not self._owns(each.body, name) for each in uses):
+                    raise NotParted(f"`{name}` is bound in two functions")
+                continue
+            if len(bodies) > 1 or owners and not bodies <= owners:
+                self._new_attribute(name, uses)
+
+    def _owns(self, body: int | None, name: str) -> bool:
+        """Whether a name is not a parameter that has it from elsewhere."""
+        if body is None:
+            return True
+        return not any(p.same and p.joined == name for p in self.made.bodies[body].parameters)
+
+    def _new_attribute(self, name: str, uses: Sequence[_Use]) -> None:
+        own = self.made.own_name(name)
+        others = {*self.made.attributes.values(), *self.made.methods, *self.attributes.values()}
+        if own in others or own.startswith("__"):
+            raise NotParted(f"the object has a `{own}` of its own")
+        if name in self.made.names:
+            raise NotParted(f"a method reads `{own}`, which the object does not know")
+        self.attributes[name] = own
+
+    def _told(self, use: _Use) -> str:
+        """A name as it stands in the function that it is of."""
+        name, body = use.name, use.body
+        own = self._locals(body).get(name)
+        if name not in self.attributes:
+            return own or name
+        if name in self.shared:
+            alias = self.shared[name]
+            if own is not None:
+                late = body == alias.body and use.line > self.marks[f"alias {alias.number}"]
+                if not (late and alias.by_attribute and not use.stored):
+                    return own
+        elif any(isinstance(each.node, ast.FunctionDef) for each in self.by_name[name]):
+            if any(each.body == body and each.stored for each in self.by_name[name]):
+                return self.made.own_name(name)  # set behind the function
+        holder = self._holder(body)
+        if holder is None or body is None and use.line < self._made_at():
+            raise NotParted(f"`{self.made.own_name(name)}` is needed where the object is not known")
+        return f"{holder}.{self.attributes[name]}"
+
+    def _made_at(self) -> int:
+        return max(
+            [each.end for each in self.stretches if each.body.site == self.made.bodies[0].site]
+        )
+
+    def _rename(self) -> None:
+        """Every name as its author has it, and attributes as such."""
+        edits: list[tuple[int, int, str, str]] = []
+        stands_for: dict[tuple[int | None, str], str] = {}
+        known = {id(use.node): use for use in self.uses}
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.Name):
+                body = self._of_line(node.lineno)
+                use = known.get(id(node))
+                new = node.id if use is None else self._told(use)
+                if "." not in new:
+                    if stands_for.setdefault((body, new), node.id) != node.id:
+                        raise NotParted(f"`{new}` means two things in one function")
+                elif isinstance(node.ctx, ast.Del):
+                    raise NotParted(f"`{new}` is deleted")
+                if new != node.id:
+                    edits.append((node.lineno, node.col_offset, node.id, new))
+            elif isinstance(node, ast.arg):
+                key = (self._of_line(node.lineno), node.arg)
+                if stands_for.setdefault(key, node.arg) != node.arg:
+                    raise NotParted(f"`{node.arg}` means two things in one function")
+            elif isinstance(node, ast.FunctionDef) and id(node) in known:
+                self._function(node, known[id(node)])
+        for name, uses in self.by_name.items():
+            if name in self.attributes and name not in self.shared:
+                for use in uses:
+                    if use.stored and not isinstance(use.node, ast.Name | ast.FunctionDef):
+                        raise NotParted(f"`{name}` is bound by an import")
+        imported = {
+            (each.asname or each.name).partition(".")[0]
+            for node in ast.walk(self.function)
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for each in node.names
+        } | {
+            each.name
+            for each in ast.walk(self.function)
+            if isinstance(each, ast.ExceptHandler | ast.ClassDef) and each.name
+        }
+        changed = {name for _, _, name, _ in edits}
+        if imported & changed:
+            raise NotParted(f"`{min(imported & changed)}` is bound by no assignment")
+        for line, byte, old, new in sorted(edits, reverse=True):
+            row = self.rows[line - 1]
+            at = len(row.encode()[:byte].decode())
+            if not row.startswith(old, at):
+                raise NotParted(f"`{old}` stands in a text")
+            self.rows[line - 1] = row[:at] + new + row[at + len(old) :]
+
+    def _function(self, node: ast.FunctionDef, use: _Use) -> None:
+        """A function that is bound to a name which is an attribute now, or that its author calls otherwise."""
+        told = self._told(use)
+        if told != node.name:
+            raise NotParted(f"the function `{node.name}` stands under another name")
+        if node.name in self.attributes and node.name not in self.shared:
+            holder = self._holder(use.body)
+            if holder is None:
+                raise NotParted(f"`{node.name}` is needed where the object is not known")
+            assert node.end_lineno is not None
+            text = f"{' ' * node.col_offset}{holder}.{self.attributes[node.name]} = {told}"
+            self.set_behind.setdefault(node.end_lineno, []).append(text)
+
+    # ---- the text --------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        self._settle()
+        self._rename()
+        definitions = {each.body.number: self._definition(each) for each in self.stretches}
+        edits: list[tuple[int, int, list[str]]] = []
+        start = min([self.function.lineno, *(d.lineno for d in self.function.decorator_list)])
+        assert self.function.end_lineno is not None
+        entry = self._lines(None, start, self.function.end_lineno, 0)
+        if self.made.opened is not None:
+            entry[0] = self.made.opened
+        edits.append((start, self.function.end_lineno, entry))
+        methods: dict[str, list[str] | None] = dict.fromkeys(self.made.methods)
+        for stretch in self.stretches:
+            body = stretch.body
+            place = self.marks.get(f"{body.number} def")
+            if place is not None:
+                edits.append((place, place, definitions[body.number]))
+            else:
+                methods[body.name] = definitions[body.number]
+        for name, own in self.made.lifted.items():
+            place = self.marks.get(f"method {name}")
+            if place is None:
+                continue
+            node = next(
+                (n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name),
+                None,
+            )
+            end = place
+            if node is not None:
+                assert node.end_lineno is not None
+                end = node.end_lineno
+                methods[own] = self._method(node, own)
+            while not self.rows[place - 2].strip():
+                place -= 1
+            edits.append((place, end, []))
+        where = self._line("class")
+        edits.append((where, where, self._class(methods)))
+        rows = list(self.rows)
+        for first, last, new in sorted(edits, reverse=True):
+            rows[first - 1 : last] = new
+        return "\n".join(rows)
+
+    def _lines(self, body: int | None, first: int, last: int, by: int) -> list[str]:
+        """The lines of a body, or of the entry, with its calls in place of others' bodies."""
+        found: list[str] = []
+        skip = {
+            each.lineno
+            for stretch in self.stretches
+            if stretch.body.number == body
+            for each in stretch.bound.values()
+        }
+        aliases = {
+            self.marks[f"alias {each.number}"]: each
+            for each in self.made.aliases
+            if f"alias {each.number}" in self.marks
+        }
+        sites = {
+            self.stretches[site.bodies[0]].start: number
+            for number, site in enumerate(self.made.sites)
+            if site.parent == body
+        }
+        line = first
+        while line <= last:
+            if line in sites:
+                line = self._site(sites[line], found, by) + 1
+                continue
+            row = self.rows[line - 1]
+            if line in aliases:
+                alias = aliases[line]
+                uses = self.by_name.get(alias.joined, [])
+                if any(each.stored for each in uses):
+                    if any(each.stored and each.line > line for each in uses):
+                        raise NotParted(f"`{alias.attribute}` is set before what it is set to")
+                    margin = len(row) - len(row.lstrip(" "))
+                    found.append(shifted(" " * margin + alias.text, by))
+            elif line not in skip and line not in self.marks.values():
+                found.append(row if line in self.inside else shifted(row, by))
+                found += [shifted(each, by) for each in self.set_behind.get(line, [])]
+            line += 1
+        return found
+
+    def _site(self, number: int, found: list[str], by: int) -> int:
+        """Add the statement that calls; the last line of what stands in its place."""
+        site = self.made.sites[number]
+        stretches = [self.stretches[each] for each in site.bodies]
+        for one, other in zip(stretches, stretches[1:], strict=False):
+            if any(self.rows[n - 1].strip() for n in range(one.end + 1, other.start)):
+                raise NotParted(f"something stands between `{one.body.name}` and its neighbour")
+        text = site.text
+        tree = ast.parse(text).body[0]
+        calls = sorted(
+            (each for each in ast.walk(tree) if isinstance(each, ast.Call)),
+            key=lambda c: (c.lineno, c.col_offset, c.end_lineno or 0, c.end_col_offset or 0),
+        )
+        changed: list[tuple[ast.Call, str]] = []
+        for stretch in stretches:
+            given = self._given(stretch, calls[stretch.body.call])
+            if given is not None:
+                changed.append((calls[stretch.body.call], given))
+        if changed and "\n" in text:
+            text = ast.unparse(tree)
+            if len(changed) > 1:
+                raise NotParted("the calls of a statement of several lines change")
+            call, given = changed[0]
+            text = text.replace(ast.unparse(call), f"{ast.unparse(call.func)}({given})", 1)
+        else:
+            for call, given in sorted(changed, key=lambda c: c[0].end_col_offset or 0, reverse=True):
+                if any(other is not call and _inside(other, call) for other, _ in changed):
+                    raise NotParted("a call in another one's arguments changes")
+                row = text.encode()
+                start, end = call.func.end_col_offset or 0, call.end_col_offset or 0
+                text = (row[:start] + f"({given})".encode() + row[end:]).decode()
+        rows = text.split("\n")
+        column = stretches[0].column
+        found.append(shifted(" " * column + rows[0], by))
+        found += [shifted(each, column - site.column + by) for each in rows[1:]]
+        return stretches[-1].end
+
+    def _given(self, stretch: _Stretch, call: ast.Call) -> str | None:
+        """What a call is given now; None where that is what its author gave it."""
+        kept = self._parameters(stretch)
+        now: dict[str, str] = {}
+        for each in kept:
+            if each.argument is None or each.holds:
+                continue
+            bound = stretch.bound.get(each.joined)
+            text = each.argument
+            if bound is not None:
+                row = self.rows[bound.lineno - 1]
+                text = row.split("=", 1)[1].strip()
+            now[each.name] = text
+        before = {
+            each.name: each.argument for each in stretch.body.parameters if each.argument is not None and not each.holds
+        }
+        if now == before:
+            return None
+        keywords = {each.arg for each in call.keywords}
+        held = next((p for p in stretch.body.parameters if p.holds and p.argument), None)
+        shown: list[str] = []
+        by_name = False
+        for each in stretch.body.parameters:
+            if each is held:
+                shown.append(f"{each.name}={each.argument}" if by_name else each.argument or "")
+            elif each.name in now:
+                by_name = by_name or each.name in keywords
+                shown.append(f"{each.name}={now[each.name]}" if by_name else now[each.name])
+            elif each.argument is None and not each.holds:
+                by_name = True
+        return ", ".join(shown)
+
+    def _parameters(self, stretch: _Stretch) -> list[Parameter]:
+        """The parameters that a function has still."""
+        kept: list[Parameter] = []
+        for each in stretch.body.parameters:
+            if each.holds:
+                kept.append(each)
+            elif each.argument is None:
+                bound = stretch.bound.get(each.joined)
+                if bound is not None and ast.unparse(bound.value) != each.default:
+                    raise NotParted(f"the default of `{each.name}` changes")
+                kept.append(each)
+            elif each.same:
+                if any(use.stored for use in self.by_name.get(each.joined, [])):
+                    kept.append(each)
+                elif each.joined in self._given_to(self._parent(stretch.body)):
+                    kept.append(each)
+            elif each.joined in stretch.bound:
+                kept.append(each)
+        return kept
+
+    def _given_to(self, body: int | None) -> set[str]:
+        """The parameters' names of a function."""
+        if body is None:
+            return _arguments(self.function.args)
+        return {each.joined for each in self._parameters(self.stretches[body])}
+
+    def _definition(self, stretch: _Stretch) -> list[str]:
+        body = stretch.body
+        header = header_of(body.definition)
+        kept = self._parameters(stretch)
+        if kept != list(body.parameters):
+            shown = [
+                each.name if each.default is None else f"{each.name}={each.default}" for each in kept
+            ]
+            margin = len(header[0]) - len(header[0].lstrip(" "))
+            text = f"{' ' * margin}def {body.name}({', '.join(shown)}):{comment_behind(header)}"
+            header = [text]
+        depth = depth_of(body.definition)
+        by = depth - stretch.column
+        early: list[str] = []
+        first = stretch.start + 1
+        if stretch.docstring is not None:
+            assert stretch.docstring.end_lineno is not None
+            end = stretch.docstring.end_lineno
+            early = self._lines(body.number, stretch.docstring.lineno, end, by)
+            before = self._lines(body.number, first, stretch.docstring.lineno - 1, by)
+            rows = [*before, *self._lines(body.number, end + 1, stretch.end - 1, by)]
+        else:
+            rows = self._lines(body.number, first, stretch.end - 1, by)
+        rows = [*early, *_trimmed(rows)]
+        return [*header, *(rows or [f"{' ' * depth}pass"])]
+
+    def _method(self, node: ast.FunctionDef, own: str) -> list[str]:
+        """A method that stood as a function of the file."""
+        start, end = self.made.methods[own]
+        definition = self.made.definition[start:end]
+        header = header_of(definition)
+        depth = len(header[0]) - len(header[0].lstrip(" "))
+        holder = ast.parse(_dedented(header) + " pass").body[0].args.args[0].arg  # type: ignore[attr-defined]
+        assert node.end_lineno is not None
+        edits: list[tuple[int, int, str]] = []
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and each.id in self.made.lifted:
+                edits.append((each.lineno, each.col_offset, each.id))
+        for line, byte, name in sorted(edits, reverse=True):
+            row = self.rows[line - 1]
+            at = len(row.encode()[:byte].decode())
+            new = f"{holder}.{self.made.lifted[name]}"
+            self.rows[line - 1] = row[:at] + new + row[at + len(name) :]
+        body = node.body[0].lineno
+        rows = [
+            self.rows[n - 1] if n in self.inside else shifted(self.rows[n - 1], depth)
+            for n in range(body, node.end_lineno + 1)
+        ]
+        return [*header, *rows]
+
+    def _class(self, methods: Mapping[str, list[str] | None]) -> list[str]:
+        text, done = "", 0
+        for name, (start, end) in sorted(self.made.methods.items(), key=lambda each: each[1]):
+            new = methods[name]
+            between = self.made.definition[done:start]
+            text += between.rstrip(" \n") + "\n" if new is None else between
+            text += "" if new is None else "\n".join(new)
+            done = end
+        return (text + self.made.definition[done:]).rstrip("\n").split("\n")
+
+
+def _dedented(header: Sequence[str]) -> str:
+    return "\n".join([header[0].lstrip(" "), *header[1:]])
+
+
+def _inside(node: ast.AST, other: ast.AST) -> bool:
+    return any(each is node for each in ast.walk(other)) and not any(
+        each is node for each in ast.walk(other.func) if isinstance(other, ast.Call)  # type: ignore[attr-defined]
+    )
+
+
+def _trimmed(rows: Sequence[str]) -> list[str]:
+    """Lines without the empty ones around them."""
+    full = [n for n, row in enumerate(rows) if row.strip()]
+    return list(rows[full[0] : full[-1] + 1]) if full else []
+
+
+def _arguments(args: ast.arguments) -> set[str]:
+    return {each.arg for each in ast.walk(args) if isinstance(each, ast.arg)}
+
+
+def _defaults(args: ast.arguments) -> list[ast.expr]:
+    return [*args.defaults, *(each for each in args.kw_defaults if each is not None)]
+
+
+def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
+    """The lists of statements of a function, in functions of its own too."""
+    for each in ast.walk(node):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(each, name, None)
+            if isinstance(block, list) and block:
+                yield block

@@ -1,0 +1,107 @@
+"""A class of which a program makes one object, whose attributes may be read as names.
+
+That holds where the class is plain (no bases, no decorators, no methods that Python calls by itself, `__init__` aside), where it
+is named once, to make the object, and where the object is used for its attributes and methods only: it is handed to nobody who
+may keep it, look into it or give it other attributes.
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, bound_by, not_reflective
+from towermigrate.recognize.source import Tree
+
+
+@dataclass
+class PlainClass:
+    """A class and its methods. `made` is the call that makes its one object."""
+
+    node: ast.ClassDef
+    methods: dict[str, Definition]
+    made: ast.Call
+
+
+def plain_class(tree: Tree, module: Module, name: str) -> PlainClass:
+    """The class of a name; raises where more than one object may be made of it, or more than plain ones."""
+    found = [each for each in module.tree.body if isinstance(each, ast.ClassDef)]
+    found = [each for each in found if each.name == name]
+    if len(found) != 1 or sum(name in bound_by(each) for each in module.tree.body) != 1:
+        raise Unjoined
+    (node,) = found
+    if node.keywords or node.decorator_list or [ast.unparse(each) for each in node.bases] not in (
+        [],
+        ["object"],
+    ):
+        raise Unjoined
+    if module.declares_global(name) or "AttributeError" in module.text:
+        raise Unjoined
+    for user in tree.users.get(module.path, set()) - {module.path}:
+        file = tree.file(user)
+        if file is None or name in file.text:
+            raise Unjoined
+    calls = {id(each.func): each for each in ast.walk(module.tree) if isinstance(each, ast.Call)}
+    uses = module.uses(name)
+    if len(uses) != 1 or id(uses[0]) not in calls:
+        raise Unjoined
+    return PlainClass(node, _methods(module, node), calls[id(uses[0])])
+
+
+def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
+    table = module.tables.get(node.name)
+    if not isinstance(table, symtable.Class):
+        raise Unjoined
+    tables = {each.get_name(): each for each in table.get_children()}
+    methods: dict[str, Definition] = {}
+    for number, each in enumerate(node.body):
+        if not number and isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+            continue  # its docstring
+        if not isinstance(each, ast.FunctionDef) or each.decorator_list:
+            raise Unjoined
+        special = each.name.startswith("__") and each.name != "__init__"
+        if special or each.name in methods or not each.args.args or each.args.posonlyargs:
+            raise Unjoined
+        not_reflective(each)
+        holder = each.args.args[0]
+        method = Definition(module.path, module.text, each, module.starts, tables[each.name])
+        if holder.annotation or holder.arg in method.inner or each.args.defaults[-1:] and len(
+            each.args.defaults
+        ) == len(each.args.args):
+            raise Unjoined
+        methods[each.name] = method
+    return methods
+
+
+def accesses(
+    node: ast.AST, holder: str, handed: Collection[int] = ()
+) -> Iterator[ast.Attribute]:
+    """Where an attribute of the object is named; raises where the object is used by itself.
+
+    Args:
+        handed: the identities of the names at which it may be.
+    """
+    held = {
+        id(each.value): each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)
+    }
+    for each in ast.walk(node):
+        if isinstance(each, ast.Name) and each.id == holder and id(each) not in handed:
+            if id(each) not in held:
+                raise Unjoined
+            found = held[id(each)]
+            if found.attr.startswith("__") or isinstance(found.ctx, ast.Del):
+                raise Unjoined
+            yield found
+
+
+def stores_in(node: ast.FunctionDef, name: str) -> list[ast.Name]:
+    """Where a name is bound by itself."""
+    return [
+        each
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
