@@ -24,6 +24,22 @@ def put_back(text: str, made: Carried) -> str:
     return _PuttingBack(text, made).text()
 
 
+def top_of_method(statements: Sequence[str]) -> int:
+    """Behind how many of some statements the innermost method begins whose end is not among them.
+
+    Args:
+        statements: the texts of statements of one function, marks among them.
+    """
+    begun: list[tuple[str, int]] = []
+    for index, text in enumerate(statements):
+        said = (mark_in(text.strip().strip('"')) or "").split()
+        if said[1:] == ["body"]:
+            begun.append((said[0], index + 1))
+        elif said[1:] == ["end"]:
+            begun = [each for each in begun if each[0] != said[0]]
+    return begun[-1][1] if begun else 0
+
+
 @dataclass
 class _Stretch:
     """The lines of a body, between the lines of its first and its last mark, and what binds its parameters there."""
@@ -109,15 +125,15 @@ class _PuttingBack:
                 return found
         raise NotParted(f"what `{body.name}` does is not in one place any more")
 
-    def _of_line(self, line: int) -> int | None:
-        """The innermost body that a line is of."""
-        found = [each for each in self.stretches if each.holds(line)]
+    def _of(self, node: ast.Name | ast.arg | ast.FunctionDef) -> int | None:
+        """The innermost body that a node is of."""
+        found = [each for each in self.stretches if each.holds(node.lineno)]
         if not found:
             return None
         inner = max(found, key=lambda each: each.start)
         for bound in inner.bound.values():
-            if line == bound.lineno:  # what it is given is said by whoever calls it
-                return self._parent(inner.body)
+            if node.lineno == bound.lineno and node is not bound.targets[0]:
+                return self._parent(inner.body)  # what it is given is said by whoever calls it
         return inner.body.number
 
     def _parent(self, body: Body) -> int | None:
@@ -131,10 +147,10 @@ class _PuttingBack:
             if isinstance(node, ast.Name):
                 if node.id in self.own and node.id not in hidden:
                     stored = not isinstance(node.ctx, ast.Load)
-                    yield _Use(node.id, node, node.lineno, stored, self._of_line(node.lineno))
+                    yield _Use(node.id, node, node.lineno, stored, self._of(node))
             elif isinstance(node, ast.FunctionDef):
                 if node.name in self.own and node.name not in hidden:
-                    body = self._of_line(node.lineno)
+                    body = self._of(node)
                     yield _Use(node.name, node, node.lineno, True, body)
                 around = [*node.decorator_list, *_defaults(node.args)]
                 yield from self._uses(around, hidden)
@@ -230,9 +246,13 @@ class _PuttingBack:
         known = {id(use.node): use for use in self.uses}
         for node in ast.walk(self.function):
             if isinstance(node, ast.Name):
-                body = self._of_line(node.lineno)
+                body = self._of(node)
                 use = known.get(id(node))
                 new = node.id if use is None else self._told(use)
+                if node.id in self.made.lifted:
+                    if self._holder(body) is None:
+                        raise NotParted(f"`{node.id}` is needed where the object is not known")
+                    new = f"{self._holder(body)}.{self.made.lifted[node.id]}"
                 if "." not in new:
                     if stands_for.setdefault((body, new), node.id) != node.id:
                         raise NotParted(f"`{new}` means two things in one function")
@@ -241,7 +261,7 @@ class _PuttingBack:
                 if new != node.id:
                     edits.append((node.lineno, node.col_offset, node.id, new))
             elif isinstance(node, ast.arg):
-                key = (self._of_line(node.lineno), node.arg)
+                key = (self._of(node), node.arg)
                 if stands_for.setdefault(key, node.arg) != node.arg:
                     raise NotParted(f"`{node.arg}` means two things in one function")
             elif isinstance(node, ast.FunctionDef) and id(node) in known:
@@ -282,7 +302,7 @@ class _PuttingBack:
                 raise NotParted(f"`{node.name}` is needed where the object is not known")
             assert node.end_lineno is not None
             text = f"{' ' * node.col_offset}{holder}.{self.attributes[node.name]} = {told}"
-            self.set_behind.setdefault(node.end_lineno, []).append(text)
+            self.set_behind.setdefault(node.end_lineno, []).extend(["", text])
 
     # ---- the text --------------------------------------------------------------------------------
 

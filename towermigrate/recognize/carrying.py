@@ -234,6 +234,9 @@ class _Carrying:
             if isinstance(func, ast.Attribute) and func.value is made:
                 more = self._method(call, func.attr)
             elif isinstance(func, ast.Name):
+                others = [*call.args, *(each.value for each in call.keywords)]
+                if any(not isinstance(e, ast.Name | ast.Constant) for e in others if e is not made):
+                    raise Unjoined  # computed before the object is made
                 more = self._function(call, lambda each: each is made)
             if not more:
                 raise Unjoined
@@ -246,19 +249,21 @@ class _Carrying:
         method = self.known.methods.get(name)
         if method is None:
             raise Unjoined
-        file = self.candidate.file
+        if name in self.inlined:
+            raise Unjoined  # called again
+        holders = {each.node.args.args[0].arg for each in self.known.methods.values()}
         uses = sum(
             isinstance(each, ast.Attribute)
             and each.attr == name
-            and not (isinstance(each.value, ast.Name) and each.value.id in file.imports)
+            and (each is call.func or isinstance(each.value, ast.Name) and each.value.id in holders)
             for each in ast.walk(self.module.tree)
         )
-        where = file.span(self.candidate.loop)
+        where = self.candidate.file.span(self.candidate.loop)
         if uses != 1 or where.line < call.lineno <= where.end_line:
             return []  # of the towers, or of several: a function by itself
         if any(isinstance(each, ast.Return) for each in own_nodes(method.node)):
             return []
-        only_plain(method.node)
+        only_plain(method.node, of_class=True)
         self.inlined.add(name)
         return [(call, method, method.node.args.args[0].arg)]
 
@@ -321,6 +326,12 @@ class _Carrying:
             default = defaults.get(each.arg)
             if not isinstance(default, ast.Constant) and not self._is_fixed(default):
                 raise Unjoined
+        order = [each.arg for each in every if each.arg in given]
+        written = sorted(given, key=lambda name: (given[name].lineno, given[name].col_offset))
+        if order != written and any(
+            isinstance(node, ast.Call) for value in given.values() for node in ast.walk(value)
+        ):
+            raise Unjoined  # computed in another order
         region.given = given
         region.parameters = [
             Parameter(
@@ -481,7 +492,7 @@ class _Carrying:
                     and value.id in parent.function.locals
                     and not times_bound(region.node, each.name)
                     and each.name not in region.function.inner
-                    and self._fixed(parent, value.id, region)
+                    and (not _captured(region, each.name) or self._fixed(parent, value.id, region))
                 )
                 if each.holds:
                     joined = each.name
@@ -503,7 +514,12 @@ class _Carrying:
         if times_bound(parent.node, name) != len(stores):
             return False
         first = region.called.statement.lineno
-        return region.once and all(each.lineno < first for each in stores)
+        if not region.once or any(each.lineno >= first for each in stores):
+            return False
+        given = parent.given.get(name)
+        if given is None or parent.parent is None:
+            return True
+        return isinstance(given, ast.Name) and self._fixed(parent.parent, given.id, parent)
 
     def _aliases(self, every: list[_Region]) -> None:
         """`self.a = b`, each bound no more: one name for both."""
@@ -528,8 +544,12 @@ class _Carrying:
                 parameter = next((p for p in region.parameters if p.name == value), None)
                 if times_bound(region.node, value) != len(stores):
                     continue
-                if parameter is not None and (stores or not parameter.same):
-                    continue
+                if parameter is not None:
+                    given = region.given.get(value)
+                    if stores or not parameter.same or not isinstance(given, ast.Name):
+                        continue
+                    if region.parent is None or not self._fixed(region.parent, given.id, region):
+                        continue
                 if any(each.lineno >= statement.lineno for each in stores):
                     continue
                 merged.add(joined)
@@ -811,6 +831,17 @@ class _Carrying:
         if "\n" in text:
             raise Unjoined
         return text
+
+
+def _captured(region: _Region, name: str) -> bool:
+    """Whether a function in a function reads a name of it."""
+    waiting = list(region.function.names.get_children())
+    while waiting:
+        table = waiting.pop()
+        if any(each.get_name() == name and each.is_free() for each in table.get_symbols()):
+            return True
+        waiting.extend(table.get_children())
+    return False
 
 
 def _calls_of(statement: ast.stmt) -> list[ast.Call]:

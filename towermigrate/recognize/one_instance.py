@@ -64,7 +64,7 @@ def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
         special = each.name.startswith("__") and each.name != "__init__"
         if special or each.name in methods or not each.args.args or each.args.posonlyargs:
             raise Unjoined
-        not_reflective(each)
+        not_reflective(each, of_class=True)
         holder = each.args.args[0]
         method = Definition(module.path, module.text, each, module.starts, tables[each.name])
         if holder.annotation or holder.arg in method.inner or each.args.defaults[-1:] and len(
