@@ -13,7 +13,6 @@ from tests.differential import running, trying
 from tests.differential.loop_programs import Change, program
 from towermigrate.rewrite import rewrite_tree
 
-
 Program = Callable[..., Mapping[str, str]]
 
 

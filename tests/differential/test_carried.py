@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from typing import Any
 
 import pytest
 
 from tests.differential.loop_programs import HEAD, MODEL, Change
 from tests.differential.spellings import all_do_the_same, leaves, takes
-from towermigrate.rewrite import rewrite_tree
 
 TRAINER = '''\
 class Trainer(object):
@@ -100,8 +98,14 @@ def behind(text: str) -> Change:
 
 
 OWN_SESSION = (
-    (LOSS, LOSS + "        self.sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))\n"),
-    (SESSION + START, "        if True:\n            self.sess.run(tf.global_variables_initializer())\n"),
+    (
+        LOSS,
+        LOSS + "        self.sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))\n",
+    ),
+    (
+        SESSION + START,
+        "        if True:\n            self.sess.run(tf.global_variables_initializer())\n",
+    ),
     ("sess.run([", "self.sess.run(["),
     ("save(sess", "save(self.sess"),
 )

@@ -10,11 +10,11 @@ from typing import Literal
 
 import libcst as cst
 
+from towermigrate.emit.carrying import put_back
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
-from towermigrate.emit.carrying import put_back
 from towermigrate.emit.parting import NotParted, parted
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.templates import Templates, tidy_first
@@ -401,9 +401,7 @@ def _apart(
 ) -> dict[str, str]:
     """The texts of a program whose functions were read as one, with each function where its author has it."""
     try:
-        if isinstance(made, Carried):
-            return {made.path: put_back(texts[made.path], made)}
-        new = parted(texts, made)
+        new = put_back(texts, made) if isinstance(made, Carried) else parted(texts, made)
     except NotParted as apart:
         raise _failed(analysis, str(apart), "TM205") from apart
     if len(new) == 1:

@@ -10,18 +10,29 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from towermigrate.emit.parting import NotParted, bound_in, comment_behind, depth_of, header_of, shifted
+from towermigrate.emit.class_text import class_edits, edited
+from towermigrate.emit.parting import (
+    NotParted,
+    bound_in,
+    comment_behind,
+    depth_of,
+    header_of,
+    shifted,
+)
 from towermigrate.recognize.carried import Alias, Body, Carried, Parameter, mark_in
 from towermigrate.recognize.python_scopes import lines_in_texts
 
 
-def put_back(text: str, made: Carried) -> str:
-    """The new text of the file, with its class and functions as their author has them.
+def put_back(texts: Mapping[str, str], made: Carried) -> dict[str, str]:
+    """The new texts of the files, with the class and the functions as their author has them.
+
+    Args:
+        texts: what was written, by file, with the marks; the entry's file must be among them.
 
     Raises:
         NotParted: what was written cannot be taken apart.
     """
-    return _PuttingBack(text, made).text()
+    return _PuttingBack({**made.texts, **texts}, made).texts()
 
 
 def top_of_method(statements: Sequence[str]) -> int:
@@ -68,8 +79,10 @@ class _Use:
 
 
 class _PuttingBack:
-    def __init__(self, text: str, made: Carried) -> None:
+    def __init__(self, all_texts: Mapping[str, str], made: Carried) -> None:
         self.made = made
+        self.all = all_texts
+        text = all_texts[made.path]
         self.rows = text.split("\n")
         self.tree = ast.parse(text)
         self.function = next(
@@ -93,7 +106,9 @@ class _PuttingBack:
             self.by_name.setdefault(use.name, []).append(use)
         self.shared: dict[str, Alias] = {each.joined: each for each in made.aliases}
         self.kept: dict[int, list[Parameter]] = {}
-        self.attributes: dict[str, str] = {}  # names that are attributes wherever they are not a function's own
+        self.attributes: dict[
+            str, str
+        ] = {}  # names that are attributes wherever they are not a function's own
         self.set_behind: dict[int, list[str]] = {}  # what is set behind a function's last line
 
     def _line(self, said: str) -> int:
@@ -102,7 +117,9 @@ class _PuttingBack:
         return self.marks[said]
 
     def _stretch(self, body: Body) -> _Stretch:
-        start, inner, end = (self._line(f"{body.number} {each}") for each in ("begin", "body", "end"))
+        start, inner, end = (
+            self._line(f"{body.number} {each}") for each in ("begin", "body", "end")
+        )
         for block in _blocks(self.function):
             lines = [each.lineno for each in block]
             if start in lines:
@@ -154,7 +171,9 @@ class _PuttingBack:
                     yield _Use(node.name, node, node.lineno, True, body)
                 around = [*node.decorator_list, *_defaults(node.args)]
                 yield from self._uses(around, hidden)
-                yield from self._uses(node.body, hidden | _arguments(node.args) | bound_in(node.body))
+                yield from self._uses(
+                    node.body, hidden | _arguments(node.args) | bound_in(node.body)
+                )
             elif isinstance(node, ast.Lambda):
                 yield from self._uses(_defaults(node.args), hidden)
                 yield from self._uses([node.body], hidden | _arguments(node.args))
@@ -306,7 +325,7 @@ class _PuttingBack:
 
     # ---- the text --------------------------------------------------------------------------------
 
-    def text(self) -> str:
+    def texts(self) -> dict[str, str]:
         self._settle()
         self._rename()
         definitions = {each.body.number: self._definition(each) for each in self.stretches}
@@ -325,28 +344,19 @@ class _PuttingBack:
                 edits.append((place, place, definitions[body.number]))
             else:
                 methods[body.name] = definitions[body.number]
-        for name, own in self.made.lifted.items():
-            place = self.marks.get(f"method {name}")
-            if place is None:
-                continue
-            node = next(
-                (n for n in self.tree.body if isinstance(n, ast.FunctionDef) and n.name == name),
-                None,
-            )
-            end = place
-            if node is not None:
-                assert node.end_lineno is not None
-                end = node.end_lineno
-                methods[own] = self._method(node, own)
-            while not self.rows[place - 2].strip():
-                place -= 1
-            edits.append((place, end, []))
-        where = self._line("class")
-        edits.append((where, where, self._class(methods)))
-        rows = list(self.rows)
-        for first, last, new in sorted(edits, reverse=True):
-            rows[first - 1 : last] = new
-        return "\n".join(rows)
+        made = self.made
+        if made.of_class == made.path:
+            edits += class_edits(self.rows, made, methods)
+        first, last = self.marks.get("import"), self.marks.get("imported")
+        lent: list[str] = []
+        if first is not None and last is not None:
+            lent = self.rows[first : last - 1]
+            edits.append((first, last, []))
+        texts = {made.path: _still_lent("\n".join(edited(self.rows, edits)), lent)}
+        if made.of_class != made.path:
+            rows = self.all[made.of_class].split("\n")
+            texts[made.of_class] = "\n".join(edited(rows, class_edits(rows, made, methods)))
+        return texts
 
     def _lines(self, body: int | None, first: int, last: int, by: int) -> list[str]:
         """The lines of a body, or of the entry, with its calls in place of others' bodies."""
@@ -412,7 +422,9 @@ class _PuttingBack:
             call, given = changed[0]
             text = text.replace(ast.unparse(call), f"{ast.unparse(call.func)}({given})", 1)
         else:
-            for call, given in sorted(changed, key=lambda c: c[0].end_col_offset or 0, reverse=True):
+            for call, given in sorted(
+                changed, key=lambda c: c[0].end_col_offset or 0, reverse=True
+            ):
                 if any(other is not call and _inside(other, call) for other, _ in changed):
                     raise NotParted("a call in another one's arguments changes")
                 row = text.encode()
@@ -438,7 +450,9 @@ class _PuttingBack:
                 text = row.split("=", 1)[1].strip()
             now[each.name] = text
         before = {
-            each.name: each.argument for each in stretch.body.parameters if each.argument is not None and not each.holds
+            each.name: each.argument
+            for each in stretch.body.parameters
+            if each.argument is not None and not each.holds
         }
         if now == before:
             return None
@@ -488,7 +502,8 @@ class _PuttingBack:
         kept = self._parameters(stretch)
         if kept != list(body.parameters):
             shown = [
-                each.name if each.default is None else f"{each.name}={each.default}" for each in kept
+                each.name if each.default is None else f"{each.name}={each.default}"
+                for each in kept
             ]
             margin = len(header[0]) - len(header[0].lstrip(" "))
             text = f"{' ' * margin}def {body.name}({', '.join(shown)}):{comment_behind(header)}"
@@ -508,49 +523,31 @@ class _PuttingBack:
         rows = [*early, *_trimmed(rows)]
         return [*header, *(rows or [f"{' ' * depth}pass"])]
 
-    def _method(self, node: ast.FunctionDef, own: str) -> list[str]:
-        """A method that stood as a function of the file."""
-        start, end = self.made.methods[own]
-        definition = self.made.definition[start:end]
-        header = header_of(definition)
-        depth = len(header[0]) - len(header[0].lstrip(" "))
-        holder = ast.parse(_dedented(header) + " pass").body[0].args.args[0].arg  # type: ignore[attr-defined]
-        assert node.end_lineno is not None
-        edits: list[tuple[int, int, str]] = []
-        for each in ast.walk(node):
-            if isinstance(each, ast.Name) and each.id in self.made.lifted:
-                edits.append((each.lineno, each.col_offset, each.id))
-        for line, byte, name in sorted(edits, reverse=True):
-            row = self.rows[line - 1]
-            at = len(row.encode()[:byte].decode())
-            new = f"{holder}.{self.made.lifted[name]}"
-            self.rows[line - 1] = row[:at] + new + row[at + len(name) :]
-        body = node.body[0].lineno
-        rows = [
-            self.rows[n - 1] if n in self.inside else shifted(self.rows[n - 1], depth)
-            for n in range(body, node.end_lineno + 1)
-        ]
-        return [*header, *rows]
 
-    def _class(self, methods: Mapping[str, list[str] | None]) -> list[str]:
-        text, done = "", 0
-        for name, (start, end) in sorted(self.made.methods.items(), key=lambda each: each[1]):
-            new = methods[name]
-            between = self.made.definition[done:start]
-            text += between.rstrip(" \n") + "\n" if new is None else between
-            text += "" if new is None else "\n".join(new)
-            done = end
-        return (text + self.made.definition[done:]).rstrip("\n").split("\n")
+def _inside(call: ast.Call, other: ast.Call) -> bool:
+    """Whether a call stands in the arguments of another one."""
+    given = [*other.args, *(each.value for each in other.keywords)]
+    return any(node is call for each in given for node in ast.walk(each))
 
 
-def _dedented(header: Sequence[str]) -> str:
-    return "\n".join([header[0].lstrip(" "), *header[1:]])
-
-
-def _inside(node: ast.AST, other: ast.AST) -> bool:
-    return any(each is node for each in ast.walk(other)) and not any(
-        each is node for each in ast.walk(other.func) if isinstance(other, ast.Call)  # type: ignore[attr-defined]
-    )
+def _still_lent(text: str, lent: Sequence[str]) -> str:
+    """The entry's file, with those of the lent imports that it needs now."""
+    tree = ast.parse(text)
+    read = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+    wanted = read - bound_in(tree.body)
+    kept: list[str] = []
+    for row in lent:
+        (each,) = ast.parse(row).body
+        if wanted & bound_in([each]):
+            kept.append(row)
+    if not kept:
+        return text
+    lines = [
+        each.end_lineno or 0 for each in tree.body if isinstance(each, ast.Import | ast.ImportFrom)
+    ]
+    rows = text.split("\n")
+    rows[max(lines, default=0) : max(lines, default=0)] = kept
+    return "\n".join(rows)
 
 
 def _trimmed(rows: Sequence[str]) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.carrying import top_of_method
+from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.steps import Names, StepBuilder

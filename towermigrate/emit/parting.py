@@ -196,7 +196,9 @@ class _Parting:
             raise NotParted(f"`{min(clash)}` is bound in `{region.part.name}` and outside of it")
         after = bound_in([s for s in self.caller.body if s.lineno > region.end])
         before = elsewhere - after
-        handed = {name for each in self.regions for name in bound_in([*each.bound, *each.statements])}
+        handed = {
+            name for each in self.regions for name in bound_in([*each.bound, *each.statements])
+        }
         late = read & after - before
         if late:
             raise NotParted(f"`{min(late)}`, which `{region.part.name}` reads, is bound behind it")

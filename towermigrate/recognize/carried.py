@@ -39,6 +39,7 @@ class Body:
     """
 
     number: int
+    path: str
     name: str
     definition: str
     holder: str | None
@@ -90,7 +91,7 @@ class Carried(Joined):
 
     `bodies` and `sites` are by their numbers, `attributes` are the names that stand for attributes, `holder` is what
     the entry calls the object (None where it has no name there), `names` the entry's own, by those of the joined text.
-    `definition` is the text of the class and `methods` where its methods begin and end in that, by name; `lifted` are
+    `of_class` is the file of the class, `definition` its text and `methods` where its methods begin and end in that, by name; `lifted` are
     those that stand as functions of the file, by the names that they have there. `opened` is the author's line that
     opens the entry, where that is no function.
     """
@@ -101,6 +102,7 @@ class Carried(Joined):
     attributes: Mapping[str, str]
     holder: str | None
     names: Mapping[str, str]
+    of_class: str
     definition: str
     methods: Mapping[str, tuple[int, int]]
     lifted: Mapping[str, str]
@@ -119,10 +121,6 @@ class Carried(Joined):
     @property
     def class_mark(self) -> str:
         return f'"{MARK} class"'
-
-    def lifted_mark(self, name: str) -> str:
-        """In front of a method that stands as a function of the file."""
-        return f'"{MARK} method {name}"'
 
 
 def mark_in(text: str) -> str | None:

@@ -12,42 +12,36 @@ import symtable
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, bound_by, not_reflective
-from towermigrate.recognize.source import Tree
+from towermigrate.recognize.python_scopes import (
+    Definition,
+    Module,
+    Unjoined,
+    bound_by,
+    not_reflective,
+)
 
 
 @dataclass
 class PlainClass:
-    """A class and its methods. `made` is the call that makes its one object."""
+    """A class and its methods."""
 
     node: ast.ClassDef
     methods: dict[str, Definition]
-    made: ast.Call
 
 
-def plain_class(tree: Tree, module: Module, name: str) -> PlainClass:
-    """The class of a name; raises where more than one object may be made of it, or more than plain ones."""
+def plain_class(module: Module, name: str) -> PlainClass:
+    """The class of a name; raises where an object of it may be more than its attributes and methods."""
     found = [each for each in module.tree.body if isinstance(each, ast.ClassDef)]
     found = [each for each in found if each.name == name]
     if len(found) != 1 or sum(name in bound_by(each) for each in module.tree.body) != 1:
         raise Unjoined
     (node,) = found
-    if node.keywords or node.decorator_list or [ast.unparse(each) for each in node.bases] not in (
-        [],
-        ["object"],
-    ):
+    bases = [ast.unparse(each) for each in node.bases]
+    if node.keywords or node.decorator_list or bases not in ([], ["object"]):
         raise Unjoined
     if module.declares_global(name) or "AttributeError" in module.text:
         raise Unjoined
-    for user in tree.users.get(module.path, set()) - {module.path}:
-        file = tree.file(user)
-        if file is None or name in file.text:
-            raise Unjoined
-    calls = {id(each.func): each for each in ast.walk(module.tree) if isinstance(each, ast.Call)}
-    uses = module.uses(name)
-    if len(uses) != 1 or id(uses[0]) not in calls:
-        raise Unjoined
-    return PlainClass(node, _methods(module, node), calls[id(uses[0])])
+    return PlainClass(node, _methods(module, node))
 
 
 def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
@@ -67,17 +61,18 @@ def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
         not_reflective(each, of_class=True)
         holder = each.args.args[0]
         method = Definition(module.path, module.text, each, module.starts, tables[each.name])
-        if holder.annotation or holder.arg in method.inner or each.args.defaults[-1:] and len(
-            each.args.defaults
-        ) == len(each.args.args):
+        if (
+            holder.annotation
+            or holder.arg in method.inner
+            or each.args.defaults[-1:]
+            and len(each.args.defaults) == len(each.args.args)
+        ):
             raise Unjoined
         methods[each.name] = method
     return methods
 
 
-def accesses(
-    node: ast.AST, holder: str, handed: Collection[int] = ()
-) -> Iterator[ast.Attribute]:
+def accesses(node: ast.AST, holder: str, handed: Collection[int] = ()) -> Iterator[ast.Attribute]:
     """Where an attribute of the object is named; raises where the object is used by itself.
 
     Args:
