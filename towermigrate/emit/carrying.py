@@ -99,7 +99,10 @@ class _PuttingBack:
                 if said is not None:
                     self.marks[said] = node.lineno
         self.stretches = [self._stretch(each) for each in made.bodies]
-        self.own = bound_in(self.function.body)
+        parameters = _arguments(self.function.args)
+        self.own = bound_in(self.function.body) | parameters
+        self.joined = {*made.attributes, *(n for b in made.bodies for n in b.names), *made.names}
+        self.given = parameters
         self.uses = list(self._uses(self.function.body, frozenset()))
         self.by_name: dict[str, list[_Use]] = {}
         for use in self.uses:
@@ -162,6 +165,8 @@ class _PuttingBack:
         """Where the joined function's names stand, in functions of its own too."""
         for node in nodes:
             if isinstance(node, ast.Name):
+                if node.id not in self.own and node.id not in hidden and node.id in self.joined:
+                    raise NotParted(f"`{self.made.own_name(node.id)}` is read and bound nowhere")
                 if node.id in self.own and node.id not in hidden:
                     stored = not isinstance(node.ctx, ast.Load)
                     yield _Use(node.id, node, node.lineno, stored, self._of(node))
@@ -199,7 +204,7 @@ class _PuttingBack:
     def _settle(self) -> None:
         """Which names are attributes, and which parameters stay."""
         for name, uses in self.by_name.items():
-            if not any(each.stored for each in uses):
+            if name not in self.given and not any(each.stored for each in uses):
                 raise NotParted(f"`{name}` is read and bound nowhere")
             owners = {n for n in (None, *range(len(self.made.bodies))) if name in self._locals(n)}
             if name in self.shared:

@@ -69,6 +69,15 @@ def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
         ):
             raise Unjoined
         methods[each.name] = method
+    for method in methods.values():
+        used = {n.id for n in ast.walk(method.node) if isinstance(n, ast.Name)}
+        if any(name.startswith("__") and not name.endswith("__") for name in used):
+            raise Unjoined  # a name that Python changes in a class
+        defaults = [*method.node.args.defaults, *method.node.args.kw_defaults]
+        for default in defaults:
+            names = [n.id for n in ast.walk(default) if isinstance(n, ast.Name)] if default else []
+            if methods.keys() & set(names):
+                raise Unjoined  # of the class, not of the file
     return methods
 
 
