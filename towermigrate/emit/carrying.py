@@ -10,7 +10,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from towermigrate.emit.class_text import class_edits, edited
+from towermigrate.emit.class_text import Edit, class_edits, display_text, edited
 from towermigrate.emit.parting import (
     NotParted,
     bound_in,
@@ -230,13 +230,23 @@ class _PuttingBack:
         return not any(p.same and p.joined == name for p in self.made.bodies[body].parameters)
 
     def _new_attribute(self, name: str, uses: Sequence[_Use]) -> None:
+        """A name that more than one function needs is one of the object's."""
         own = self.made.own_name(name)
         others = {*self.made.attributes.values(), *self.made.methods, *self.attributes.values()}
         if own in others or own.startswith("__"):
             raise NotParted(f"the object has a `{own}` of its own")
-        if name in self.made.names:
+        if self._in_dict(name):
+            if any(each.stored and each.line > self._line("dict begin") for each in uses):
+                raise NotParted(f"`{own}` is made behind the dict that it belongs to")
+        elif name in self.made.names:
             raise NotParted(f"a method reads `{own}`, which the object does not know")
         self.attributes[name] = own
+
+    def _in_dict(self, name: str) -> bool:
+        """Whether a name is bound where the dict is made, which then holds it."""
+        display = self.made.display
+        stored = {each.body for each in self.by_name[name] if each.stored}
+        return display is not None and stored == {display.body}
 
     def _told(self, use: _Use) -> str:
         """A name as it stands in the function that it is of."""
@@ -247,18 +257,26 @@ class _PuttingBack:
         if name in self.shared:
             alias = self.shared[name]
             if own is not None:
-                late = body == alias.body and use.line > self.marks[f"alias {alias.number}"]
+                said = "dict begin" if alias.of_dict else f"alias {alias.number}"
+                late = body == alias.body and use.line > self._line(said)
                 if not (late and alias.by_attribute and not use.stored):
                     return own
+        elif self.made.display is not None and body == self.made.display.body:
+            if name not in self.made.attributes and self._in_dict(name):
+                return self.made.own_name(name)
+            if name in self.made.attributes and use.line < self._line("dict end"):
+                return self.made.own_name(name)  # an entry, which is written where the dict is
         elif any(isinstance(each.node, ast.FunctionDef) for each in self.by_name[name]):
             if any(each.body == body and each.stored for each in self.by_name[name]):
                 return self.made.own_name(name)  # set behind the function
         holder = self._holder(body)
         if holder is None or body is None and use.line < self._made_at():
             raise NotParted(f"`{self.made.own_name(name)}` is needed where the object is not known")
-        return f"{holder}.{self.attributes[name]}"
+        return self.made.access(holder, self.attributes[name])
 
     def _made_at(self) -> int:
+        if self.made.display is not None and self.made.display.body is None:
+            return self._line("dict end")
         return max(
             [each.end for each in self.stretches if each.body.site == self.made.bodies[0].site]
         )
@@ -277,7 +295,7 @@ class _PuttingBack:
                     if self._holder(body) is None:
                         raise NotParted(f"`{node.id}` is needed where the object is not known")
                     new = f"{self._holder(body)}.{self.made.lifted[node.id]}"
-                if "." not in new:
+                if new.isidentifier():
                     if stands_for.setdefault((body, new), node.id) != node.id:
                         raise NotParted(f"`{new}` means two things in one function")
                 elif isinstance(node.ctx, ast.Del):
@@ -321,11 +339,14 @@ class _PuttingBack:
         if told != node.name:
             raise NotParted(f"the function `{node.name}` stands under another name")
         if node.name in self.attributes and node.name not in self.shared:
+            if self._in_dict(node.name):
+                return  # an entry of it
             holder = self._holder(use.body)
             if holder is None:
                 raise NotParted(f"`{node.name}` is needed where the object is not known")
             assert node.end_lineno is not None
-            text = f"{' ' * node.col_offset}{holder}.{self.attributes[node.name]} = {told}"
+            value = self.made.access(holder, self.attributes[node.name])
+            text = f"{' ' * node.col_offset}{value} = {told}"
             self.set_behind.setdefault(node.end_lineno, []).extend(["", text])
 
     # ---- the text --------------------------------------------------------------------------------
@@ -345,12 +366,14 @@ class _PuttingBack:
         for stretch in self.stretches:
             body = stretch.body
             place = self.marks.get(f"{body.number} def")
+            if body.name not in methods and body.path != self.made.path:
+                continue
             if place is not None:
                 edits.append((place, place, definitions[body.number]))
             else:
                 methods[body.name] = definitions[body.number]
         made = self.made
-        if made.of_class == made.path:
+        if made.definition and made.of_class == made.path:
             edits += class_edits(self.rows, made, methods)
         first, last = self.marks.get("import"), self.marks.get("imported")
         lent: list[str] = []
@@ -358,9 +381,14 @@ class _PuttingBack:
             lent = self.rows[first : last - 1]
             edits.append((first, last, []))
         texts = {made.path: _still_lent("\n".join(edited(self.rows, edits)), lent)}
-        if made.of_class != made.path:
+        if made.definition and made.of_class != made.path:
             rows = self.all[made.of_class].split("\n")
             texts[made.of_class] = "\n".join(edited(rows, class_edits(rows, made, methods)))
+        for path in made.texts.keys() - texts.keys():
+            rows = self.all[path].split("\n")
+            bodies = [each for each in made.bodies if each.path == path]
+            more = [_definition_edit(rows, each, definitions[each.number]) for each in bodies]
+            texts[path] = "\n".join(edited(rows, more))
         return texts
 
     def _lines(self, body: int | None, first: int, last: int, by: int) -> list[str]:
@@ -387,6 +415,15 @@ class _PuttingBack:
             if line in sites:
                 line = self._site(sites[line], found, by) + 1
                 continue
+            if line == self.marks.get("dict begin"):
+                line = self._dict(found, by) + 1
+                continue
+            if line == self.marks.get("dict return"):
+                found.append(
+                    shifted(f"{_margin(self.rows[line - 1])}return {self._holder(body)}", by)
+                )
+                line += 1
+                continue
             row = self.rows[line - 1]
             if line in aliases:
                 alias = aliases[line]
@@ -394,13 +431,52 @@ class _PuttingBack:
                 if any(each.stored for each in uses):
                     if any(each.stored and each.line > line for each in uses):
                         raise NotParted(f"`{alias.attribute}` is set before what it is set to")
-                    margin = len(row) - len(row.lstrip(" "))
-                    found.append(shifted(" " * margin + alias.text, by))
+                    found.append(shifted(_margin(row) + alias.text, by))
             elif line not in skip and line not in self.marks.values():
                 found.append(row if line in self.inside else shifted(row, by))
                 found += [shifted(each, by) for each in self.set_behind.get(line, [])]
             line += 1
         return found
+
+    def _dict(self, found: list[str], by: int) -> int:
+        """Add the statement that makes the dict; the last line of what stands in its place."""
+        display = self.made.display
+        assert display is not None
+        first, last = self._line("dict begin"), self._line("dict end")
+        values: dict[str, str] = {}
+        gone: set[int] = set()
+        entries = {joined: key for key, joined, bound in display.entries if bound}
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.stmt) and first < node.lineno < last:
+                target = node.targets[0] if isinstance(node, ast.Assign) else None
+                if not isinstance(target, ast.Name) or target.id not in entries:
+                    continue
+                if node.lineno != node.end_lineno:
+                    raise NotParted("an entry of the dict has several lines")
+                values[entries[target.id]] = self.rows[node.lineno - 1].split("=", 1)[1].strip()
+                gone.add(node.lineno)
+        for name in entries:
+            if sum(each.stored for each in self.by_name.get(name, [])) > 1:
+                if any(each.stored and each.line < first for each in self.by_name[name]):
+                    raise NotParted("an entry of the dict is set before the dict is made")
+        for number in range(first + 1, last):
+            line, row = number, self.rows[number - 1]
+            if line not in gone and line not in self.marks.values() and row.strip():
+                found.append(row if line in self.inside else shifted(row, by))
+        for key, joined, bound in display.entries:
+            uses = self.by_name.get(joined, [])
+            if not bound and any(each.stored for each in uses):
+                if any(each.stored and each.line > first for each in uses):
+                    raise NotParted(f"`{key}` is put into the dict before it is made")
+                values[key] = self._locals(display.body).get(joined, joined)
+        new = [
+            self.attributes[name]
+            for name in self.attributes
+            if name not in self.shared and name not in self.made.attributes and self._in_dict(name)
+        ]
+        text = display_text(display.text, [key for key, *_ in display.entries], values, new)
+        found += [shifted(_margin(self.rows[first - 1]) + each, by) for each in text]
+        return last
 
     def _site(self, number: int, found: list[str], by: int) -> int:
         """Add the statement that calls; the last line of what stands in its place."""
@@ -529,6 +605,16 @@ class _PuttingBack:
         return [*header, *(rows or [f"{' ' * depth}pass"])]
 
 
+def _definition_edit(rows: Sequence[str], body: Body, new: list[str]) -> Edit:
+    """The edit that puts a function back in a file of its own, where empty lines stand for it."""
+    mark = body.mark("def").strip('"')
+    place = next((n for n, text in enumerate(rows, 1) if text.strip().strip('"') == mark), None)
+    lines = body.definition.count("\n")
+    if place is None or any(row.strip() for row in rows[place : place + lines]):
+        raise NotParted(f"the place of `{body.name}` is gone")
+    return place, place + lines, new
+
+
 def _inside(call: ast.Call, other: ast.Call) -> bool:
     """Whether a call stands in the arguments of another one."""
     given = [*other.args, *(each.value for each in other.keywords)]
@@ -553,6 +639,10 @@ def _still_lent(text: str, lent: Sequence[str]) -> str:
     rows = text.split("\n")
     rows[max(lines, default=0) : max(lines, default=0)] = kept
     return "\n".join(rows)
+
+
+def _margin(row: str) -> str:
+    return row[: len(row) - len(row.lstrip(" "))]
 
 
 def _trimmed(rows: Sequence[str]) -> list[str]:

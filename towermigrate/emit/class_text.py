@@ -64,6 +64,39 @@ def class_edits(
     return edits
 
 
+def display_text(
+    text: str, keys: Sequence[str], values: Mapping[str, str], new: Sequence[str]
+) -> list[str]:
+    """The statement that makes a dict, with other entries.
+
+    Args:
+        text: the author's.
+        keys: of the author's entries.
+        values: what those are now that are still there, by their keys.
+        new: names that are entries too, in place of the first that is gone.
+    """
+    statement = ast.parse(text).body[0]
+    assert isinstance(statement, ast.Assign | ast.Return) and isinstance(statement.value, ast.Dict)
+    head = (
+        "return "
+        if isinstance(statement, ast.Return)
+        else f"{ast.unparse(statement.targets[0])} = "
+    )
+    entries: list[str] = []
+    left = list(new)
+    for key in keys:
+        if key in values:
+            entries.append(f"'{key}': {values[key]}")
+        else:
+            entries += [f"'{each}': {each}" for each in left]
+            left = []
+    entries += [f"'{each}': {each}" for each in left]
+    row = f"{head}{{{', '.join(entries)}}}"
+    if "\n" not in text and len(row) <= 90:
+        return [row]
+    return [f"{head}{{", *(f"    {each}," for each in entries), "}"]
+
+
 def _is_class_mark(statement: ast.stmt) -> bool:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Constant):
         return False

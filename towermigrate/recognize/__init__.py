@@ -94,13 +94,24 @@ def recognize_tree(
 def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:
     """A program whose graph is built in one function and run in others; None where they cannot be read as one."""
     apart = {each.rule for each in reasons} & STRUCTURE
+    if "TM205" not in apart:
+        return None
+    for join in (inlined, carried):
+        if join is inlined and apart != {"TM205"}:
+            continue
+        found = _joined(place, reasons, join)
+        if found is not None:
+            return found
+    return None
+
+
+def _joined(
+    place: Place, reasons: list[Finding], join: Callable[[Tree, Candidate], Joined | None]
+) -> Recognition | None:
+    """What a program is whose functions one way of joining reads as one."""
     candidate = place.candidate
     try:
-        made: Joined | None = None
-        if apart == {"TM205"}:
-            made = inlined(place.tree, candidate)
-        if made is None and "TM205" in apart:
-            made = carried(place.tree, candidate)
+        made = join(place.tree, candidate)
         if made is None:
             return None
         analysis, found = _analysed(made.tree, made.path, made.loop_line)

@@ -70,19 +70,37 @@ class Site:
 class Alias:
     """`self.a = b`, where both have one name in the joined text: `joined`, the attribute's, the statement's text.
 
-    `by_attribute` says that behind it the author reads the attribute.
+    `by_attribute` says that behind it the author reads the attribute, `of_dict` that it is an entry of the dict.
     """
 
     number: int
     joined: str
     attribute: str
     text: str
-    body: int
+    body: int | None
     by_attribute: bool
+    of_dict: bool = False
 
     @property
     def mark(self) -> str:
         return f'"{MARK} alias {self.number}"'
+
+
+@dataclass(frozen=True)
+class Display:
+    """The dict that carries the values: its text up to the first entry, the body it is of, its keys.
+
+    Each key is with the name that it has in the joined text, and whether a statement there binds that. `text` is the
+    whole statement.
+    """
+
+    text: str
+    body: int | None
+    entries: tuple[tuple[str, str, bool], ...]
+
+    def mark(self, what: str) -> str:
+        """The bare text at a place of it: `begin`, `end`, or `return` for what returns it."""
+        return f'"{MARK} dict {what}"'
 
 
 @dataclass(frozen=True)
@@ -93,7 +111,7 @@ class Carried(Joined):
     the entry calls the object (None where it has no name there), `names` the entry's own, by those of the joined text.
     `of_class` is the file of the class, `definition` its text and `methods` where its methods begin and end in that, by name; `lifted` are
     those that stand as functions of the file, by the names that they have there. `opened` is the author's line that
-    opens the entry, where that is no function.
+    opens the entry, where that is no function. `display` is there where the object is a dict.
     """
 
     bodies: tuple[Body, ...]
@@ -107,6 +125,11 @@ class Carried(Joined):
     methods: Mapping[str, tuple[int, int]]
     lifted: Mapping[str, str]
     opened: str | None
+    display: Display | None
+
+    def access(self, holder: str, name: str) -> str:
+        """How a value of the object is named."""
+        return f"{holder}.{name}" if self.display is None else f"{holder}['{name}']"
 
     @property
     def own_names(self) -> Mapping[str, str]:

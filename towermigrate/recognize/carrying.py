@@ -12,7 +12,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.recognize.carried import Alias, Body, Carried, Parameter, Site
+from towermigrate.recognize.carried import Alias, Body, Carried, Display, Parameter, Site
+from towermigrate.recognize.class_plan import ClassPlan
+from towermigrate.recognize.dict_plan import DictPlan
 from towermigrate.recognize.joined import MARK, Pieces
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.naming import Naming
@@ -21,11 +23,13 @@ from towermigrate.recognize.python_scopes import (
     Definition,
     Unjoined,
     header_end,
-    last_of,
     lines_in_texts,
 )
-from towermigrate.recognize.regions import CalledAt, Plan, Region
+from towermigrate.recognize.regions import CalledAt, Literal, Plan, Region
 from towermigrate.recognize.source import Tree
+
+_Cut = CalledAt | Alias | Literal | None
+"""What stands otherwise in the joined text; None is the statement that returns the dict."""
 
 
 def carried(tree: Tree, candidate: Candidate) -> Carried | None:
@@ -33,10 +37,14 @@ def carried(tree: Tree, candidate: Candidate) -> Carried | None:
     name = candidate.qualified
     if name is None or candidate.turns is not None or candidate.written is not None:
         return None
-    if name.count(".") != 1:
+    if name.count(".") > 1:
         return None
     try:
-        plan = Plan(tree, candidate, *name.split("."))
+        plan: Plan
+        if "." in name:
+            plan = ClassPlan(tree, candidate, *name.split("."))
+        else:
+            plan = DictPlan(tree, candidate, name)
         return _Writing(plan, Naming(plan)).made()
     except (Unjoined, RecursionError):
         return None
@@ -48,20 +56,22 @@ class _Writing:
     def __init__(self, plan: Plan, naming: Naming) -> None:
         self.plan, self.naming = plan, naming
         self.path = plan.path
-        self.texts = {plan.path: plan.tree.sources[plan.path]}
-        self.texts[plan.of_class] = plan.tree.sources[plan.of_class]
 
     def made(self) -> Carried:
         plan, naming, entry = self.plan, self.naming, self.plan.entry
         pieces = self._entry_file()
         made = {self.path: "".join(pieces.texts)}
-        if plan.of_class != self.path:
-            made[plan.of_class] = self._class_file()
-        of_class, node = plan.module(plan.of_class), plan.known.node
-        start, end = of_class.block.start(node), of_class.block.end(node)
+        of_class, start, end = plan.module(plan.of_towers), 0, 0
+        if plan.known is not None:
+            node = plan.known.node
+            start, end = of_class.block.start(node), of_class.block.end(node)
+            if plan.of_towers != self.path:
+                made[plan.of_towers] = self._class_file()
+        for path in {each.function.path for each in plan.regions} - {*made}:
+            made[path] = self._other_file(path)
         methods = {
             name: (of_class.starts[m.node.lineno - 1] - start, of_class.block.end(m.node) - start)
-            for name, m in plan.known.methods.items()
+            for name, m in plan.methods.items()
         }
         every = [entry, *plan.regions]
         calls = sorted(((c, r) for r in every for c in r.sites), key=lambda pair: pair[0].number)
@@ -81,7 +91,7 @@ class _Writing:
             caller=entry.node.name,
             parts=(),
             texts=made,
-            befores={path: self.texts[path] for path in made},
+            befores={path: plan.tree.sources[path] for path in made},
             _origins=pieces.origins,
             bodies=tuple(_told(each) for each in plan.regions),
             sites=sites,
@@ -89,20 +99,21 @@ class _Writing:
             attributes={new: own for own, new in naming.attributes.items()},
             holder=entry.holder,
             names={new: own for own, new in entry.names.items()},
-            of_class=plan.of_class,
+            of_class=plan.of_towers,
             definition=of_class.text[start:end],
             methods=methods,
             lifted={new: own for own, new in naming.lifted.items()},
             opened=plan.opened,
+            display=self._display(),
         )
 
     def _line(self, pieces: Pieces) -> int:
         """The tower loop's line of the joined text."""
         candidate = self.plan.candidate
         where = candidate.file.span(candidate.loop)
-        at = self.plan.module(self.plan.of_class).starts[where.line - 1] + where.column
+        at = self.plan.module(self.plan.of_towers).starts[where.line - 1] + where.column
         for start, end, path, begin in pieces.origins:
-            if path == self.plan.of_class and begin <= at < begin + end - start:
+            if path == self.plan.of_towers and begin <= at < begin + end - start:
                 return "".join(pieces.texts).count("\n", 0, start + at - begin) + 1
         raise Unjoined
 
@@ -113,11 +124,12 @@ class _Writing:
         plan, entry = self.plan, self.plan.entry
         module = plan.module(self.path)
         cuts: list[tuple[int, int, str]] = []
-        if plan.of_class == self.path:
+        if plan.known is not None and plan.of_towers == self.path:
             node = plan.known.node
             cuts.append((module.block.start(node), module.block.end(node), "class"))
         for region in plan.regions:
-            if region.function not in plan.known.methods.values():
+            of_class = region.function in plan.methods.values()
+            if region.function.path == self.path and not of_class:
                 at = module.starts[region.node.lineno - 1]
                 mark = f'"{MARK} {region.number} def"'
                 cuts.append((at, module.block.end(region.node), mark))
@@ -152,8 +164,6 @@ class _Writing:
     def _lent(self) -> list[str]:
         """Imports that give the entry's file what methods of another one read of theirs."""
         plan = self.plan
-        if plan.of_class == self.path:
-            return []
         found = {
             row: None
             for region in plan.regions
@@ -161,13 +171,27 @@ class _Writing:
             for row in plan.lent(region.function, {})
         }
         lifted = [
-            plan.import_of(new, new, None, (plan.of_class, new))
+            plan.import_of(new, new, None, (plan.of_towers, new))
             for new in self.naming.lifted.values()
+            if plan.of_towers != self.path
         ]
         return [*found, *lifted]
 
+    def _other_file(self, path: str) -> str:
+        """A file without the functions that are read in that of the entry, on as many lines."""
+        module = self.plan.module(path)
+        text = module.text
+        regions = [each for each in self.plan.regions if each.function.path == path]
+        for region in sorted(regions, key=lambda each: -each.node.lineno):
+            start = module.starts[region.node.lineno - 1]
+            end = module.block.end(region.node)
+            mark = f'"{MARK} {region.number} def"' + "\n" * text.count("\n", start, end)
+            text = text[:start] + mark + text[end:]
+        return text
+
     def _class_file(self) -> str:
-        module, node = self.plan.module(self.plan.of_class), self.plan.known.node
+        assert self.plan.known is not None
+        module, node = self.plan.module(self.plan.of_towers), self.plan.known.node
         pieces = Pieces()
         pieces.own(module.path, module.text, 0, module.block.start(node))
         self._class(pieces)
@@ -177,13 +201,14 @@ class _Writing:
     def _class(self, pieces: Pieces) -> None:
         """In place of the class, on as many lines: a mark, and the methods that stay functions, each at its line."""
         known = self.plan.known
-        module = self.plan.module(self.plan.of_class)
+        assert known is not None
+        module = self.plan.module(self.plan.of_towers)
         block, text = module.block, module.text
         pieces.new(f'"{MARK} class"', module.path, block.start(known.node))
         line = known.node.lineno
         lifted = self.naming.lifted
-        for name in sorted(lifted, key=lambda each: known.methods[each].node.lineno):
-            method = known.methods[name]
+        for name in sorted(lifted, key=lambda each: self.plan.methods[each].node.lineno):
+            method = self.plan.methods[name]
             node, start = method.node, block.start(method.node)
             pieces.new("\n" * (node.lineno - line), module.path, start)
             holder = node.args.args[0]
@@ -194,10 +219,10 @@ class _Writing:
                 raise Unjoined
             tokens = [(gone, comma.end() - gone, ""), (at, len(name), lifted[name])]
             for each in accesses(node, holder.arg):
-                place, end = block.start(each), block.end(each)
+                place, end = block.start(each.node), block.end(each.node)
                 if "\n" in text[place:end]:
                     raise Unjoined
-                tokens.append((place, end - place, lifted[each.attr]))
+                tokens.append((place, end - place, lifted[each.key]))
             depth = node.col_offset
             whole = (start - depth, block.end(node))
             self._rows(pieces, method, whole, -depth, sorted(tokens), [])
@@ -213,19 +238,21 @@ class _Writing:
         function, text, node = region.function, region.function.text, region.node
         first = header_end(region.function)
         end = function.end(node)
-        last = last_of(node)
-        if isinstance(last, ast.Return) and region.number is not None:
-            raise Unjoined
         own = text[function.starts[node.body[0].lineno - 1] : function.start(node.body[0])]
         if own.strip() or "\t" in own or "\t" in margin:
             raise Unjoined
-        cuts: list[tuple[int, int, CalledAt | Alias]] = []
+        cuts: list[tuple[int, int, _Cut]] = []
         for called in region.sites:
             cuts.append((*_whole_lines(function, called.statement), called))
         for statement in ast.walk(node):
             alias = self.naming.aliases.get(id(statement))
             if alias is not None and isinstance(statement, ast.stmt):
                 cuts.append((*_whole_lines(function, statement), alias))
+        literal = self.plan.literal
+        if literal is not None and literal.region is region:
+            cuts.append((*_whole_lines(function, literal.statement), literal))
+            if literal.returned is not None:
+                cuts.append((*_whole_lines(function, literal.returned), None))
         cuts.sort(key=lambda cut: cut[0])
         tokens = sorted(self._tokens(region))
         self._rows(pieces, function, (first, end), len(margin) - len(own), tokens, cuts)
@@ -239,13 +266,14 @@ class _Writing:
                 if not text.startswith(each.id, place):
                     raise Unjoined  # in a text, of which older Pythons do not tell
                 yield place, len(each.id), region.names[each.id]
-        for attribute in region.attributes:
-            place, end = block.start(attribute), block.end(attribute)
-            if attribute.attr in self.plan.inlined:
+        for access in region.attributes:
+            place, end = block.start(access.node), block.end(access.node)
+            if access.key in self.plan.inlined:
                 continue
-            if not re.fullmatch(rf"{region.holder}\.{attribute.attr}", text[place:end]):
+            written = rf"\[(['\"]){access.key}\1\]" if self.plan.item else rf"\.{access.key}"
+            if not re.fullmatch(f"{region.holder}{written}", text[place:end]):
                 raise Unjoined
-            new = self.naming.lifted.get(attribute.attr) or self.naming.attributes[attribute.attr]
+            new = self.naming.lifted.get(access.key) or self.naming.attributes[access.key]
             yield place, end - place, new
 
     def _rows(
@@ -255,7 +283,7 @@ class _Writing:
         place: tuple[int, int],
         by: int,
         tokens: list[tuple[int, int, str]],
-        cuts: list[tuple[int, int, CalledAt | Alias]],
+        cuts: list[tuple[int, int, _Cut]],
     ) -> None:
         """The author's lines, moved to the right or to the left, with other names and with bodies for calls."""
         text, path = function.text, function.path
@@ -292,11 +320,21 @@ class _Writing:
                 pieces.new("\n", path, stop)
             position = stop + 1
 
-    def _cut(
-        self, pieces: Pieces, function: Definition, what: CalledAt | Alias, margin: str, at: int
-    ) -> None:
+    def _cut(self, pieces: Pieces, function: Definition, what: _Cut, margin: str, at: int) -> None:
         if isinstance(what, Alias):
             pieces.new(f"{margin}{what.mark}", function.path, at)
+            return
+        if what is None:
+            pieces.new(f'{margin}"{MARK} dict return"', function.path, at)
+            return
+        if isinstance(what, Literal):
+            pieces.new(f'{margin}"{MARK} dict begin"\n', function.path, at)
+            for key, entry in what.entries:
+                if id(entry) not in self.naming.aliases:
+                    text = self._in_joined(what.region, entry)
+                    row = f"{margin}{self.naming.attributes[key]} = {text}\n"
+                    pieces.new(row, function.path, function.start(entry))
+            pieces.new(f'{margin}"{MARK} dict end"', function.path, at)
             return
         for number, region in enumerate(what.regions):
             told = _told(region)
@@ -320,10 +358,14 @@ class _Writing:
             assert parameter.default is not None
             return parameter.default
         assert region.parent is not None
-        block = region.parent.function
+        return self._in_joined(region.parent, value)
+
+    def _in_joined(self, region: Region, value: ast.expr) -> str:
+        """An expression of a region, in the joined text's names."""
+        block = region.function
         start, end = block.start(value), block.end(value)
         text, done = "", start
-        for where, length, new in sorted(self._tokens(region.parent)):
+        for where, length, new in sorted(self._tokens(region)):
             if start <= where < end:
                 text += block.text[done:where] + new
                 done = where + length
@@ -331,6 +373,20 @@ class _Writing:
         if "\n" in text:
             raise Unjoined
         return text
+
+    def _display(self) -> Display | None:
+        literal = self.plan.literal
+        if literal is None:
+            return None
+        function = literal.region.function
+        return Display(
+            function.text[function.start(literal.statement) : function.end(literal.statement)],
+            literal.region.number,
+            tuple(
+                (key, self.naming.attributes[key], id(value) not in self.naming.aliases)
+                for key, value in literal.entries
+            ),
+        )
 
 
 def _told(region: Region) -> Body:

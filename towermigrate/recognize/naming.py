@@ -21,7 +21,7 @@ class Naming:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.regions, self.known = plan.regions, plan.known
+        self.regions, self.methods = plan.regions, plan.methods
         self.attributes: dict[str, str] = {}
         self.lifted: dict[str, str] = {}
         self.aliases: dict[int, Alias] = {}
@@ -35,8 +35,7 @@ class Naming:
             for each in plan.module(path).tree.body
             for name in bound_by(each)
         }
-        self.taken.discard(self.known.node.name)
-        for function in [*self.known.methods.values(), *(each.function for each in every)]:
+        for function in [*self.methods.values(), *(each.function for each in every)]:
             self.taken |= function.globals | function.inner
         for name in plan.lifted:
             self.lifted[name] = self._fresh(name)
@@ -50,8 +49,11 @@ class Naming:
         self._aliases(every)
         for region in every:
             for each in region.attributes:
-                if each.attr not in self.attributes and each.attr not in self.known.methods:
-                    self.attributes[each.attr] = self._fresh(each.attr)
+                if each.key not in self.attributes and each.key not in self.methods:
+                    self.attributes[each.key] = self._fresh(each.key)
+        for key, _ in plan.literal.entries if plan.literal is not None else ():
+            if key not in self.attributes:
+                self.attributes[key] = self._fresh(key)
 
     def _fresh(self, name: str) -> str:
         names = [name, *(f"{name}_{number}{'_' * (number // 9)}" for number in range(1, 50))]
@@ -134,56 +136,73 @@ class Naming:
         stored: dict[str, int] = {}
         for region in every:
             for each in region.attributes:
-                if not isinstance(each.ctx, ast.Load):
-                    stored[each.attr] = stored.get(each.attr, 0) + 1
+                if each.stored:
+                    stored[each.key] = stored.get(each.key, 0) + 1
+        literal = self.plan.literal
+        for key, _ in literal.entries if literal is not None else ():
+            stored[key] = stored.get(key, 0) + 1
         merged: set[str] = set()
         for region in self.regions:
             for statement in _plain_statements(region.node):
                 found = _as_alias(statement, region)
-                if found is None:
-                    continue
-                attribute, value = found
-                joined = region.names.get(value)
-                if joined is None or joined in merged or stored.get(attribute.attr) != 1:
-                    continue
-                if value in region.function.inner or not region.once:
-                    continue
-                stores = stores_in(region.node, value)
-                parameter = next((p for p in region.parameters if p.name == value), None)
-                if times_bound(region.node, value) != len(stores):
-                    continue
-                if parameter is not None:
-                    given = region.given.get(value)
-                    if stores or not parameter.same or not isinstance(given, ast.Name):
-                        continue
-                    if region.parent is None or not self._fixed(region.parent, given.id, region):
-                        continue
-                if any(each.lineno >= statement.lineno for each in stores):
-                    continue
-                merged.add(joined)
-                self.attributes[attribute.attr] = joined
-                behind = [
-                    each
-                    for each in ast.walk(region.node)
-                    if isinstance(each, ast.Name | ast.Attribute) and each.lineno > statement.lineno
-                ]
-                by_attribute = any(
-                    isinstance(each, ast.Attribute)
-                    and each.attr == attribute.attr
-                    and is_name(each.value, region.holder)
-                    for each in behind
-                )
-                by_name = any(is_name(each, value) for each in behind)
-                assert region.number is not None
-                block = region.function
-                self.aliases[id(statement)] = Alias(
-                    len(self.aliases),
-                    joined,
-                    attribute.attr,
-                    block.text[block.start(statement) : block.end(statement)],
-                    region.number,
-                    by_attribute and not by_name,
-                )
+                if found is not None and not self.plan.item:
+                    attribute, value = found
+                    if stored.get(attribute.attr) == 1:
+                        self._alias(region, statement, attribute.attr, value, merged)
+        if literal is None:
+            return
+        for key, entry in literal.entries:
+            if isinstance(entry, ast.Name) and stored[key] == 1:
+                self._alias(literal.region, literal.statement, key, entry.id, merged, entry)
+
+    def _alias(
+        self,
+        region: Region,
+        statement: ast.stmt,
+        key: str,
+        value: str,
+        merged: set[str],
+        entry: ast.Name | None = None,
+    ) -> None:
+        """One name for a value of the object and the local name that it is set to, if neither is bound again."""
+        joined = region.names.get(value)
+        if joined is None or joined in merged:
+            return
+        if value in region.function.inner or not region.once:
+            return
+        stores = stores_in(region.node, value)
+        parameter = next((p for p in region.parameters if p.name == value), None)
+        if times_bound(region.node, value) != len(stores):
+            return
+        if region.number is None and not stores:
+            return  # the entry's own parameter
+        if parameter is not None:
+            given = region.given.get(value)
+            if stores or not parameter.same or not isinstance(given, ast.Name):
+                return
+            if region.parent is None or not self._fixed(region.parent, given.id, region):
+                return
+        if any(each.lineno >= statement.lineno for each in stores):
+            return
+        merged.add(joined)
+        self.attributes[key] = joined
+        by_key = any(
+            each.key == key and each.node.lineno > statement.lineno for each in region.attributes
+        )
+        by_name = any(
+            is_name(each, value) and each.lineno > statement.lineno  # type: ignore[attr-defined]
+            for each in ast.walk(region.node)
+        )
+        block = region.function
+        self.aliases[id(statement if entry is None else entry)] = Alias(
+            len(self.aliases),
+            joined,
+            key,
+            block.text[block.start(statement) : block.end(statement)],
+            region.number,
+            by_key and not by_name,
+            entry is not None,
+        )
 
 
 def _plain_statements(node: ast.FunctionDef) -> Iterator[ast.stmt]:

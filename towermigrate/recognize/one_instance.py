@@ -11,6 +11,7 @@ import ast
 import symtable
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from keyword import iskeyword
 
 from towermigrate.recognize.python_scopes import (
     Definition,
@@ -81,25 +82,44 @@ def _methods(module: Module, node: ast.ClassDef) -> dict[str, Definition]:
     return methods
 
 
-def accesses(node: ast.AST, holder: str, handed: Collection[int] = ()) -> Iterator[ast.Attribute]:
-    """Where an attribute of the object is named; raises where the object is used by itself.
+@dataclass(frozen=True)
+class Access:
+    """Where a value of the object is named: `self.loss`, or `ops['loss']`."""
+
+    node: ast.Attribute | ast.Subscript
+    key: str
+    stored: bool
+
+
+def accesses(
+    node: ast.AST, holder: str, handed: Collection[int] = (), item: bool = False
+) -> Iterator[Access]:
+    """Where values of the object are named; raises where the object is used by itself.
 
     Args:
         handed: the identities of the names at which it may be.
+        item: the object is a dict.
     """
+    kind = ast.Subscript if item else ast.Attribute
     held = {
         id(each.value): each
         for each in ast.walk(node)
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)
+        if isinstance(each, kind) and isinstance(each.value, ast.Name)
     }
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and each.id == holder and id(each) not in handed:
-            if id(each) not in held:
+            found = held.get(id(each))
+            if isinstance(found, ast.Attribute):
+                key: object = found.attr
+            elif isinstance(found, ast.Subscript) and isinstance(found.slice, ast.Constant):
+                key = found.slice.value
+            else:
                 raise Unjoined
-            found = held[id(each)]
-            if found.attr.startswith("__") or isinstance(found.ctx, ast.Del):
+            if not isinstance(key, str) or not key.isidentifier() or iskeyword(key):
                 raise Unjoined
-            yield found
+            if key.startswith("__") or isinstance(found.ctx, ast.Del):
+                raise Unjoined
+            yield Access(found, key, not isinstance(found.ctx, ast.Load))
 
 
 def stores_in(node: ast.FunctionDef, name: str) -> list[ast.Name]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from towermigrate.recognize.carried import Parameter
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.loops import Candidate
-from towermigrate.recognize.one_instance import PlainClass, accesses, plain_class
+from towermigrate.recognize.one_instance import Access, PlainClass, accesses
 from towermigrate.recognize.python_scopes import (
     Definition,
     Module,
@@ -20,12 +20,13 @@ from towermigrate.recognize.python_scopes import (
     only_plain,
     own_nodes,
     plain_calls,
-    returned_by,
     times_bound,
 )
 from towermigrate.recognize.source import Tree
 
 _ENTRY = "entry"
+Inlined = list[tuple[ast.Call, Definition, str | None]]
+"""Calls of one statement, in their order, the functions and what they call the object."""
 
 
 @dataclass
@@ -46,11 +47,24 @@ class Region:
     called: CalledAt | None = None
     call: int = 0
     names: dict[str, str] = field(default_factory=dict)
-    attributes: list[ast.Attribute] = field(default_factory=list)
+    attributes: list[Access] = field(default_factory=list)
 
     @property
     def node(self) -> ast.FunctionDef:
         return self.function.node
+
+
+@dataclass
+class Literal:
+    """The dict that carries the values: the statement that makes or returns it, its keys and what they are.
+
+    `returned` is the statement that returns it, where that is another one.
+    """
+
+    statement: ast.Assign | ast.Return
+    region: Region
+    entries: list[tuple[str, ast.expr]]
+    returned: ast.Return | None
 
 
 @dataclass
@@ -65,56 +79,36 @@ class CalledAt:
 class Plan(Files):
     """The functions that are read as one, each with what it is given.
 
-    `path` is the file of the entry, the function that makes the object; `of_class` that of the class. `opened` is the
-    author's line that opens the entry where that is no function but what the file does as a program.
+    `path` is the file of the entry, the function that makes the object by the call `object`; `of_towers` that of the
+    tower loop. `opened` is the author's line that opens the entry where that is no function but what the file does
+    as a program. `methods` are those of the object's class.
     """
 
-    def __init__(self, tree: Tree, candidate: Candidate, class_name: str, method: str) -> None:
+    item = False  # whether its values are had by `carrier['name']`, not by `carrier.name`
+
+    def __init__(self, tree: Tree, candidate: Candidate) -> None:
         super().__init__(tree, candidate.file.path)
         self.candidate = candidate
-        self.of_class = candidate.file.path
-        self.method = method
+        self.of_towers = candidate.file.path
         self.opened: str | None = None
-        users = sorted(tree.users.get(self.of_class, set()) | {self.of_class})
-        uses = [
-            (user, each)
-            for user in users
-            if user in tree.sources
-            for each in self.uses_in(user, self.of_class, class_name)
-        ]
-        if len(uses) != 1:
-            raise Unjoined
-        self.path, use = uses[0]
-        self.known: PlainClass = plain_class(self.module(self.of_class), class_name)
-        made = self._call(use.lineno, use.col_offset)
-        entry = self._with_entry(self.module(self.path), made)
-        if entry is not None:
-            self.modules[self.path] = entry
-            if self.path == self.of_class:
-                self.known = plain_class(entry, class_name)
-            made = self._call(use.lineno, use.col_offset)
-        self.object = made
+        self.methods: dict[str, Definition] = {}
+        self.object: ast.Call | None = None
         self.regions: list[Region] = []
         self.sites: list[CalledAt] = []
         self.inlined: set[str] = set()
         self.lifted: list[str] = []
-        self.entry = self._entry()
-        self._plan(self.entry)
-        if self.method not in self.inlined:
-            raise Unjoined
-        self._lift()
-        self._attributes(self.entry)
+        self.known: PlainClass | None = None
+        self.literal: Literal | None = None
+        self.entry: Region
 
-    def _call(self, line: int, column: int) -> ast.Call:
-        """The call that makes the object, by where the class is named."""
-        for each in ast.walk(self.module(self.path).tree):
-            if isinstance(each, ast.Call):
-                if (each.func.lineno, each.func.col_offset) == (line, column) and not isinstance(
-                    each.func, ast.Call
-                ):
-                    if ast.unparse(each.func).split(".")[-1] == self.known.node.name:
-                        return each
-        raise Unjoined
+    def _begin(self, path: str, made: Callable[[], ast.Call]) -> None:
+        """Find the entry, around the call that makes the object; that is asked for again where the file is read anew."""
+        self.path = path
+        entry = self._with_entry(self.module(path), made())
+        if entry is not None:
+            self.modules[path] = entry
+        self.object = made()
+        self.entry = self._entry()
 
     # ---- the functions ---------------------------------------------------------------------------
 
@@ -179,14 +173,12 @@ class Plan(Files):
                 self._give(inner, call)
                 self._plan(inner)
 
-    def _called_by(
-        self, region: Region, statement: ast.stmt
-    ) -> list[tuple[ast.Call, Definition, str | None]]:
+    def _called_by(self, region: Region, statement: ast.stmt) -> Inlined:
         """The calls of a statement, in their order, the functions and what they call the object."""
         call = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
         if not isinstance(call, ast.Call):
             return []
-        if any(node is self.object for node in ast.walk(statement)):
+        if self.object is not None and any(n is self.object for n in ast.walk(statement)):
             if not any(each is statement for each in plain_calls(region.node)):
                 raise Unjoined
             return self._making(region, statement, call)
@@ -194,95 +186,34 @@ class Plan(Files):
             return []
         func = call.func
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
-            if func.value.id == region.holder and func.attr in self.known.methods:
+            if func.value.id == region.holder and func.attr in self.methods:
                 return self._method(region, call, func.attr)
         if isinstance(func, ast.Name):
             return self._function(region, call, lambda each: is_name(each, region.holder))
         return []
 
-    def _making(
-        self, region: Region, statement: ast.stmt, call: ast.Call
-    ) -> list[tuple[ast.Call, Definition, str | None]]:
-        """`Trainer()`, `model = Trainer()`, `Trainer().train()`, `run(Trainer())`."""
-        made = self.object
-        if region.number is not None:
-            raise Unjoined
-        found: list[tuple[ast.Call, Definition, str | None]] = []
-        init = self.known.methods.get("__init__")
-        if init is not None:
-            found.append((made, init, init.node.args.args[0].arg))
-            self.inlined.add("__init__")
-        elif made.args or made.keywords:
-            raise Unjoined
-        if isinstance(statement, ast.Assign):
-            (target, *others) = statement.targets
-            if call is not made or others or not isinstance(target, ast.Name):
-                raise Unjoined
-            if times_bound(region.node, target.id) != 1 or target.id in region.function.inner:
-                raise Unjoined
-            region.holder = target.id
-            if not found:
-                raise Unjoined
-        elif call is not made:
-            func = call.func
-            more: list[tuple[ast.Call, Definition, str | None]] = []
-            if isinstance(func, ast.Attribute) and func.value is made:
-                more = self._method(region, call, func.attr)
-            elif isinstance(func, ast.Name):
-                others = [*call.args, *(each.value for each in call.keywords)]
-                if any(not isinstance(e, ast.Name | ast.Constant) for e in others if e is not made):
-                    raise Unjoined  # computed before the object is made
-                more = self._function(region, call, lambda each: each is made)
-            if not more:
-                raise Unjoined
-            found += more
-        return found
+    def _making(self, region: Region, statement: ast.stmt, call: ast.Call) -> Inlined:
+        """The calls of the statement that makes the object."""
+        raise Unjoined
 
-    def _method(
-        self, region: Region, call: ast.Call, name: str
-    ) -> list[tuple[ast.Call, Definition, str | None]]:
-        method = self.known.methods.get(name)
-        if method is None:
-            raise Unjoined
-        if name in self.inlined:
-            raise Unjoined  # called again
-        holders = {each.node.args.args[0].arg for each in self.known.methods.values()}
-        uses = {
-            id(each)
-            for each in [*ast.walk(self.known.node), *ast.walk(region.node)]
-            if isinstance(each, ast.Attribute)
-            and each.attr == name
-            and (each is call.func or isinstance(each.value, ast.Name) and each.value.id in holders)
-        }
-        where = self.candidate.file.span(self.candidate.loop)
-        of_towers = region.function.path == self.of_class
-        of_towers = of_towers and where.line < call.lineno <= where.end_line
-        if len(uses) != 1 or of_towers:
-            return []  # of the towers, or of several: a function by itself
-        if any(isinstance(each, ast.Return) for each in own_nodes(method.node)):
-            return []
-        only_plain(method.node, of_class=True)
-        self.inlined.add(name)
-        return [(call, method, method.node.args.args[0].arg)]
+    def _method(self, region: Region, call: ast.Call, name: str) -> Inlined:
+        raise Unjoined
 
     def _function(
         self, region: Region, call: ast.Call, holds: Callable[[ast.expr], bool]
-    ) -> list[tuple[ast.Call, Definition, str | None]]:
+    ) -> Inlined:
         """A function of the file that is given the object and called once."""
         assert isinstance(call.func, ast.Name)
         given = [n for n, each in enumerate(call.args) if holds(each)]
         if not given:
             return []
-        path = region.function.path
-        module = self.module(path)
-        function = module.definition(call.func.id)
-        args = function.node.args
-        if len(module.uses(call.func.id)) != 1 or len(given) != 1 or args.posonlyargs:
+        function = self._definition(region.function.path, call.func)
+        args, path, name = function.node.args, function.path, function.node.name
+        users = sorted(self.tree.users.get(path, set()) | {path})
+        known = [user for user in users if user in self.tree.sources]
+        uses = sum(len(self.uses_in(user, path, name)) for user in known)
+        if uses != 1 or len(given) != 1 or args.posonlyargs:
             raise Unjoined
-        for user in self.tree.users.get(path, set()) - {path}:
-            file = self.tree.file(user)
-            if file is None or call.func.id in file.text:
-                raise Unjoined
         only_plain(function.node)
         if function.node.decorator_list or given[0] >= len(args.args):
             raise Unjoined
@@ -293,12 +224,24 @@ class Plan(Files):
             raise Unjoined
         return [(call, function, holder)]
 
+    def _definition(self, path: str, called: ast.Name) -> Definition:
+        """The function that a name of a file is."""
+        module = self.module(path)
+        symbol = module.symbols.get(called.id)
+        if symbol is not None and symbol.is_namespace():
+            return module.definition(called.id)
+        for other in sorted(self.tree.imports.get(path, set()) - {path}):
+            if any(each is called for each in self.uses_in(path, other, called.id)):
+                return self.module(other).definition(called.id)
+        raise Unjoined
+
     def _give(self, region: Region, call: ast.Call) -> None:
         """What the parameters of a region are given."""
         node, args = region.node, region.node.args
         if args.vararg or args.kwarg or args.posonlyargs or node.returns:
             raise Unjoined
-        if node.body[0].lineno == node.lineno or returned_by(node, None)[0] is not None:
+        returns = [each for each in own_nodes(node) if isinstance(each, ast.Return)]
+        if node.body[0].lineno == node.lineno or returns != self._returns(region):
             raise Unjoined
         every = [*args.args, *args.kwonlyargs]
         if any(each.annotation for each in every):
@@ -311,7 +254,7 @@ class Plan(Files):
             ]
             if value is not None
         }
-        method = region.function in self.known.methods.values()
+        method = region.function in self.methods.values()
         plain = args.args[1:] if method else args.args
         if len(call.args) > len(plain) or any(isinstance(a, ast.Starred) for a in call.args):
             raise Unjoined
@@ -347,6 +290,13 @@ class Plan(Files):
             for each in every
         ]
 
+    def _returns(self, region: Region) -> list[ast.Return]:
+        """The statements by which a function may return: the one that returns the object, if it makes that."""
+        if self.literal is None or self.literal.region.node is not region.node:
+            return []
+        last = self.literal.returned or self.literal.statement
+        return [last] if isinstance(last, ast.Return) else []
+
     def _is_fixed(self, region: Region, value: ast.expr | None) -> bool:
         """Whether a value is a name that the file binds once."""
         module = self.module(region.function.path)
@@ -362,58 +312,48 @@ class Plan(Files):
 
     # ---- methods that stay functions, attributes ------------------------------------------------------
 
-    def _lift(self) -> None:
-        """Methods that use nothing of the object but one another may be functions."""
-        for name, method in self.known.methods.items():
-            if name in self.inlined:
-                continue
-            holder = method.node.args.args[0].arg
-            used = {each.attr for each in accesses(method.node, holder)}
-            if name == "__init__" or not used <= self.known.methods.keys() - self.inlined:
-                raise Unjoined
-            if times_bound(method.node, holder):
-                raise Unjoined
-            self.lifted.append(name)
-
     def _attributes(self, entry: Region) -> None:
         """Every use of the object is one of an attribute, or a call of a method."""
         for region in [entry, *self.regions]:
             if region.holder is None:
                 continue
-            if region.number is not None and times_bound(region.node, region.holder):
+            binds = self.literal is not None and self.literal.region is region
+            if region.number is not None and times_bound(region.node, region.holder) > binds:
                 raise Unjoined
             calls = {id(c.func) for c in ast.walk(region.node) if isinstance(c, ast.Call)}
-            handed = self._handed(region)
-            for each in accesses(region.node, region.holder, handed):
-                if each.attr in self.known.methods:
-                    stored = not isinstance(each.ctx, ast.Load)
-                    if stored or id(each) not in calls:
+            own = {id(node) for node in own_nodes(region.node)}
+            for each in accesses(region.node, region.holder, self._handed(region), self.item):
+                node = each.node
+                if each.key in self.methods:
+                    if each.stored or id(node) not in calls:
                         raise Unjoined
-                    if each.attr in self.inlined and not self._is_site(region, each):
+                    if each.key in self.inlined and not self._is_site(region, node):
                         raise Unjoined
-                    region.attributes.append(each)
-                    continue
-                if not isinstance(each.ctx, ast.Load) and not any(
-                    node is each for node in own_nodes(region.node)
-                ):
+                elif each.stored and id(node) not in own:
                     raise Unjoined  # in a function of its own
                 region.attributes.append(each)
 
     def _handed(self, region: Region) -> set[int]:
         """Where a region makes the object, or hands it on."""
         found: set[int] = set()
+        literal = self.literal
+        if literal is not None and literal.region is region:
+            if isinstance(literal.statement, ast.Assign):
+                found.add(id(literal.statement.targets[0]))
+            if literal.returned is not None:
+                found.add(id(literal.returned.value))
         for called in region.sites:
             statement = called.statement
             if isinstance(statement, ast.Assign):
                 found.add(id(statement.targets[0]))
             for inner in called.regions:
-                method = inner.function in self.known.methods.values()
+                method = inner.function in self.methods.values()
                 call = calls_of(statement)[inner.call]
-                if not method:
+                if not method and region.holder is not None:
                     found.update(id(a) for a in call.args if is_name(a, region.holder))
         return found
 
-    def _is_site(self, region: Region, func: ast.Attribute) -> bool:
+    def _is_site(self, region: Region, func: ast.expr) -> bool:
         return any(
             calls_of(called.statement)[inner.call].func is func
             for called in region.sites
