@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from towermigrate.recognize.carried import Alias, Body, Carried, Display, Parameter, Site
 from towermigrate.recognize.class_plan import ClassPlan
 from towermigrate.recognize.dict_plan import DictPlan
+from towermigrate.recognize.guard_plan import GuardPlan
 from towermigrate.recognize.joined import MARK, Pieces
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.naming import Naming
@@ -35,13 +36,15 @@ _Cut = CalledAt | Alias | Literal | None
 def carried(tree: Tree, candidate: Candidate) -> Carried | None:
     """The program around a tower loop in a method as one function; None where that cannot be told to mean the same."""
     name = candidate.qualified
-    if name is None or candidate.turns is not None or candidate.written is not None:
+    if candidate.turns is not None or candidate.written is not None:
         return None
-    if name.count(".") > 1:
+    if name is not None and name.count(".") > 1:
         return None
     try:
         plan: Plan
-        if "." in name:
+        if name is None:
+            plan = GuardPlan(tree, candidate)
+        elif "." in name:
             plan = ClassPlan(tree, candidate, *name.split("."))
         else:
             plan = DictPlan(tree, candidate, name)

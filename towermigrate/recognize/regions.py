@@ -112,8 +112,8 @@ class Plan(Files):
 
     # ---- the functions ---------------------------------------------------------------------------
 
-    def _with_entry(self, module: Module, made: ast.Call) -> Module | None:
-        """The file with what it does as a program as a function, where the object is made there."""
+    def _with_entry(self, module: Module, made: ast.AST) -> Module | None:
+        """The file with what it does as a program as a function, where a node stands in that."""
         for each in module.tree.body:
             if not isinstance(each, ast.If) or not any(n is made for n in ast.walk(each)):
                 continue
@@ -122,7 +122,7 @@ class Plan(Files):
             if ast.unparse(each.test) != "__name__ == '__main__'" or each.orelse:
                 raise Unjoined
             line = header.split("\n", 1)[0].rstrip()
-            if header.count("\n") != 1 or not line.endswith(":"):
+            if "\n" not in header or not line.endswith(":"):
                 raise Unjoined
             others = [other for other in module.tree.body if other is not each]
             bound = bound_by(each)
