@@ -8,6 +8,7 @@ import pytest
 
 from tests.differential.loop_programs import HEAD, MODEL, Change
 from tests.differential.spellings import all_do_the_same, leaves, takes
+from towermigrate.rewrite import rewrite_tree
 
 TRAINER = '''\
 class Trainer(object):
@@ -138,6 +139,7 @@ TAKEN = [
     case("run by the caller", *OUTSIDE, (MADE + "    train(trainer, 4)\n", ""), ("def train(model, steps):\n", "def main():\n        steps = 4\n        model = Trainer(0.1)\n"), ("def main():\n\n\nif", "if")),
     case("a method in between", ("        self.build()\n", "        self._prepare()\n"), ("    def build(self):\n", "    def _prepare(self):\n        # All of it\n        self.build()\n\n    def build(self):\n")),
     case("a value under another name", (LOSS, "        self.shown = loss\n"), ("self.loss]", "self.shown]")),
+    case("a method with a step's name", (RUN, "                self.train_step(sess, bx, by)\n                value = self.value\n"), (TRAIN, "    def train_step(self, sess, bx, by):\n        _, self.value = sess.run([self.train_op, self.loss], feed_dict={self.X: bx, self.Y: by})\n\n" + TRAIN)),
     case("a method for each step", (RUN, "                self._step(sess, bx, by)\n                value = self.value\n"), (TRAIN, "    def _step(self, sess, bx, by):\n        _, self.value = sess.run([self.train_op, self.loss], feed_dict={self.X: bx, self.Y: by})\n\n" + TRAIN)),
     case("a method for the model", (NET, "                        out = self.net(x)\n"), ("    def train(", "    def net(self, x):\n        return net(x) * 1.0\n\n    def train(")),
     case("a method that calls a method", (NET, "                        out = self.net(x)\n"), ("    def train(", "    def scaled(self, x):\n        return x * 1.5\n\n    def net(self, x):\n        return self.scaled(net(x))\n\n    def train(")),
@@ -224,3 +226,13 @@ def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
 @pytest.mark.full
 def test_all_of_them_do_the_same_rewritten() -> None:
     all_do_the_same(TAKEN, trainer)
+
+
+def test_a_class_stays_a_class() -> None:
+    text = rewrite_tree(trainer(*GIVEN_SESSION)).texts["train.py"]
+    assert "    def __init__(self, rate):\n        self.rate = rate\n" in text
+    assert "        self.X = tf.TensorSpec([None, 3], tf.float32)\n" in text
+    assert "\n\n        self.train_step = train_step\n" in text
+    assert "value = self.train_step(*tm.shard_batch(bx, by" in text
+    assert "\ndef main():\n    trainer = Trainer(0.1)\n    trainer.train(4)\n" in text
+    assert "sess" not in text

@@ -102,6 +102,8 @@ class LoopStyle:
                 found.add(node.value)
         if self.a.joined is not None:  # under the names that they will have
             found |= {self.a.joined.own_name(name) for name in found}
+        if isinstance(self.a.joined, Carried):
+            found |= self.a.joined.methods.keys()
         return found
 
     def _column(self, node: cst.CSTNode) -> int:
