@@ -10,6 +10,8 @@ from towermigrate.emit.parting import NotParted, bound_in
 from towermigrate.recognize.carried import Alias, Body, Carried, Parameter, mark_in
 from towermigrate.recognize.python_scopes import lines_in_texts
 
+_Placed = ast.Name | ast.arg | ast.FunctionDef | ast.alias | ast.ClassDef | ast.ExceptHandler
+
 
 @dataclass
 class Stretch:
@@ -107,7 +109,7 @@ class Names:
                 return found
         raise NotParted(f"what `{body.name}` does is not in one place any more")
 
-    def _of(self, node: ast.Name | ast.arg | ast.FunctionDef) -> int | None:
+    def _of(self, node: _Placed) -> int | None:
         """The innermost body that a node is of."""
         found = [each for each in self.stretches if each.holds(node.lineno)]
         if not found:
@@ -163,7 +165,13 @@ class Names:
 
     def _settle(self) -> None:
         """Which names are attributes, and which parameters stay."""
+        otherwise = self._bound_otherwise()
         for name, uses in self.by_name.items():
+            if name in otherwise:
+                shared = name in self.shared or name in self.made.attributes
+                if shared or {each.body for each in uses} - otherwise[name]:
+                    raise NotParted(f"`{name}` is bound by no assignment and read elsewhere")
+                continue
             if name not in self.given and not any(each.stored for each in uses):
                 raise NotParted(f"`{name}` is read and bound nowhere")
             owners = {n for n in (None, *range(len(self.made.bodies))) if name in self._locals(n)}
@@ -182,6 +190,18 @@ class Names:
                 continue
             if len(bodies) > 1 or owners and not bodies <= owners:
                 self._new_attribute(name, uses)
+
+    def _bound_otherwise(self) -> dict[str, set[int | None]]:
+        """The bodies that bind a name by an import, a class or an `except`."""
+        found: dict[str, set[int | None]] = {}
+        for node in ast.walk(self.function):
+            if isinstance(node, ast.alias):
+                found.setdefault((node.asname or node.name).partition(".")[0], set()).add(
+                    self._of(node)
+                )
+            elif isinstance(node, ast.ClassDef | ast.ExceptHandler) and node.name:
+                found.setdefault(node.name, set()).add(self._of(node))
+        return found
 
     def _owns(self, body: int | None, name: str) -> bool:
         """Whether a name is not a parameter that has it from elsewhere."""
