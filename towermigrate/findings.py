@@ -92,11 +92,11 @@ _rule(
     "TM205", "Graph and session are in different places", "error",
     "The loop style turns `sess.run` into calls of step functions that must see the towers. A function, of another file "
     "too, that builds the graph and returns names at its end, and functions that are given these or the session, are read "
-    "as one with their caller, where each is called by one statement. Otherwise session style keeps all where they are.",
-    "For loop style, return the graph's values by their names from a function that is called once, or move the training "
-    "loop into the function that builds the towers.",
-    "class Trainer(object):\n    def build(self):\n        ...\n        self.train_op = opt.apply_gradients(grads)\n\n"
-    "    def train(self):\n        self.sess.run(self.train_op)",
+    "as one with their caller, where each is called by one statement; so are the methods of the one object of a plain class, "
+    "and functions that are handed one dict of the graph's values. Otherwise session style keeps all where they are.",
+    "For loop style, return the graph's values by their names from a function that is called once, make one object of the "
+    "class and use it for its attributes and methods only, or move the training loop into the function that builds the towers.",
+    "trainers = [Trainer(rate) for rate in rates]\n\nfor trainer in trainers:\n    trainer.train()  # sess.run(self.train_op)",
 )  # fmt: skip
 _rule(
     "TM206", "A tower or step changes what was made outside of it", "error",

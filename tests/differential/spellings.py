@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -13,27 +13,29 @@ from tests.differential import running, trying
 from tests.differential.loop_programs import Change, program
 from towermigrate.rewrite import rewrite_tree
 
+Program = Callable[..., Mapping[str, str]]
 
-def takes(changes: tuple[Change, ...]) -> None:
-    (result,) = rewrite_tree(program(*changes)).programs
+
+def takes(changes: tuple[Change, ...], of: Program = program) -> None:
+    (result,) = rewrite_tree(of(*changes)).programs
     assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
     assert result.style == "loop"
 
 
-def leaves(changes: tuple[Change, ...], rule: str) -> None:
-    (result,) = rewrite_tree(program(*changes)).programs
+def leaves(changes: tuple[Change, ...], rule: str, of: Program = program) -> None:
+    (result,) = rewrite_tree(of(*changes)).programs
     assert result.style != "loop"
     assert rule in [one.rule for one in result.not_loop]
 
 
-def all_do_the_same(taken: Sequence[Any]) -> None:
+def all_do_the_same(taken: Sequence[Any], of: Program = program) -> None:
     """Every program of pytest's parameters, and its rewritten form, run in a process of their own."""
     pytest.importorskip("tensorflow")
     wish = trying.Wish("loop")
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
         jobs = {
-            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, wish)
+            str(one.id): pool.submit(trying.try_program, of(*one.values[0]), 2, wish)
             for one in taken
         }
         found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}

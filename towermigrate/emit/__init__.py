@@ -10,6 +10,7 @@ from typing import Literal
 
 import libcst as cst
 
+from towermigrate.emit.carrying import put_back
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
@@ -22,6 +23,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
+from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
@@ -415,7 +417,7 @@ def _apart(
 ) -> dict[str, str]:
     """The texts of a program whose functions were read as one, with each function where its author has it."""
     try:
-        new = parted(texts, made)
+        new = put_back(texts, made) if isinstance(made, Carried) else parted(texts, made)
     except NotParted as apart:
         raise _failed(analysis, str(apart), "TM205") from apart
     if len(new) == 1:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.emit.carrying import top_of_method
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
 from towermigrate.emit.runs import RunRewriter, saver
@@ -20,6 +21,7 @@ from towermigrate.emit.templates import (
 )
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
+from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
 from towermigrate.recognize.optimizers import made_by
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
@@ -101,6 +103,8 @@ class LoopStyle:
                 found.add(node.value)
         if self.a.joined is not None:  # under the names that they will have
             found |= {self.a.joined.own_name(name) for name in found}
+        if isinstance(self.a.joined, Carried):
+            found |= self.a.joined.methods.keys()
         return found
 
     def _column(self, node: cst.CSTNode) -> int:
@@ -234,8 +238,11 @@ class LoopStyle:
         if self.a.candidate.function is None:
             specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
             return max(needed[-1] + 1 if needed else 0, min([first, *specs]))
-        docstring = 1 if stay and _only_docstring([stay[0][1]]) else 0
-        return max(docstring, needed[-1] + 1 if needed else 0)
+        top = 1 if stay and _only_docstring([stay[0][1]]) else 0
+        if isinstance(self.a.joined, Carried):  # at the top of the method that needs it
+            specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
+            top = max(top, top_of_method([code(node) for _, node in stay[: min([first, *specs])]]))
+        return max(top, needed[-1] + 1 if needed else 0)
 
     def _stays_before(self, item: Item, flags: set[str]) -> cst.BaseStatement | None:
         a = self.a

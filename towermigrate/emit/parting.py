@@ -68,7 +68,7 @@ class _Parting:
             name
             for each in self.tree.body
             if isinstance(each, ast.Import | ast.ImportFrom)
-            for name in _bound([each])
+            for name in bound_in([each])
         }
         self.regions = [self._region(part) for part in made.parts]
 
@@ -187,16 +187,18 @@ class _Parting:
 
     def _given(self, region: _Region) -> list[tuple[str, str]]:
         """The parameters of a function and what each is given, both as its author calls them."""
-        bound = _bound(region.statements)
-        own = _bound(region.bound)
-        elsewhere = _bound(self._others(region)) | _parameters(self.caller)
+        bound = bound_in(region.statements)
+        own = bound_in(region.bound)
+        elsewhere = bound_in(self._others(region)) | _parameters(self.caller)
         read = _read(region.statements) - region.part.globals - self.imported - own
         clash = bound & elsewhere
         if clash:
             raise NotParted(f"`{min(clash)}` is bound in `{region.part.name}` and outside of it")
-        after = _bound([s for s in self.caller.body if s.lineno > region.end])
+        after = bound_in([s for s in self.caller.body if s.lineno > region.end])
         before = elsewhere - after
-        handed = {name for each in self.regions for name in _bound([*each.bound, *each.statements])}
+        handed = {
+            name for each in self.regions for name in bound_in([*each.bound, *each.statements])
+        }
         late = read & after - before
         if late:
             raise NotParted(f"`{min(late)}`, which `{region.part.name}` reads, is bound behind it")
@@ -222,7 +224,7 @@ class _Parting:
 
     def _returned(self, region: _Region) -> list[str]:
         """What a function returns, in the caller's names."""
-        bound = _bound([*region.bound, *region.statements])
+        bound = bound_in([*region.bound, *region.statements])
         wanted = bound & _read(self._others(region))
         kept: list[str] = []
         first_gone: int | None = None
@@ -239,7 +241,7 @@ class _Parting:
     def _order(self, name: str) -> tuple[int, str]:
         """Where a name is bound."""
         for node in ast.walk(self.caller):
-            if isinstance(node, ast.stmt) and name in _bound([node]):
+            if isinstance(node, ast.stmt) and name in bound_in([node]):
                 return node.lineno, name
         return -1, name
 
@@ -252,7 +254,7 @@ class _Parting:
         if list(given) == list(part.given) and tuple(returned) == part.targets:
             rows = part.call.split("\n")
             by = region.column - part.column
-            return [margin + rows[0], *(_shifted(row, by) for row in rows[1:])]
+            return [margin + rows[0], *(shifted(row, by) for row in rows[1:])]
         tree = ast.parse(part.call).body[0]
         if not isinstance(tree, ast.Assign | ast.Expr) or not isinstance(tree.value, ast.Call):
             raise NotParted(
@@ -270,11 +272,11 @@ class _Parting:
         self, region: _Region, given: Sequence[str], returned: Sequence[str]
     ) -> list[str]:
         part = region.part
-        header = _header(part.definition)
+        header = header_of(part.definition)
         if list(given) != [name for name, _ in part.given]:
             parameters = [*given, *(f"{name}={value}" for name, value in part.defaults)]
-            header = [f"def {part.name}({', '.join(parameters)}):{_comment(header)}"]
-        depth = _depth(part.definition)
+            header = [f"def {part.name}({', '.join(parameters)}):{comment_behind(header)}"]
+        depth = depth_of(part.definition)
         rows = self._named(region)
         lines = [line for line in region.lines if rows[line].strip()]
         if lines:  # without empty lines around them
@@ -282,7 +284,7 @@ class _Parting:
             lines = region.lines[min(places) : max(places) + 1]
         inside = lines_in_texts("\n".join(self.rows))
         by = depth - region.column
-        body = [rows[line] if line in inside else _shifted(rows[line], by) for line in lines]
+        body = [rows[line] if line in inside else shifted(rows[line], by) for line in lines]
         own = part.renamed
         if part.returns_expression and self._ends_in(region, returned):
             last = next(n for n, line in enumerate(lines) if line == region.statements[-1].lineno)
@@ -359,7 +361,7 @@ def _inner_names(statements: Sequence[ast.stmt]) -> set[str]:
         for node in ast.walk(statement):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 body = node.body if isinstance(node.body, list) else []
-                found |= _bound(body) | {
+                found |= bound_in(body) | {
                     each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)
                 }
             elif isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
@@ -398,12 +400,12 @@ def _is_mark(statement: ast.stmt, part: Part, what: str) -> bool:
     )
 
 
-def _header(definition: str) -> list[str]:
+def header_of(definition: str) -> list[str]:
     """The lines of a definition up to its body."""
     return definition.split("\n")[: header_lines(definition)]
 
 
-def _comment(header: Sequence[str]) -> str:
+def comment_behind(header: Sequence[str]) -> str:
     """The comment behind a header, as it stands there."""
     text = "\n".join([*header, "    pass", ""])
     tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
@@ -413,13 +415,16 @@ def _comment(header: Sequence[str]) -> str:
     return f"  {found[0].string}" if found else ""
 
 
-def _depth(definition: str) -> int:
-    node = ast.parse(definition).body[0]
+def depth_of(definition: str) -> int:
+    of_class = definition.startswith(" ")
+    node = ast.parse(f"if True:\n{definition}" if of_class else definition).body[0]
+    if isinstance(node, ast.If):
+        node = node.body[0]
     assert isinstance(node, ast.FunctionDef)
     return node.body[0].col_offset
 
 
-def _shifted(row: str, by: int) -> str:
+def shifted(row: str, by: int) -> str:
     """A line moved to the right, or to the left."""
     if not row.strip():
         return row
@@ -451,7 +456,7 @@ def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
                 yield from _blocks(each)
 
 
-def _bound(
+def bound_in(
     statements: Sequence[ast.stmt], where: Callable[[Any], bool] = lambda node: True
 ) -> set[str]:
     """Names that statements bind in their own function, at nodes for which `where` holds."""
@@ -515,7 +520,7 @@ def _free(node: ast.AST) -> set[str]:
             if isinstance(inner, ast.Global | ast.Nonlocal)
             for name in inner.names
         }
-        own |= _bound([each for each in body if isinstance(each, ast.stmt)]) - handed_out
+        own |= bound_in([each for each in body if isinstance(each, ast.stmt)]) - handed_out
         return around | {name for each in body for name in _free(each)} - own | handed_out
     if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
         own = {

@@ -12,8 +12,10 @@ from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.carrying import carried
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.inlining import inlined
+from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.plain import Plain, plain
@@ -178,11 +180,24 @@ def _functions_of(found: Recognition) -> dict[str, set[str]]:
 def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:
     """A program whose graph is built in one function and run in others; None where they cannot be read as one."""
     apart = {each.rule for each in reasons} & STRUCTURE
-    if apart != {"TM205"}:
+    if "TM205" not in apart:
         return None
+    for join in (inlined, carried):
+        if join is inlined and apart != {"TM205"}:
+            continue
+        found = _joined(place, reasons, join)
+        if found is not None:
+            return found
+    return None
+
+
+def _joined(
+    place: Place, reasons: list[Finding], join: Callable[[Tree, Candidate], Joined | None]
+) -> Recognition | None:
+    """What a program is whose functions one way of joining reads as one."""
     candidate = place.candidate
     try:
-        made = inlined(place.tree, candidate)
+        made = join(place.tree, candidate)
         if made is None:
             return None
         analysis, found = _analysed(made.tree, made.path, made.loop_line)

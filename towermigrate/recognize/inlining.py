@@ -15,11 +15,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from towermigrate.recognize.joined import Joined, Part, Pieces
+from towermigrate.recognize.lending import Files
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.python_scopes import (
     Caller,
     Definition,
-    Module,
     Unjoined,
     bound_by,
     call_of,
@@ -39,8 +39,6 @@ from towermigrate.recognize.python_scopes import (
     times_bound,
 )
 from towermigrate.recognize.source import Tree
-
-_Origin = tuple[str | None, str]  # the file of the tree, None for a library's, and the name there
 
 
 def inlined(tree: Tree, candidate: Candidate) -> Joined | None:
@@ -81,18 +79,11 @@ def _shared(placed: _Placed) -> set[str]:
     return names | {new.get(own, own) for own, text in part.given if new.get(own, own) == text}
 
 
-class _Join:
+class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate) -> None:
-        self.tree = tree
+        super().__init__(tree, candidate.file.path)
         self.candidate = candidate
-        self.modules: dict[str, Module] = {}
-        self.path = candidate.file.path
         self.caller: Caller = self.module(self.path).block
-
-    def module(self, path: str) -> Module:
-        if path not in self.modules:
-            self.modules[path] = Module(path, self.tree.sources[path])
-        return self.modules[path]
 
     def made(self) -> Joined:
         name: str | None = None
@@ -145,52 +136,9 @@ class _Join:
                 return module.definition(call.func.id)
         for other in self.tree.imports.get(self.caller.path, set()) - {self.caller.path}:
             name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
-            if any(each is call.func for each in self._uses_in(self.caller.path, other, name)):
+            if any(each is call.func for each in self.uses_in(self.caller.path, other, name)):
                 return self.module(other).definition(name)
         return None
-
-    def _uses_in(self, user: str, path: str, name: str) -> list[ast.expr]:
-        """Where a file reads a function of another one; raises where that cannot be told."""
-        if user == path:
-            return list(self.module(path).uses(name))
-        file = self.tree.file(user)
-        if file is None or name not in file.text:
-            return []
-        module = self.module(user)
-        last = re.sub(r"(/__init__)?\.py$", "", path).rsplit("/", 1)[-1]
-        if not module.uses_of_import(last, name):
-            return []
-        if file.star_imports:
-            raise Unjoined
-        called = {
-            local
-            for local, origin in file.imports.items()
-            if self._origin(user, origin) == (path, name)
-        }
-        modules = {
-            local
-            for local, origin in file.imports.items()
-            if self.tree.module_path(user, origin) == path
-        }
-        if called - {name}:
-            raise Unjoined
-        found: list[ast.expr] = []
-        for each in ast.walk(module.tree):
-            if isinstance(each, ast.Name) and each.id in called:
-                found.append(each)
-            elif isinstance(each, ast.Attribute) and each.attr == name:
-                root, _, rest = ast.unparse(each.value).partition(".")
-                whole = f"{file.imports.get(root, root)}.{rest}"
-                if root in modules and not rest or self.tree.module_path(user, whole) == path:
-                    found.append(each)
-        return found
-
-    def _origin(self, user: str, origin: str) -> _Origin:
-        """The file of the tree, and the name in it, that an imported name comes from."""
-        module, _, name = origin.rpartition(".")
-        if not module.strip("."):
-            module = f"{module}."
-        return self.tree.module_path(user, module) if module != "." else None, name
 
     def _called(self, function: Definition) -> tuple[Caller, ast.stmt]:
         """The function (or module) whose own statement is the only call of one, and that statement."""
@@ -200,7 +148,7 @@ class _Join:
             (user, each)
             for user in users
             if user in self.tree.sources
-            for each in self._uses_in(user, function.path, name)
+            for each in self.uses_in(user, function.path, name)
         ]
         if len(uses) != 1:
             raise Unjoined
@@ -214,73 +162,6 @@ class _Join:
                 if isinstance(scope, ast.Module):
                     return module.block, statement
                 return module.definition(scope.name), statement
-        raise Unjoined
-
-    def _lent(self, placed: _Placed) -> list[str]:
-        """Imports that give the caller's file what a function of another file reads of its own module."""
-        lent: list[str] = []
-        for name, origin, theirs in self._borrowed(placed.function):
-            local = placed.renames.get(name, name)
-            if local != name or not self._has(name, origin, theirs):
-                lent.append(self._import_of(name, local, origin, theirs))
-        return lent
-
-    def _borrowed(self, function: Definition) -> list[tuple[str, str | None, _Origin]]:
-        """Names of its own module that a function of another file reads: how it imports them, where they are made."""
-        if function.path == self.path:
-            return []
-        there, module = self.tree.file(function.path), self.module(function.path)
-        if there is None or there.star_imports:
-            raise Unjoined
-        found: list[tuple[str, str | None, _Origin]] = []
-        for name in sorted(function.globals):
-            times = sum(name in bound_by(each) for each in module.tree.body)
-            if not times:  # a built-in name, which it must be for the caller as well
-                if name in self.caller_names(self.module(self.path)):
-                    raise Unjoined
-                continue
-            if times > 1 or module.declares_global(name):
-                raise Unjoined
-            origin = there.imports.get(name)
-            own: _Origin = (function.path, name)
-            theirs = own if origin is None else self._origin(function.path, origin)
-            found.append((name, origin, theirs))
-        return found
-
-    def _has(self, name: str, origin: str | None, theirs: _Origin) -> bool:
-        """Whether the caller's file has the same by this name; raises where it has something else."""
-        here = self.tree.file(self.path)
-        known = None if here is None else here.imports.get(name)
-        if known is None:
-            if name in self.caller_names(self.module(self.path)):
-                raise Unjoined
-            return False
-        given = self._origin(self.path, known)
-        if given != theirs or given[0] is None and known != origin:
-            raise Unjoined
-        return True
-
-    @staticmethod
-    def caller_names(module: Module) -> set[str]:
-        return {name for each in module.tree.body for name in bound_by(each)}
-
-    def _import_of(self, name: str, local: str, origin: str | None, theirs: _Origin) -> str:
-        if theirs[0] is None:  # of a library
-            assert origin is not None
-            base, _, last = origin.rpartition(".")
-            if not base:
-                return f"import {origin}" + ("" if origin == local else f" as {local}")
-            return f"from {base} import {last}" + ("" if last == local else f" as {local}")
-        same = "" if theirs[1] == local else f" as {local}"
-        for each in self.module(self.path).tree.body:
-            if isinstance(each, ast.ImportFrom) and each.module:
-                origin = "." * each.level + each.module
-                if self.tree.module_path(self.path, origin) == theirs[0]:
-                    return f"from {origin} import {theirs[1]}{same}"
-            elif isinstance(each, ast.Import):
-                for alias in each.names:
-                    if self.tree.module_path(self.path, alias.name) == theirs[0]:
-                        return f"from {alias.name} import {theirs[1]}{same}"
         raise Unjoined
 
     def _part(
@@ -418,9 +299,9 @@ class _Join:
                 if own in each.function.inner or by_name != times_bound(each.function.node, own):
                     raise Unjoined
                 renames[own] = new
-            for own, origin, theirs in self._borrowed(each.function):
+            for own, origin, theirs in self.borrowed(each.function):
                 try:
-                    self._has(own, origin, theirs)
+                    self.has(own, origin, theirs)
                 except Unjoined:
                     if own in each.function.inner | each.function.locals:
                         raise
@@ -482,7 +363,7 @@ class _Join:
                 others[each.part.path] = own[:start] + each.part.mark("def") + empty + own[end:]
             at = self.caller.starts[each.statement.lineno - 1]
             cuts.append((at, self.caller.end(each.statement), each))
-            lent = self._lent(each)
+            lent = self.lent(each.function, each.renames)
             if lent:
                 place = self._place_of_imports()
                 rows = [each.part.mark("import"), *lent, each.part.mark("imported"), ""]

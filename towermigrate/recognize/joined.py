@@ -89,9 +89,14 @@ class Joined:
     befores: Mapping[str, str]
     _origins: Sequence[tuple[int, int, str, int]]
 
+    @property
+    def own_names(self) -> Mapping[str, str]:
+        """The author's names for those that are other ones in the joined text."""
+        return {new: own for part in reversed(self.parts) for new, own in part.renamed.items()}
+
     def own_name(self, name: str) -> str:
         """A name of the joined text as the function's author has it."""
-        return next((each.renamed[name] for each in self.parts if name in each.renamed), name)
+        return self.own_names.get(name, name)
 
     def original(self, finding: Finding) -> Finding:
         """A finding of the joined text as one of the author's."""
@@ -109,9 +114,8 @@ class Joined:
             return f"{path}:{own}"
 
         message = with_places(_LINE.sub(said, finding.message), self.path, placed)
-        for part in self.parts:
-            for new, own in part.renamed.items():
-                message = re.sub(rf"\b{new}\b", own, message)
+        for new, own in self.own_names.items():
+            message = re.sub(rf"\b{new}\b", own, message)
         if finding.path != self.path:
             return replace(finding, message=message)
         path, line, column = self._place(finding.line, finding.column)
@@ -121,9 +125,8 @@ class Joined:
         """What is known of the joined program, with the places of the author's text."""
         path = self.span(program.loop.statement).path
         told = replace(self._described(program), path=path, function=function, line=line)
-        own = {new: old for part in self.parts for new, old in part.renamed.items()}
         inputs = tuple(
-            replace(each, names=tuple(own.get(name, name) for name in each.names))
+            replace(each, names=tuple(self.own_name(name) for name in each.names))
             for each in told.inputs
         )
         return replace(told, inputs=inputs)

@@ -201,13 +201,18 @@ def own_nodes(node: ast.FunctionDef | ast.Module) -> Iterator[ast.AST]:
             waiting.extend(ast.iter_child_nodes(each))
 
 
-def only_plain(node: ast.FunctionDef) -> None:
+def only_plain(node: ast.FunctionDef, of_class: bool = False) -> None:
     for each in own_nodes(node):
         if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal):
             raise Unjoined
-    for each in ast.walk(node):
-        if isinstance(each, ast.Name) and each.id in _REFLECTIVE | {node.name}:
-            raise Unjoined
+    not_reflective(node, of_class)
+
+
+def not_reflective(node: ast.FunctionDef, of_class: bool = False) -> None:
+    """A function does not look into names, and does not use itself; a method's name is not the function's."""
+    names = _REFLECTIVE if of_class else _REFLECTIVE | {node.name}
+    if any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node)):
+        raise Unjoined
 
 
 def last_of(node: ast.FunctionDef) -> ast.stmt:

@@ -1,0 +1,60 @@
+"""Programs under `if __name__ == '__main__':`: those that loop style takes, and neighbours that it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.loop_programs import Change, program
+from tests.differential.spellings import all_do_the_same, leaves, takes
+
+GUARD = "if __name__ == '__main__':\n"
+AS_FUNCTION = ("def train():\n", GUARD)
+CALL = ("\n\nif __name__ == '__main__':\n    train()\n", "")
+BATCH = "def batch(rows):\n    drawn[0] += 1\n"
+
+
+def guarded(*changes: Change) -> dict[str, str]:
+    """The program whose function is what the file does as a program."""
+    return program(CALL, AS_FUNCTION, *changes)
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param(changes, id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param(changes, rule, id=name)
+
+
+TAKEN = [
+    case("as it is"),
+    case("by other quotes", (GUARD, 'if __name__ == "__main__":\n')),
+    case("with a comment in it", (GUARD, GUARD + "    # The program\n")),
+    case("with names that functions have for others", (BATCH, BATCH + "    bx = rows\n    assert bx\n")),
+]  # fmt: skip
+
+LEFT = [
+    other("whose name a function reads", "TM201", (BATCH, BATCH + "    assert step < 4\n")),
+    other("whose name a function binds", "TM201", (BATCH, BATCH + "    global bx\n    bx = rows\n")),
+    other("whose name the file has", "TM201", ("drawn = [0]\n", "drawn = [0]\nloss = 0\nprint(loss)\n")),
+    other("with an `else`", "TM201", ("        print('draws', drawn[0])\n", "        print('draws', drawn[0])\nelse:\n    print('imported')\n")),
+    other("that asks more", "TM201", (GUARD, "if __name__ == '__main__' and DEVICES:\n")),
+    other("in another block", "TM201", (GUARD, "if DEVICES:\n")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes", TAKEN)
+def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
+    takes(changes, guarded)
+
+
+@pytest.mark.parametrize(("changes", "rule"), LEFT)
+def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
+    leaves(changes, rule, guarded)
+
+
+@pytest.mark.full
+def test_all_of_them_do_the_same_rewritten() -> None:
+    all_do_the_same(TAKEN, guarded)

@@ -1,0 +1,137 @@
+"""The files around functions that are read as one: who uses a name of another file, and what one file has to borrow of another."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+
+from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, bound_by
+from towermigrate.recognize.source import Tree
+
+Origin = tuple[str | None, str]
+"""The file of the tree, None for a library's, and the name there."""
+
+
+class Files:
+    """The files of a tree as Python reads them; `path` is the one that functions of others are read in."""
+
+    def __init__(self, tree: Tree, path: str) -> None:
+        self.tree = tree
+        self.path = path
+        self.modules: dict[str, Module] = {}
+
+    def module(self, path: str) -> Module:
+        if path not in self.modules:
+            self.modules[path] = Module(path, self.tree.sources[path])
+        return self.modules[path]
+
+    def uses_in(self, user: str, path: str, name: str) -> list[ast.expr]:
+        """Where a file reads a function of another one; raises where that cannot be told."""
+        if user == path:
+            return list(self.module(path).uses(name))
+        file = self.tree.file(user)
+        if file is None or name not in file.text:
+            return []
+        module = self.module(user)
+        last = re.sub(r"(/__init__)?\.py$", "", path).rsplit("/", 1)[-1]
+        if not module.uses_of_import(last, name):
+            return []
+        if file.star_imports:
+            raise Unjoined
+        called = {
+            local
+            for local, origin in file.imports.items()
+            if self._origin(user, origin) == (path, name)
+        }
+        modules = {
+            local
+            for local, origin in file.imports.items()
+            if self.tree.module_path(user, origin) == path
+        }
+        if called - {name}:
+            raise Unjoined
+        found: list[ast.expr] = []
+        for each in ast.walk(module.tree):
+            if isinstance(each, ast.Name) and each.id in called:
+                found.append(each)
+            elif isinstance(each, ast.Attribute) and each.attr == name:
+                root, _, rest = ast.unparse(each.value).partition(".")
+                whole = f"{file.imports.get(root, root)}.{rest}"
+                if root in modules and not rest or self.tree.module_path(user, whole) == path:
+                    found.append(each)
+        return found
+
+    def _origin(self, user: str, origin: str) -> Origin:
+        """The file of the tree, and the name in it, that an imported name comes from."""
+        module, _, name = origin.rpartition(".")
+        if not module.strip("."):
+            module = f"{module}."
+        return self.tree.module_path(user, module) if module != "." else None, name
+
+    def lent(self, function: Definition, renames: Mapping[str, str]) -> list[str]:
+        """Imports that give the file what a function of another file reads of its own module."""
+        lent: list[str] = []
+        for name, origin, theirs in self.borrowed(function):
+            local = renames.get(name, name)
+            if local != name or not self.has(name, origin, theirs):
+                lent.append(self.import_of(name, local, origin, theirs))
+        return lent
+
+    def borrowed(self, function: Definition) -> list[tuple[str, str | None, Origin]]:
+        """Names of its own module that a function of another file reads: how it imports them, where they are made."""
+        if function.path == self.path:
+            return []
+        there, module = self.tree.file(function.path), self.module(function.path)
+        if there is None or there.star_imports:
+            raise Unjoined
+        found: list[tuple[str, str | None, Origin]] = []
+        for name in sorted(function.globals):
+            times = sum(name in bound_by(each) for each in module.tree.body)
+            if not times:  # a built-in name, which it must be for the file as well
+                if name in self.caller_names(self.module(self.path)):
+                    raise Unjoined
+                continue
+            if times > 1 or module.declares_global(name):
+                raise Unjoined
+            origin = there.imports.get(name)
+            own: Origin = (function.path, name)
+            theirs = own if origin is None else self._origin(function.path, origin)
+            found.append((name, origin, theirs))
+        return found
+
+    def has(self, name: str, origin: str | None, theirs: Origin) -> bool:
+        """Whether the file has the same by this name; raises where it has something else."""
+        here = self.tree.file(self.path)
+        known = None if here is None else here.imports.get(name)
+        if known is None:
+            if name in self.caller_names(self.module(self.path)):
+                raise Unjoined
+            return False
+        given = self._origin(self.path, known)
+        if given != theirs or given[0] is None and known != origin:
+            raise Unjoined
+        return True
+
+    @staticmethod
+    def caller_names(module: Module) -> set[str]:
+        return {name for each in module.tree.body for name in bound_by(each)}
+
+    def import_of(self, name: str, local: str, origin: str | None, theirs: Origin) -> str:
+        if theirs[0] is None:  # of a library
+            assert origin is not None
+            base, _, last = origin.rpartition(".")
+            if not base:
+                return f"import {origin}" + ("" if origin == local else f" as {local}")
+            return f"from {base} import {last}" + ("" if last == local else f" as {local}")
+        same = "" if theirs[1] == local else f" as {local}"
+        for each in self.module(self.path).tree.body:
+            if isinstance(each, ast.ImportFrom) and each.module:
+                origin = "." * each.level + each.module
+                if self.tree.module_path(self.path, origin) == theirs[0]:
+                    return f"from {origin} import {theirs[1]}{same}"
+            elif isinstance(each, ast.Import):
+                for alias in each.names:
+                    if self.tree.module_path(self.path, alias.name) == theirs[0]:
+                        return f"from {alias.name} import {theirs[1]}{same}"
+        raise Unjoined
