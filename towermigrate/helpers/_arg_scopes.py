@@ -1,8 +1,8 @@
 """The argument scopes of `tf_slim` in one tower.
 
 `with slim.arg_scope(…)` puts its arguments on a stack that is the process's. TensorFlow traces each replica in a thread
-of its own, and goes on with the next one where a tower makes a `merge_call`, as batch normalisation does: what one
-tower has entered by then would hold in the others. A tower gets a stack of its own, which starts from what held where
+of its own, and goes on with the next one where a tower makes a `merge_call`, as what updates moving averages may: what
+one tower has entered by then would hold in the others. A tower gets a stack of its own, which starts from what held where
 it was called.
 """
 
