@@ -47,7 +47,7 @@ NO_DEVICES = [
     other("one that is taken away", "TM222", (DEVICE, "tf.device(DEVICES.pop(0))")),
     other("one that an iterator gives", "TM223", (START, "    left = iter(DEVICES)\n" + START), (DEVICE, "tf.device(next(left))")),
     other("a name", "TM227", (LOOP, LOOP + "            device = DEVICES[i]\n"), (DEVICE, "tf.device(device)")),
-    other("an item elsewhere", "TM227", (LOSS, LOSS.replace("out - y", "out - y * [1.0, 2.0][i]"))),
+    other("an item elsewhere", "TM227", (LOSS, LOSS.replace("out - y", "out - y * [[1.0], [2.0]][i]"))),
     other("what a function does too", "TM206", (HEAD, HEAD + "\n\ndef place(i):\n    drawn[0] += 1\n    return DEVICES[i]\n"), (DEVICE, "tf.device(place(i))")),
 ]  # fmt: skip
 

@@ -192,7 +192,9 @@ class Parts(Asks):
         if isinstance(value, Static):
             return Static(shape=isinstance(node.slice, ast.Slice))
         if isinstance(value, Items):
-            numbers = all(isinstance(v, Python) and v.known for v, _ in value.values)
+            numbers = all(
+                isinstance(v, Python) and type(v.constant) in (int, float) for v, _ in value.values
+            )
             if self.may_differ and isinstance(key, Index) and value.exact and numbers:
                 return Differs()
             self._differs(key, node, frame)
