@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`methods`, `fetches`, `groups`, `feeds`), so that all that is asked of a program is asked of the plain text, and what
+made (`groups`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so that all that is asked of a program is asked of the plain text, and what
 is written is written of it.
 """
 
@@ -16,7 +16,8 @@ from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
-from towermigrate.recognize.plain.feeds import built_feeds, feed_functions, feeds_apart
+from towermigrate.recognize.plain.feed_functions import feed_functions
+from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.methods import methods

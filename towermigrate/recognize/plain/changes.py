@@ -14,6 +14,7 @@ NOTHING = "towermigrate_none"
 """What a run gives of an operation is bound to, so that a rewritten program must be without that name."""
 Scope = ast.Module | ast.FunctionDef
 Part = str | tuple[int, int]
+Changed = tuple[int, int, tuple[Part, ...]]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from towermigrate.recognize.plain.changes import (
     NOTHING,
     Change,
+    Changed,
     Part,
     PlainFile,
     Scope,
@@ -41,10 +42,7 @@ def named_fetches(file: PlainFile) -> list[Change]:
     return found
 
 
-_Changed = tuple[int, int, tuple[Part, ...]]
-
-
-def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[_Changed]:
+def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed]:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return []
     (target,), value = statement.targets, statement.value
@@ -104,7 +102,7 @@ class _Structure:
     file: PlainFile
     statement: ast.stmt
 
-    def change(self) -> _Changed | None:
+    def change(self) -> Changed | None:
         statement, file = self.statement, self.file
         if isinstance(statement, ast.Expr):
             return self._dropped(statement.value)
@@ -135,7 +133,7 @@ class _Structure:
             return None
         return self._taken_apart(call, fetched, leaves, target, margin)
 
-    def _dropped(self, value: ast.expr) -> _Changed | None:
+    def _dropped(self, value: ast.expr) -> Changed | None:
         """A run that gives nothing to anybody."""
         call = run_of(value)
         fetched = None if call is None else fetches_of(call)
@@ -160,7 +158,7 @@ class _Structure:
         leaves: list[str],
         target: ast.expr,
         margin: str,
-    ) -> _Changed | None:
+    ) -> Changed | None:
         """`a, b = session.run([x, y])`, and behind it what the author's structure holds of them."""
         file = self.file
         names = list(dict.fromkeys(leaves))

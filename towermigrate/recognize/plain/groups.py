@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, blocks
+from towermigrate.recognize.plain.changes import Change, Changed, PlainFile, blocks
 
 
 def groups(file: PlainFile) -> list[Change]:
@@ -17,9 +17,6 @@ def groups(file: PlainFile) -> list[Change]:
                 if change is not None:
                     found.append(Change(*change, where))
     return found
-
-
-_Changed = tuple[int, int, tuple[str | tuple[int, int], ...]]
 
 
 def _last(node: ast.expr) -> str:
@@ -42,7 +39,7 @@ def _is_no_op(node: ast.expr) -> bool:
     )
 
 
-def _idle(file: PlainFile, statement: ast.stmt) -> _Changed | None:
+def _idle(file: PlainFile, statement: ast.stmt) -> Changed | None:
     """`op = tf.group(a, tf.no_op())` without the second."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
         return None
@@ -62,7 +59,7 @@ def _idle(file: PlainFile, statement: ast.stmt) -> _Changed | None:
     return start, end, tuple(parts)
 
 
-def _waiting(file: PlainFile, statement: ast.stmt) -> _Changed | None:
+def _waiting(file: PlainFile, statement: ast.stmt) -> Changed | None:
     """`with tf.control_dependencies([a, b]): op = tf.no_op(name="train")` as `op = tf.group(a, b, name="train")`."""
     if not isinstance(statement, ast.With) or len(statement.items) != 1 or len(statement.body) != 1:
         return None
@@ -85,8 +82,9 @@ def _waiting(file: PlainFile, statement: ast.stmt) -> _Changed | None:
     start, end = file.span(statement)
     if file.commented(start, end) or file.alone(statement) is None:
         return None
-    parts: list[str | tuple[int, int]] = [file.span(inner.targets[0]), " = tf.group("]
-    parts[1] = f" = {ast.unparse(call.func.value)}.group("  # type: ignore[attr-defined]
+    assert isinstance(call.func, ast.Attribute)
+    group = f" = {ast.unparse(call.func.value)}.group("
+    parts: list[str | tuple[int, int]] = [file.span(inner.targets[0]), group]
     for number, each in enumerate(waited.elts):
         parts += [", "] if number else []
         parts.append(file.span(each))

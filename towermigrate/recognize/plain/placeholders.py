@@ -6,6 +6,7 @@ import ast
 
 from towermigrate.recognize.plain.changes import (
     Change,
+    Changed,
     Part,
     PlainFile,
     Scope,
@@ -13,8 +14,6 @@ from towermigrate.recognize.plain.changes import (
     blocks,
     stores,
 )
-
-_Changed = tuple[int, int, tuple[Part, ...]]
 
 # ---- how they are made -------------------------------------------------------------------------------
 
@@ -33,7 +32,7 @@ def placeholder_lists(file: PlainFile) -> list[Change]:
 
 def _listed(
     file: PlainFile, scope: Scope, body: list[ast.stmt], number: int, loop: ast.stmt
-) -> _Changed | None:
+) -> Changed | None:
     if not isinstance(loop, ast.For) or loop.orelse or not isinstance(loop.target, ast.Name):
         return None
     made: dict[str, ast.expr] = {}
@@ -152,7 +151,7 @@ def feeds_of_lists(file: PlainFile) -> list[Change]:
 
 def _fed_in_turn(
     file: PlainFile, scope: Scope, body: list[ast.stmt], number: int, at: int
-) -> list[_Changed]:
+) -> list[Changed]:
     first, loop = body[number], body[at]
     if not isinstance(first, ast.Assign) or not isinstance(loop, ast.For) or loop.orelse:
         return []
@@ -201,7 +200,7 @@ def _fed_in_turn(
     margin, inner = file.alone(first) or "", file.alone(loop.body[0]) or ""
     if bindings(scope, name) < 1 or not inner:
         return []
-    changes: list[_Changed] = [
+    changes: list[Changed] = [
         (*file.span(first), (f"\n{margin}".join(f"{new} = []" for new in lists.values()),))
     ]
     for own, each in set_here.items():
