@@ -24,6 +24,9 @@ from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
 from towermigrate.recognize.spelled_out import spelled_out
 
+_OF_TOWERS = frozenset({"TM203", "TM207", "TM214", "TM217", "TM218", "TM219", "TM228", "TM232"})
+"""Rules of what towers compute: how runs, feeds and placeholders are spelled is no matter to them."""
+
 
 @dataclass(frozen=True)
 class Place:
@@ -75,20 +78,18 @@ def recognize_tree(
                 spreads.append(candidate)
                 continue
             place = Place(tree, traits, candidate)
-            spelled: Recognition | None = None
-            faults: list[Finding] = []
-            try:
-                spelled = _in_plain_spelling(place)
-            except RecursionError:
-                raise  # whoever asked looks for the file that nests too deeply
-            except Exception as error:  # one program's fault is no other's
-                faults.append(note("TM290", file, candidate.loop, what_failed(error)))
-            if spelled is None or spelled.program is None:
-                as_it_is = _recognised(place, codes)
-                spelled = as_it_is if spelled is None or as_it_is.program is not None else spelled
-            if faults:
-                spelled = replace(spelled, program=None, findings=(*spelled.findings, *faults))
-            found.append(spelled)
+            told = _recognised(place, codes)
+            if not {each.rule for each in told.findings} & _OF_TOWERS:
+                try:
+                    spelled = _in_plain_spelling(place)
+                    if spelled is not None and (spelled.program or told.program is None):
+                        told = spelled
+                except RecursionError:
+                    raise  # whoever asked looks for the file that nests too deeply
+                except Exception as error:  # one program's fault is no other's
+                    fault = note("TM290", file, candidate.loop, what_failed(error))
+                    told = replace(told, program=None, findings=(*told.findings, fault))
+            found.append(told)
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found

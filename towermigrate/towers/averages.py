@@ -13,6 +13,7 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 from towermigrate.flow import Call, Domain, Interpreter, Limits
@@ -28,7 +29,7 @@ from towermigrate.flow.values import (
     Value,
     reachable,
 )
-from towermigrate.tree import TF1_COPY, is_unedited_copy
+from towermigrate.tree import TF1_COPY, is_unedited_copy, parse_python
 
 NonePolicy = Literal["crash", "skip", "pass", "zeros"]
 
@@ -134,7 +135,7 @@ class _Asked:
         """What it gives for so many towers; those of `missing`, a variable and a tower, have None for a gradient."""
         it = self.interpreter
         place = Place(self.path, 1, 0)
-        self.domain.crashed = self.domain.impure = False
+        self.domain.crashed = False
         function = it.function(self.node, self._scope())
         given: list[Value] = []
         for tower in range(towers):
@@ -152,7 +153,7 @@ class _Asked:
         found = it.call(
             function, Call(it, call, it.module(self.path), self.node.name, [towers_list], {})
         )
-        if self.domain.impure or before & {cells for cells, _ in it.store.changes(mark)}:
+        if before & {cells for cells, _ in it.store.changes(mark)}:
             raise _NotAFunction  # it does more than average
         return found
 
@@ -234,14 +235,22 @@ class _Definitions(Interpreter):
 
     def call(self, function: Function, call: Call) -> Value:
         if any(isinstance(each, ast.Try) for each in ast.walk(function.node)):
-            assert isinstance(self.domain, _Averages)
-            self.domain.impure = True  # what it does where TensorFlow raises is another question
+            raise _NotAFunction  # what it does where TensorFlow raises is another question
         return super().call(function, call)
+
+    def tree(self, path: str) -> ast.Module:
+        return _parsed(self.sources[path])
 
     def execute(self, body: Sequence[ast.stmt], scope: Scope) -> bool:  # type: ignore[override]
         if scope.parent is None:
             body = [each for each in body if isinstance(each, _DEFINING)]
         return super().execute(body, scope)
+
+
+@lru_cache(32)
+def _parsed(text: str) -> ast.Module:
+    """Several functions of a file are asked about, one after the other."""
+    return parse_python(text)
 
 
 _DEFINING = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
@@ -261,11 +270,10 @@ def _bindings(tree: ast.Module) -> dict[str, int]:
 
 
 class _Averages(Domain):
-    """TensorFlow as far as an average needs it. What is not known to be pure is noted as `impure`."""
+    """TensorFlow as far as an average needs it; a function that does anything else is none."""
 
     def __init__(self) -> None:
         self.crashed = False
-        self.impure = False
 
     def spelled(self, name: str) -> str:
         for prefix in ("tensorflow.compat.v1", "tensorflow"):
@@ -281,20 +289,17 @@ class _Averages(Domain):
             return call.unknown("an exception")
         if call.name in _PURE:
             return None
-        self.impure = True
-        return call.unknown("a function that is no part of an average")
+        raise _NotAFunction
 
     def method(self, call: Call, owner: Value, receiver: ast.expr) -> Value | None:
-        self.impure = True
-        return None
+        raise _NotAFunction
 
     def called(self, call: Call, value: Value) -> Value | None:
-        self.impure = True
-        return None
+        raise _NotAFunction
 
     def entering(self, value: Value, node: ast.withitem, scope: Scope) -> Value | None:
         if not (isinstance(value, _Scope) and node.optional_vars is None):
-            self.impure = True
+            raise _NotAFunction
         return value
 
     def operation(self, node: ast.AST, operands: Sequence[Value], place: Place) -> Value | None:
@@ -504,8 +509,7 @@ def _scope(domain: _Averages, call: Call) -> Value:
 
 def _is_instance(domain: _Averages, call: Call) -> Value:
     """`isinstance(gradient, tf.IndexedSlices)`: what is done with sparse gradients is another question."""
-    domain.impure = True
-    return call.unknown("what kind of gradient it is")
+    raise _NotAFunction
 
 
 _FUNCTIONS: dict[str, Meaning] = {
