@@ -88,6 +88,9 @@ class Stage:
     `compute` spans the callee of the `compute_gradients` call (`opt.compute_gradients`, without its
     arguments), `apply` the callee of `apply_gradients`; `average` the whole averaging call.
     `apply_name` is what the update op is bound to (`train_op`), and names the stage in reports.
+    Where the mean of the towers' losses is trained, `tower_loss` spans what each tower adds to the list that the mean is
+    of, `whole_mean` says that the mean is of all elements of what they add, and `compute` is the call on the mean: that of
+    `minimize`, which `apply` is too, or of `compute_gradients`.
     """
 
     name: str
@@ -101,6 +104,8 @@ class Stage:
     averaging: Literal["mean", "sum", "none"] = "mean"
     none_policy: NonePolicy = "crash"
     post: tuple[str, ...] = ()
+    tower_loss: Span | None = None
+    whole_mean: bool = False
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from towermigrate.recognize import hazards
 from towermigrate.recognize.analysis import (
     Analysis,
     Scope,
+    StageParts,
 )
 from towermigrate.recognize.body import BodyReader
 from towermigrate.recognize.count import tower_count
@@ -275,6 +276,8 @@ class Assembler:
                     average=file.span(part.average),
                     apply=file.span(part.apply.func),
                     none_policy=part.none_policy,  # type: ignore[arg-type]
+                    tower_loss=self._tower_loss(a, part),
+                    whole_mean=part.mean is not None and part.mean.whole,
                 )
             )
         extras: list[Extra] = []
@@ -312,6 +315,17 @@ class Assembler:
                 sorted({f.path for f, _ in a.tower_functions if f.path != file.path})
             ),
         )
+
+    def _tower_loss(self, a: Analysis, part: StageParts) -> Span | None:
+        """What each tower adds to the list whose mean is trained."""
+        if part.mean is None:
+            return None
+        for call in calls(a.candidate.loop):
+            func = call.func
+            if isinstance(func, cst.Attribute) and func.attr.value == "append":
+                if code(func.value) == part.mean.listed:
+                    return self.file.span(call.args[0].value)
+        return None
 
     def _optimizer_class(self, a: Analysis, name: str) -> str | None:
         for item in [*a.before, *a.body.hoisted, *a.after]:

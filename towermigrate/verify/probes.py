@@ -114,9 +114,18 @@ def probed(sources: dict[str, str], program: TowerProgram) -> dict[str, str]:
     for name in ("compute", "apply"):
         spans: dict[Span, list[int]] = {}
         for number, stage in enumerate(program.stages):
-            spans.setdefault(stage.compute if name == "compute" else stage.apply, []).append(number)
+            if stage.tower_loss is None or name == "apply":
+                spans.setdefault(getattr(stage, name), []).append(number)
         for span, numbers in spans.items():
-            file(span).wrap(span, f"_tm_probe_.{name}({tuple(numbers)!r}, ")
+            mean = [
+                program.stages[number] for number in numbers if program.stages[number].tower_loss
+            ]
+            probe = "minimize" if any(stage.compute == span for stage in mean) else name
+            file(span).wrap(span, f"_tm_probe_.{probe}({tuple(numbers)!r}, ")
+    for number, stage in enumerate(program.stages):
+        if stage.tower_loss is not None:
+            probe = f"_tm_probe_.loss({number}, {stage.whole_mean}, "
+            file(stage.tower_loss).wrap(stage.tower_loss, probe)
     for number, extra in enumerate(program.extras):
         file(extra.call).wrap(extra.call, f"_tm_probe_.extra({number}, ")
     return {path: splice(each.text, each.edits) for path, each in files.items()}

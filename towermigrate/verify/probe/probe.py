@@ -133,6 +133,44 @@ class Probe:
 
         return wrapped
 
+    def loss(self, stage: int, whole: bool, value: Any) -> Any:
+        """One tower's loss, of which the mean over the towers is trained: of all its elements where it is `whole`."""
+        here = self._here()
+        tower = sum(1 for each, _ in here.losses if each == stage)
+        here.losses[(stage, tower)] = self.tf.reduce_mean(value) if whole else value
+        return value
+
+    def minimize(self, stages: Tuple[int, ...], function: Any) -> Any:
+        """`optimizer.minimize`, as TensorFlow's own does it: gradients, then their update."""
+
+        def wrapped(
+            loss: Any, global_step: Any = None, var_list: Any = None, *args: Any, **kwargs: Any
+        ) -> Any:
+            optimizer = function.__self__
+            named = dict(
+                zip(
+                    (
+                        "gate_gradients",
+                        "aggregation_method",
+                        "colocate_gradients_with_ops",
+                        "name",
+                        "grad_loss",
+                    ),
+                    args,
+                )
+            )
+            named.update(kwargs)
+            name = named.pop("name", None)
+            pairs = optimizer.compute_gradients(loss, var_list=var_list, **named)
+            if all(gradient is None for gradient, _ in pairs):
+                return function(
+                    loss, global_step, var_list, *args, **kwargs
+                )  # it says what is wrong
+            update = self.apply(stages, optimizer.apply_gradients)
+            return update(pairs, global_step=global_step, name=name)
+
+        return wrapped
+
     def apply(self, stages: Tuple[int, ...], function: Any) -> Any:
         def wrapped(grads_and_vars: Any, *args: Any, **kwargs: Any) -> Any:
             here = self._here()
