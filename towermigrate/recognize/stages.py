@@ -154,7 +154,7 @@ class StageReader(ScopeReader):
         grads = argument(call, 0, "grads_and_vars")
         sources = [a for a in averaged if a[2] is item]
         if len(sources) == 1 and grads is not None and grads is not sources[0][1]:
-            self._changed_in_place(item, grads, sources[0], body)
+            self._changed_in_place(item, grads, sources[0], after, body)
         if not sources and grads is not None:
             earlier = after[: next(k for k, other in enumerate(after) if other is item)]
             reached = backward_slice(earlier, set(reads(grads)))
@@ -212,6 +212,7 @@ class StageReader(ScopeReader):
         item: Item,
         applied: cst.BaseExpression,
         source: tuple[Compute, cst.Call, Item, str],
+        after: Sequence[Item],
         body: Body,
     ) -> None:
         """What an update makes of the average that it calls for in its own statement."""
@@ -233,8 +234,12 @@ class StageReader(ScopeReader):
                 "TM204", self.file, applied,
                 f"the averaged gradients are changed by {said}",
             )  # fmt: skip
-        self._not_random(applied)
-        self._none_left_out(source, applied, [])
+        earlier = after[: next(k for k, other in enumerate(after) if other is item)]
+        reached = backward_slice(earlier, outside & set(reads(applied)))
+        for node in [applied, *(step.node for step in reached)]:
+            self._not_random(node)
+        self._not_of_one_tower(reached, body)
+        self._none_left_out(source, applied, [i for i in reached if i.kind not in _ASIDE])
 
     def _none_left_out(
         self,
