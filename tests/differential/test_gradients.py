@@ -201,7 +201,7 @@ OWN = [
 NO_OWN = [
     other("by the loss", "TM211", *clipped("grads = [(g * loss, v) for g, v in grads]")),
     other("by a value of the tower", "TM211", *clipped("grads = [(g * k, v) for g, v in grads]", more=((LOSS, LOSS + INSIDE + "k = tf.reduce_max(out)\n"),))),
-    other("by the tower's number", "TM227", *clipped("grads = [(g * (i + 1.0), v) for g, v in grads]")),
+    other("by the tower's number", "TM210", *clipped("grads = [(g * (i + 1.0), v) for g, v in grads]")),
     other("of one tower", "TM214", *clipped("if i == 0:", "    " + CLIPPED)),
     other("under a setting", "TM211", *clipped("if drawn:", "    " + CLIPPED)),
     other("in a loop", "TM211", *clipped("for k in range(2):", "    " + CLIPPED)),
@@ -234,6 +234,70 @@ NO_OWN = [
     other("by a setting that changes later", "TM224", (HEAD, HEAD + "LIMIT = [0.3]\n"), *clipped(CLIPPED.replace("0.2", "LIMIT[0]"), more=((SAVER, SAVER + "    LIMIT[0] = 5.0\n"),))),
 ]  # fmt: skip
 
+
+def applied(what: str) -> str:
+    return APPLIED.replace("grads,", f"{what},")
+
+
+def in_place(what: str) -> tuple[Change, ...]:
+    """An update of what is made of an average in the same statement."""
+    return (AVERAGED, ""), (APPLIED, applied(what))
+
+
+# Averaged gradients of variables that no tower reaches: None in TF1, left out in a step.
+PASSED = (
+    "        stacked = tf.concat(",
+    "        if pairs[0][0] is None:\n            averaged.append((None, pairs[0][1]))\n            continue\n        stacked = tf.concat(",
+)
+FIX = (
+    HEAD,
+    HEAD
+    + "\n\ndef fix(pairs):\n    return [(tf.ones_like(v) if g is None else g, v) for g, v in pairs]\n\n",
+)
+LIMIT = (
+    HEAD,
+    HEAD
+    + "\n\ndef limit(pairs):\n    return [(tf.clip_by_norm(g, 0.1), v) for g, v in pairs if g is not None]\n\n",
+)
+
+
+def missing(
+    *lines: str, to: str = "grads", more: tuple[Change, ...] = ()
+) -> list[tuple[Change, ...]]:
+    """What these statements make of averaged gradients, or of those of a mean, one of which is None."""
+    text = "".join(f"    {line}\n" for line in lines)
+    mean = of_mean(MEAN + COMPUTED + text + applied(to), UNREACHED, *more)
+    return [(PASSED, UNREACHED, (AVERAGED, AVERAGED + text), (APPLIED, applied(to)), *more), mean]
+
+
+def both(name: str, *rule: str, changes: list[tuple[Change, ...]]) -> list[Any]:
+    ids = (f"{name}", f"{name}, of a mean")
+    return [
+        pytest.param(each, *rule, id=f"None {one}") for one, each in zip(ids, changes, strict=True)
+    ]
+
+
+NONE = [
+    *both("dropped", changes=missing("grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads if g is not None]")),
+    *both("dropped by a function", changes=missing("grads = limit(grads)", more=(LIMIT,))),
+    *both("passed on", changes=missing("grads = [(None if g is None else g * 0.5, v) for g, v in grads]")),
+    *both("passed on, by pairs", changes=missing("grads = [(tf.clip_by_norm(p[0], 0.1) if p[0] is not None else p[0], p[1]) for p in grads]")),
+    *both("limited with the others", changes=missing("gs, vs = zip(*grads)", "gs, _ = tf.clip_by_global_norm(gs, 0.1)", to="list(zip(gs, vs))")),
+]  # fmt: skip
+NO_NONE = [
+    *both("made ones", "TM204", changes=missing("grads = [(g if g is not None else tf.ones_like(v), v) for g, v in grads]")),
+    *both("made zeros by Adam", "TM204", changes=missing("grads = [(tf.zeros_like(v) if g is None else g, v) for g, v in grads]", more=((OPT, "    opt = tf.train.AdamOptimizer(0.02)\n"),))),
+    *both("made ones by a function", "TM204", changes=missing("grads = fix(grads)", more=(FIX,))),
+    *both("made ones where they are applied", "TM204", changes=missing(to="[(g if g is not None else tf.ones_like(v), v) for g, v in grads]")),
+    *both("made ones by a function where they are applied", "TM204", changes=missing(to="fix(grads)", more=(FIX,))),
+    *both("counted", "TM204", changes=missing("grads = [(g * (1.0 + k), v) for k, (g, v) in enumerate(grads) if g is not None]")),
+    *both("sliced", "TM204", changes=missing("grads = grads[1:]")),
+    *both("sliced where they are applied", "TM204", changes=missing(to="grads[:-1]")),
+    *both("paired with variables anew", "TM204", changes=missing("gs, _ = zip(*grads)", "params = tf.trainable_variables()", to="list(zip(gs, params))")),
+    other("None made ones in one statement with the average", "TM204", PASSED, UNREACHED, *in_place("[(tf.ones_like(v) if g is None else g, v) for g, v in average_gradients(tower_grads)]")),
+    other("None made ones in one statement, of a mean", "TM204", *of_mean(MEAN + applied("[(tf.ones_like(v) if g is None else g, v) for g, v in opt.compute_gradients(mean)]"), UNREACHED)),
+]  # fmt: skip
+
 # Averaged gradients and those of one tower, which a replica must not mix.
 NO_MIXED = [
     other("averaged ones by a tower's loss", "TM204", (AVERAGED, AVERAGED + "    grads = [(g * loss, v) for g, v in grads]\n")),
@@ -241,6 +305,13 @@ NO_MIXED = [
     other("averaged ones by a tower's value, bound anew", "TM204", (AVERAGED, AVERAGED + "    out = tf.reduce_mean(out)\n    grads = [(g * out, v) for g, v in grads]\n")),
     other("averaged ones by a tower's loss, where they are applied", "TM204", (APPLIED, APPLIED.replace("grads,", "[(g * loss, v) for g, v in grads],"))),
     other("those of the last tower, behind", "TM211", (AVERAGED, "    norm = tf.global_norm([g for g, _ in grads])\n" + AVERAGED), fetching("norm")),
+    other("averaged ones by a tower's loss, in one statement with the average", "TM204", *in_place("[(g * loss, v) for g, v in average_gradients(tower_grads)]")),
+    other("averaged ones by what is made of a tower's loss, in one statement", "TM204", (AVERAGED, "    k = 1.0 / (1.0 + loss)\n"), (APPLIED, applied("[(g * k, v) for g, v in average_gradients(tower_grads)]"))),
+    other("averaged ones by a function of a tower's loss, in one statement", "TM204", (AVERAGED, "    scale = lambda g: g * loss\n"), (APPLIED, applied("[(scale(g), v) for g, v in average_gradients(tower_grads)]"))),
+    other("with noise made before, in one statement with the average", "TM204", (AVERAGED, "    k = tf.random_uniform([])\n"), (APPLIED, applied("[(g * k, v) for g, v in average_gradients(tower_grads)]"))),
+    other("with noise, in one statement with the average", "TM204", *in_place("[(g + tf.random_normal([1]), v) for g, v in average_gradients(tower_grads)]")),
+    other("those of a mean by a tower's loss, in one statement", "TM204", *of_mean(MEAN + applied("[(g * loss, v) for g, v in opt.compute_gradients(mean)]"))),
+    other("those of a mean, of rows of a table, in one statement", "TM204", *of_mean(MEAN + applied("[(tf.clip_by_norm(g, 0.1), v) for g, v in opt.compute_gradients(mean)]"), *ROWS)),
     other("bound anew before they are collected", "TM211", (APPENDED, INSIDE + "grads = [(loss, v) for v in tf.trainable_variables()]\n" + APPENDED)),
 ]  # fmt: skip
 
@@ -288,8 +359,8 @@ NO_CHOICES = [
     other("by a function that may give another thing", "TM202", *maker(MAKER.replace("return tf.train.AdamOptimizer(rate)", "return kind"), "make('Momentum', 0.1)")),
 ]  # fmt: skip
 
-TAKEN = [*MEANS, *OWN, *CHOICES]
-REFUSED = [*NO_MEANS, *NO_OWN, *NO_MIXED, *NO_CHOICES]
+TAKEN = [*MEANS, *OWN, *NONE, *CHOICES]
+REFUSED = [*NO_MEANS, *NO_OWN, *NO_NONE, *NO_MIXED, *NO_CHOICES]
 
 
 @pytest.mark.parametrize("changes", TAKEN)

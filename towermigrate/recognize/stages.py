@@ -19,6 +19,7 @@ from towermigrate.recognize.means import (
     is_of_optimizer,
     update_by_minimize,
 )
+from towermigrate.recognize.missing import misses_none
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -29,8 +30,11 @@ from towermigrate.recognize.syntax import (
     calls,
     code,
     reads,
+    walk,
 )
 from towermigrate.recognize.tower import Body, Compute
+
+_ASIDE = (Kind.TOWER_MEAN, Kind.TOWER_LIST, Kind.SCHEDULE)
 
 
 class StageReader(ScopeReader):
@@ -149,6 +153,8 @@ class StageReader(ScopeReader):
             raise refuse("TM204", self.file, call, "the update is not bound to a name of its own")
         grads = argument(call, 0, "grads_and_vars")
         sources = [a for a in averaged if a[2] is item]
+        if len(sources) == 1 and grads is not None and grads is not sources[0][1]:
+            self._changed_in_place(item, grads, sources[0], after, body)
         if not sources and grads is not None:
             earlier = after[: next(k for k, other in enumerate(after) if other is item)]
             reached = backward_slice(earlier, set(reads(grads)))
@@ -158,6 +164,9 @@ class StageReader(ScopeReader):
             self._not_of_one_tower([*reached, item], body)
             if len(sources) == 1 and id(sources[0][1]) in self.scope.trained:
                 check_changed(self.scope, body, sources[0][2], reached, self.sparse)
+            if len(sources) == 1:
+                between = [i for i in reached if i is not sources[0][2] and i.kind not in _ASIDE]
+                self._none_left_out(sources[0], grads, between)
         if len(sources) == 1:
             self._same_loss(after, sources[0][0], sources[0][2], body)
         if len(sources) != 1:
@@ -197,6 +206,66 @@ class StageReader(ScopeReader):
         return StageParts(
             compute, average, average_item, name, call, item, found[0][0], policy, mean
         )
+
+    def _changed_in_place(
+        self,
+        item: Item,
+        applied: cst.BaseExpression,
+        source: tuple[Compute, cst.Call, Item, str],
+        after: Sequence[Item],
+        body: Body,
+    ) -> None:
+        """What an update makes of the average that it calls for in its own statement."""
+        average = source[1]
+        inside = {id(node) for node in walk(average)}
+        outside = {
+            node.value
+            for node in walk(applied)
+            if isinstance(node, cst.Name) and id(node) not in inside
+        }
+        used = sorted(outside & set(reads(applied)) & body.bound)
+        if used or self.sparse and id(average) in self.scope.trained:
+            said = (
+                f"`{used[0]}`, a value of one tower"
+                if used
+                else "more than their average, and some may be IndexedSlices"
+            )
+            raise refuse(
+                "TM204", self.file, applied,
+                f"the averaged gradients are changed by {said}",
+            )  # fmt: skip
+        earlier = after[: next(k for k, other in enumerate(after) if other is item)]
+        reached = backward_slice(earlier, outside & set(reads(applied)))
+        for node in [applied, *(step.node for step in reached)]:
+            self._not_random(node)
+        self._not_of_one_tower(reached, body)
+        self._none_left_out(source, applied, [i for i in reached if i.kind not in _ASIDE])
+
+    def _none_left_out(
+        self,
+        source: tuple[Compute, cst.Call, Item, str],
+        applied: cst.BaseExpression,
+        between: Sequence[Item],
+    ) -> None:
+        """Of the averaged gradients those that are None are left out; where TF1's list had them, nothing may ask for them."""
+        _, average, _, policy = source
+        if policy != "pass" and id(average) not in self.scope.trained:
+            return
+        nodes: list[cst.CSTNode] = [*(item.node for item in between), applied]
+        found = misses_none(self.kinds, self.file, nodes)
+        listed = [i for i in between if i.kind is Kind.VARLIST]
+        listed += [
+            i for i in between if any(self.kinds.of_name(n) is Kind.VARLIST for n in i.reads)
+        ]
+        if found is None and any(self.kinds.of_name(n) is Kind.VARLIST for n in reads(applied)):
+            found = applied
+        if found is not None or listed:
+            said = code(found if found is not None else listed[0].node).strip().splitlines()[0]
+            raise refuse(
+                "TM204", self.file, found if found is not None else listed[0].node,
+                f"averaged gradients may be None, which a step leaves out, and are changed by their place in the list or where "
+                f"they are None: `{said}`",
+            )  # fmt: skip
 
     def _same_loss(
         self, after: Sequence[Item], compute: Compute, average: Item, body: Body
