@@ -31,6 +31,7 @@ from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, coll
 from towermigrate.recognize.listed import used_otherwise
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.own_gradients import check_own
+from towermigrate.recognize.own_names import check_own_names
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.proof.collected import no_updates, summary_makers
 from towermigrate.recognize.reach import tower_functions
@@ -92,6 +93,7 @@ class Assembler:
         self._needs_runs(after, loop)
         with reasons.collected():
             check_variable_names(self.kinds, self.candidate)
+        check_own_names(reasons, self.candidate)
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
