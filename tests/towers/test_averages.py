@@ -158,3 +158,12 @@ def test_it_is_said_which_argument_holds_the_towers() -> None:
         )
     )
     assert averaging({"a.py": text}, "a.py", 5, "mean") == Averaging("grads", "crash")
+
+
+def test_what_else_the_file_defines_is_no_matter() -> None:
+    before = (
+        "import functools\n\n\ndef keeps(function):\n    @functools.wraps(function)\n    def inner(*args):\n        return function(*args)\n"
+        "    return inner\n\n\n@keeps\ndef other(x, y=np.zeros(3)):\n    print(x)\n\n\n@functools.lru_cache(None)\ndef more():\n    return 1\n\n\n"
+    )
+    assert policy(over(STACK), before) == "crash"
+    assert policy(over("other(pairs)\n" + STACK), before) is None

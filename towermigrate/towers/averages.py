@@ -136,6 +136,7 @@ class _Asked:
         it = self.interpreter
         place = Place(self.path, 1, 0)
         self.domain.crashed = False
+        self.domain.asked = False
         function = it.function(self.node, self._scope())
         given: list[Value] = []
         for tower in range(towers):
@@ -150,6 +151,7 @@ class _Asked:
         mark = it.store.mark()
         call = ast.copy_location(ast.Call(ast.Name(self.node.name), [], []), self.node)
         towers_list = it.items(given, place)
+        self.domain.asked = True
         found = it.call(
             function, Call(it, call, it.module(self.path), self.node.name, [towers_list], {})
         )
@@ -234,6 +236,9 @@ class _Definitions(Interpreter):
         return scope
 
     def call(self, function: Function, call: Call) -> Value:
+        assert isinstance(self.domain, _Averages)
+        if not self.domain.asked:
+            return call.unknown("what a decorator of the file's own makes")
         if any(isinstance(each, ast.Try) for each in ast.walk(function.node)):
             raise _NotAFunction  # what it does where TensorFlow raises is another question
         return super().call(function, call)
@@ -274,6 +279,9 @@ class _Averages(Domain):
 
     def __init__(self) -> None:
         self.crashed = False
+        self.asked = (
+            False  # definitions of the file are run before, decorators and defaults among them
+        )
 
     def spelled(self, name: str) -> str:
         for prefix in ("tensorflow.compat.v1", "tensorflow"):
@@ -289,13 +297,19 @@ class _Averages(Domain):
             return call.unknown("an exception")
         if call.name in _PURE:
             return None
-        raise _NotAFunction
+        return self._more(call)
 
     def method(self, call: Call, owner: Value, receiver: ast.expr) -> Value | None:
-        raise _NotAFunction
+        return self._more(call)
 
     def called(self, call: Call, value: Value) -> Value | None:
-        raise _NotAFunction
+        return self._more(call)
+
+    def _more(self, call: Call) -> Value:
+        """A call that is no part of an average."""
+        if self.asked:
+            raise _NotAFunction
+        return call.unknown("a call beside the average")
 
     def entering(self, value: Value, node: ast.withitem, scope: Scope) -> Value | None:
         if not (isinstance(value, _Scope) and node.optional_vars is None):
