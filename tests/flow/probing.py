@@ -114,8 +114,13 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
     found: dict[int, list[Any]] = defaultdict(list)
     coins = random.Random(seed)
     steps = [0]
+    parts = [0]
 
     def show(value: Any) -> None:
+        # Lists of lists that are one list may be huge when they are written out, and shown again and again.
+        parts[0] += _size(value)
+        if parts[0] > 10 * _LARGEST:
+            raise TooLong
         found[sys._getframe(1).f_lineno].append(_copy(value))
 
     def flip() -> bool:
@@ -132,12 +137,13 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
                 value.x = coins.randint(50, 99)
         return coins.choice([*values, 7]) if values else 7
 
-    class TooLong(Exception):
-        pass
+    class TooLong(BaseException):
+        """No program may catch it."""
 
     def tick(frame: Any, event: str, arg: Any) -> Any:
         steps[0] += 1
-        if steps[0] > 20_000:
+        grown = any(isinstance(v, list) and len(v) > _LARGEST for v in frame.f_locals.values())
+        if steps[0] > 20_000 or grown:
             raise TooLong
         return tick
 
@@ -149,7 +155,7 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
     sys.settrace(tick)
     try:
         exec(compile(HEAD + text, "main.py", "exec"), {"__name__": "__main__"})
-    except Exception:  # a program may fail: what it showed before counts
+    except (Exception, TooLong):  # a program may fail: what it showed before counts
         pass
     finally:
         sys.settrace(tracing)
@@ -157,6 +163,21 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
             del sys.modules["probe"]
         else:
             sys.modules["probe"] = before
+    return found
+
+
+_LARGEST = 2000
+
+
+def _size(value: Any, depth: int = 6) -> int:
+    """How many parts a value has as it is written out; more than `_LARGEST` are not counted."""
+    if depth == 0 or not isinstance(value, list | tuple | dict):
+        return 1
+    found = 1
+    for each in value.values() if isinstance(value, dict) else value:
+        found += _size(each, depth - 1)
+        if found > _LARGEST:
+            break
     return found
 
 
