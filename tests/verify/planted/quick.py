@@ -8,6 +8,7 @@ server's fork runs with the caller's output, folder and environment.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import operator
 import os
@@ -71,6 +72,11 @@ def serve(address: str) -> NoReturn:
         (tf_keras, "Model"),
     ):
         operator.attrgetter(names)(module)
+    # What the module that replays a rewritten program imports; runpy runs that module itself anew.
+    for part in ("between", "draws", "operations", "outputs", "program", "randomness", "recording"):
+        importlib.import_module(f"towermigrate.verify.probe.{part}")
+    for part in ("probe.seeds", "probe.shuffles", "replayed", "wrappers_tf2"):
+        importlib.import_module(f"towermigrate.verify.{part}")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address + ".part")
     listening.listen()
