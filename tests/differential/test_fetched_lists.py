@@ -88,7 +88,6 @@ LEFT = [
     other("of two values of each", "TM211", (FILLED[1], FILLED[1].replace("outs.append(out)", "losses.append(out)")), run("losses")),
     other("that the loop of runs fills too", "TM210", run("losses", "values", SHOW + "            losses.append(loss)\n")),
     other("whose value is bound anew beside it", "TM203", behind("    loss = loss * 2.0\n"), run("[loss, losses]", "last, values", "            print('%.5f' % last)\n" + SHOW)),
-    other("of which one is read in the graph", "TM203", behind("    first = losses[0] * 2.0\n"), run("[first, losses]", "one, values", "            print('%.5f' % one)\n" + SHOW)),
     other("that is asked for its size", "TM210", run("losses", "values", SHOW + "            print(len(losses))\n")),
 ]  # fmt: skip
 

@@ -70,8 +70,11 @@ FORMS = [
             ("    train_op = ", "    mean_loss = tf.add_n(losses) / 3\n    train_op = "),
             ("[train_op, loss]", "[train_op, mean_loss]"),
         ),
-        None,
-        id="a sum over the towers that is no mean is refused",
+        [
+            "losses = tm.each_tower(strategy.run(step, args=(x,)))\n        mean_loss = tf.add_n(losses) / 3\n",
+            "tm.tower_gradients(opt, loss, variables.trainable())",
+        ],
+        id="a sum over the towers that is no mean",
     ),
     pytest.param(
         (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from towermigrate.emit.behind import Behind
 from towermigrate.emit.evaluations import Evaluation, Evaluations
 from towermigrate.emit.expressions import in_step, replace
 from towermigrate.emit.templates import (
@@ -43,7 +44,7 @@ class Names:
 class Step:
     """One step function: what it computes, in which order, and what it gives back.
 
-    `moves` says that it makes the batch-norm updates.
+    `moves` says that it makes the batch-norm updates; `behind` is what it makes of its towers' values when all have run.
     """
 
     name: str
@@ -53,6 +54,11 @@ class Step:
     trains: list[StageParts]
     fetches: list[str]
     moves: bool = False
+    behind: Sequence[Item] = ()
+
+    @property
+    def made_behind(self) -> set[str]:
+        return {name for item in self.behind for name in item.binds}
 
 
 class StepBuilder:
@@ -67,6 +73,7 @@ class StepBuilder:
         self.names = names
         self.steps: list[Step] = []
         self.evaluations = Evaluations(analysis, templates)
+        self.behind = Behind(analysis)
         self.of_run: dict[int, Step | Evaluation] = {}
         self.commented: set[int] = set()
         self.findings: list[Finding] = []
@@ -101,18 +108,18 @@ class StepBuilder:
                     f"`{name}` is fed, and the towers do not read it as an input",
                 )
         fed = [i for i in a.body.inputs if i.source not in a.placeholders or i.source in fed_names]
-        picked = self._slice(run.fetches)
+        picked, behind = self._slice(run.fetches)
         fetches = [f for f in run.fetches if a.kinds.of_name(f) not in OPS]
         key = (
-            tuple(id(i) for i in picked), tuple(run.fetches), run.single, tuple(id(i) for i in fed)
+            tuple(id(i) for i in [*picked, *behind]), tuple(run.fetches), run.single, tuple(id(i) for i in fed)
         )  # fmt: skip
         step = self._keys.get(key)
         if step is None:
-            wanted = self._wanted(picked, fetches)
+            wanted = self._wanted(picked, fetches, behind)
             trains = [s for s in a.stages if s.apply_item in picked]
             step = Step(
                 self._name(run, trains), picked, wanted, fed, trains, list(run.fetches),
-                self._moves(picked, run.fetches),
+                self._moves(picked, run.fetches), behind,
             )  # fmt: skip
             self._keys[key] = step
             self.steps.append(step)
@@ -129,11 +136,16 @@ class StepBuilder:
         waited = {n for item in picked for n in item.ordered_after | item.reads} | set(fetches)
         return any(item.updates for item in picked) or bool(waited & of_tower)
 
-    def _slice(self, fetches: Sequence[str]) -> list[Item]:
-        """Graph statements the fetches need: those after the loop, then what they need of the loop."""
+    def _slice(self, fetches: Sequence[str]) -> tuple[list[Item], list[Item]]:
+        """Graph statements the fetches need: those after the loop with what they need of it; those behind all towers."""
         a = self.a
         picked = backward_slice(a.after, set(fetches))
-        needed = set(fetches)
+        behind = self.behind.of(picked, fetches)
+        picked = [item for item in picked if not any(item is each for each in behind)]
+        for item, said in self.behind.problems(behind, picked):
+            self.reasons.say("TM203", a.file, item.node, said)
+        needed = set(fetches) - {name for item in behind for name in item.binds}
+        needed |= {self._of_tower(name) for name in self.behind.lists(behind)}
         for item in picked:
             needed |= self._reads(item)
         for item in picked:
@@ -165,7 +177,7 @@ class StepBuilder:
                     )
         early = backward_slice(a.body.step_items, needed)
         picked = [item for item in picked if item.kind is not Kind.TOWER_LIST]
-        return self._ordered(early + picked)
+        return self._ordered(early + picked), behind
 
     def _whole_lists(self, fetches: Sequence[str], picked: list[Item]) -> set[str]:
         """The names of lists over the towers that are fetched as they are, and used for nothing else by a step."""
@@ -265,15 +277,18 @@ class StepBuilder:
     def _after_update(self, item: Item) -> bool:
         return any(self.a.kinds.of_name(n) in OPS for n in item.ordered_after)
 
-    def _wanted(self, picked: list[Item], fetches: list[str]) -> list[str]:
+    def _wanted(self, picked: list[Item], fetches: list[str], behind: Sequence[Item]) -> list[str]:
         """Values of the tower that a step reads, in the order the tower makes them."""
         a = self.a
+        made = {name for item in behind for name in item.binds}
+        fetches = [f for f in fetches if f not in made]
         means = [a.scope.means[f] for f in fetches if f in a.scope.means]
         used = (
             {a.body.lists[each] for each in means}
             | {self._value(f) for f in fetches}
             | {self._of_tower(f) for f in fetches}
             | set(fetches)
+            | {self._of_tower(name) for name in self.behind.lists(behind)}
         )
         for item in picked:
             used |= item.reads
@@ -360,15 +375,19 @@ class StepBuilder:
         values = [f for f in step.fetches if self.a.kinds.of_name(f) not in OPS]
         inner: list[cst.BaseStatement] = []
         whole = self._plain(step, values)
+        given = self._given(step, values)
         if not whole:
-            inner = self._inner(step, returned, values)
+            inner = self._inner(step, returned, list(given))
         args = "(" + ", ".join(params) + ("," if len(params) == 1 else "") + ")"
         called = tower if whole else self.inner
         run = f"{self.names.strategy}.run({called}, args={args})"
         outer: list[cst.BaseStatement] = []
         if inner:
             outer.append(self.t.block(f"def {self.inner}({', '.join(params)}):", inner))
-        results = self._results(step, values, run, whole, returned)
+        if step.behind:
+            results = self._results_behind(step, values, run, given)
+        else:
+            results = self._results(step, values, run, whole, returned)
         if self.a.normalizes and not step.moves:
             # A run that does not wait for the updates of batch normalisation leaves its moving averages as they are.
             results = [self.t.block(f"with {self.names.variables}.looking():", results)]
@@ -392,10 +411,46 @@ class StepBuilder:
         inside = [self._of_tower(value) for value in values]
         return (
             not step.picked
+            and not step.behind
             and len(step.fed) == len(self.a.body.inputs)
             and len(set(inside)) == len(inside)
             and all(self.a.kinds.of_name(v) is Kind.TOWER for v in inside)
         )
+
+    def _given(self, step: Step, values: list[str]) -> dict[str, str]:
+        """What the replicas' function returns, and the name of each in the step; lists have their values' own names."""
+        if not step.behind:
+            return {self._value(v): self._bound(v) for v in values}
+        made = step.made_behind
+        named = {self._value(v): self._bound(v) for v in values if v not in made}
+        listed = [self._of_tower(name) for name in self.behind.lists(step.behind)]
+        return {**named, **{value: value for value in listed}}
+
+    def _results_behind(
+        self, step: Step, values: list[str], run: str, given: dict[str, str]
+    ) -> list[cst.BaseStatement]:
+        """The lists over the towers, and the author's statements that read them."""
+        lists = self.behind.lists(step.behind)
+        inside = [given[self._of_tower(name)] for name in lists]
+        told = {v: given[self._value(v)] for v in values if v not in step.made_behind}
+        listed = ", ".join(lists)
+        made: list[cst.BaseStatement] = []
+        if len(given) == len(lists) and inside == list(given.values()) and not told:
+            made.append(self.t.statement(f"{listed} = tm.each_tower({run})"))
+        else:
+            made.append(self.t.statement(f"{', '.join(given.values())} = {run}"))
+            several = f"({', '.join(inside)})" if len(inside) > 1 else inside[0]
+            made.append(self.t.statement(f"{listed} = tm.each_tower({several})"))
+        new = in_step(self.a, self.t, self.names.variables)
+        for item in step.behind:
+            node = replace(item.node, new)
+            assert isinstance(node, cst.BaseStatement)
+            made.append(with_lead(node, self.lead(item)))
+        gives = [
+            v if v not in told else v if v in lists else f"{self._picker(v)}({told[v]})"
+            for v in values
+        ]
+        return [*made, self.t.statement(f"return {', '.join(gives)}")]
 
     def _results(
         self, step: Step, values: list[str], run: str, whole: bool, returned: list[str]
@@ -446,7 +501,7 @@ class StepBuilder:
             return "tm.first_tower"
         return "tm.last_tower"
 
-    def _inner(self, step: Step, returned: list[str], values: list[str]) -> list[cst.BaseStatement]:
+    def _inner(self, step: Step, returned: list[str], given: list[str]) -> list[cst.BaseStatement]:
         body: list[cst.BaseStatement] = []
         if step.wanted or step.trains or not step.picked:
             args = ", ".join(
@@ -464,9 +519,8 @@ class StepBuilder:
             if made and len(body) == 1:
                 made[0] = with_lead(made[0], strip_blank(lead_of(made[0])))
             body.extend(made)
-        if values:
-            gives = ", ".join(self._value(v) for v in values)
-            body.append(self.t.statement(f"return {gives}"))
+        if given:
+            body.append(self.t.statement(f"return {', '.join(given)}"))
         return body
 
     def part_of(self, item: Input) -> str:

@@ -334,6 +334,7 @@ class TowerProof(Statements):
     ) -> None:
         """Run what stands behind the towers: statements of the graph move, all others stay."""
         pending: list[ast.stmt] = []
+        of_towers = set(self.facts.lists)
         for item in items:
             nodes = self.nodes_of(item)
             if not nodes:
@@ -350,7 +351,9 @@ class TowerProof(Statements):
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)
                 self.strict = False
-                if item.kind is Kind.TOWER_MEAN or self._trains_mean(nodes):
+                over = bool(item.reads & of_towers)
+                of_towers |= item.binds if over else set()
+                if over or item.kind is Kind.TOWER_MEAN or self._trains_mean(nodes):
                     self.scaled = scaled  # what is divided is no loss of one tower
                 self._waits(item)
             else:

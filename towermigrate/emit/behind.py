@@ -1,0 +1,115 @@
+"""What a step makes of its towers' values once all towers have run: their mean accuracy, their rows one after the other.
+
+Such statements stand in the step function behind `strategy.run`, as the author wrote them: the lists that they read are
+what `tm.each_tower` gives, one value of each tower in the towers' order, which is what the loop had collected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+import libcst as cst
+
+from towermigrate.recognize.analysis import Analysis, assignments
+from towermigrate.recognize.kinds import Kind
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.scope import Item
+from towermigrate.recognize.syntax import calls, code
+
+# Gradients run back into the towers, and no two draws of random numbers are the same.
+_FUNCTIONS = (library.MATH | library.MODULES | library.NN) - library.RANDOM - {"tf.gradients"}
+_BUILTINS = frozenset("len sum float int range xrange zip list tuple enumerate min max".split())
+
+
+class Behind:
+    """Finds the statements of a program that read lists over the towers, or what such a statement makes."""
+
+    def __init__(self, analysis: Analysis) -> None:
+        self.a = analysis
+        self.averaged = {compute.list_name for compute in analysis.body.computes}
+
+    def lists(self, items: Sequence[Item]) -> list[str]:
+        """The lists that some statements read, as they name them, in the order that they are read in."""
+        found: dict[str, None] = {}
+        for item in items:
+            names = [n for n in item.reads if self._is_list(n)]
+            found.update(dict.fromkeys(sorted(names, key=self._order)))
+        return list(found)
+
+    def _order(self, name: str) -> tuple[int, str]:
+        known = list(self.a.body.lists)
+        listed = self.a.scope.lists.get(name, name)
+        return known.index(listed) if listed in known else len(known), name
+
+    def _is_list(self, name: str) -> bool:
+        return name in self.a.scope.lists and self.a.scope.lists[name] not in self.averaged
+
+    def of(self, picked: Sequence[Item], fetches: Sequence[str]) -> list[Item]:
+        """Those statements of a step that go behind its towers, in order.
+
+        A step that makes nothing but means of its losses has none: `tm.mean_over_towers` reads them.
+        """
+        own = {id(item) for s in self.a.stages for item in (s.average_item, s.apply_item)}
+        found: list[Item] = []
+        made: set[str] = set()
+        for item in picked:
+            if item.kind not in (Kind.TENSOR, Kind.TOWER_MEAN) or id(item) in own:
+                continue
+            if item.reads & made or any(self._is_list(n) for n in item.reads):
+                found.append(item)
+                made |= item.binds
+        if all(self._is_mean_loss(item, fetches, found) for item in found):
+            return []
+        return found
+
+    def _is_mean_loss(self, item: Item, fetches: Sequence[str], others: Sequence[Item]) -> bool:
+        losses = {code(stage.compute.loss) for stage in self.a.stages}
+        return item.kind is Kind.TOWER_MEAN and all(
+            name in fetches
+            and self.a.body.lists.get(self.a.scope.means.get(name, "")) in losses
+            and not any(name in each.reads or name in each.binds for each in others if each is not item)
+            for name in item.binds
+        )  # fmt: skip
+
+    def problems(self, items: Sequence[Item], picked: Sequence[Item]) -> Iterator[tuple[Item, str]]:
+        """Why statements cannot stand behind the towers; `picked` are the others of the step."""
+        made: set[str] = set()
+        for item in items:
+            for said in self._problems(item, made):
+                yield item, f"`{code(item.node).strip().splitlines()[0]}` {said}"
+            made |= item.binds
+        for item in picked:
+            for name in sorted(item.reads & made - self._own(items, picked, item)):
+                yield (
+                    item,
+                    f"`{name}`, which is made of a list over the towers, is read by a step of one tower",
+                )
+
+    def _own(self, items: Sequence[Item], picked: Sequence[Item], reader: Item) -> set[str]:
+        """Names that a statement of a tower's step reads before a statement behind the towers binds them."""
+        order = {id(item): place for place, item in enumerate(self.a.after)}
+        at = order.get(id(reader), -1)
+        bound = {n for item in items if order[id(item)] < at for n in item.binds}
+        return {name for item in items for name in item.binds} - bound
+
+    def _problems(self, item: Item, made: Collection[str]) -> Iterator[str]:
+        a = self.a
+        if assignments(item.node) is None or item.changes - item.binds or item.updates:
+            yield "makes more of a list over the towers than a value"
+            return
+        if item.ordered_after:
+            yield f"waits for `{sorted(item.ordered_after)[0]}` and reads a list over the towers"
+        for name in sorted(item.binds):
+            others = [each for each in a.after if name in each.binds and each is not item]
+            if others or self._is_list(name):
+                yield f"binds `{name}`, which another statement behind the towers binds too"
+        for name in sorted(item.reads):
+            if name in made or self._is_list(name):
+                continue
+            if name in a.body.bound or a.kinds.of_name(name) is not Kind.PYTHON:
+                yield f"reads `{name}` beside a list over the towers"
+        for call in calls(item.node):
+            tensorflow = a.file.tf(call.func)
+            plain = isinstance(call.func, cst.Name) and call.func.value in _BUILTINS
+            if tensorflow not in _FUNCTIONS if tensorflow is not None else not plain:
+                yield f"calls `{code(call.func)}` with a list over the towers"
