@@ -23,6 +23,10 @@ FILLED = (
     + "                    count = tf.reduce_sum(tf.cast(tf.greater(out, 0.1), tf.int32))\n"
     + "                    counts.append(count)\n",
 )
+SPLIT = (
+    (START, START + "    xs, ys = tf.split(X, 2), tf.split(Y, 2)\n"),
+    ("x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]", "x, y = xs[i], ys[i]"),
+)
 FEED = ", feed_dict={X: bx, Y: by})"
 
 
@@ -85,6 +89,9 @@ TAKEN = [
     case("with a number", (START, START + "    half = 0.5\n"), *behind("    shown = half * tf.add_n(losses)\n")),
     case("with a name", *behind("    shown = tf.reduce_mean(outs, name='mean_out')\n")),
     case("with comments", *behind("    # How far it is.\n    shown = tf.reduce_mean(outs)  # of all\n")),
+    case("with the whole of an input", *SPLIT, *behind("    rows = tf.concat(outs, 0)\n    shown = tf.reduce_mean(tf.abs(rows - tf.reduce_mean(Y)))\n")),
+    case("with the whole of an input, by itself", *SPLIT, *alone("    shown = tf.concat(outs, 0) - Y\n")),
+    case("with two whole inputs", *SPLIT, *behind("    shown = tf.reduce_sum(tf.concat(outs, 0) * Y) + tf.reduce_sum(X)\n")),
     case("by runs of two kinds", (AVERAGED, AVERAGED + "    mean_loss = tf.reduce_mean(losses)\n    shown = tf.reduce_mean(outs)\n"), (RUN, f"            _, value = sess.run([train_op, mean_loss]{FEED}\n            shown_value, mean_loss_value = sess.run([shown, mean_loss]{FEED}\n" + told("shown, mean_loss")[1])),
 ]  # fmt: skip
 
@@ -93,6 +100,9 @@ LEFT = [
     other("that reads a value of the last tower", "TM203", *behind("    shown = tf.add_n(losses) - loss\n")),
     other("that reads an averaged gradient", "TM203", *behind("    shown = tf.add_n(losses) + tf.reduce_sum(grads[0][0])\n")),
     other("that reads the global step", "TM203", (START, START + "    at = tf.train.get_or_create_global_step()\n"), *behind("    shown = tf.add_n(losses) + tf.cast(at, tf.float32)\n")),
+    other("that reads an input which is not fed", "TM203", *SPLIT, *behind("    shown = tf.concat(outs, 0) - Y\n"), (f"[train_op, loss, shown]{FEED}", "[train_op, loss, shown], feed_dict={X: bx})")),
+    other("that reads an input of which the towers have slices", "TM203", *behind("    shown = tf.concat(outs, 0) - Y\n")),
+    other("that reads a part of an input", "TM203", *SPLIT, *behind("    shown = outs[0] - ys[0]\n")),
     other("that draws", "TM203", *behind("    shown = tf.reduce_mean(tf.nn.dropout(outs[0], 0.5))\n")),
     other("that asserts", "TM203", *behind("    shown = tf.Print(tf.add_n(losses), [counts[0]])\n")),
     other("that reads a collection", "TM203", *behind("    shown = tf.add_n(losses) + tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()])\n")),

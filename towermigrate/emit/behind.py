@@ -1,7 +1,8 @@
 """What a step makes of its towers' values once all towers have run: their mean accuracy, their rows one after the other.
 
 Such statements stand in the step function behind `strategy.run`, as the author wrote them: the lists that they read are
-what `tm.each_tower` gives, one value of each tower in the towers' order, which is what the loop had collected.
+what `tm.each_tower` gives, one value of each tower in the towers' order, which is what the loop had collected. An
+input that was split over the towers is whole again by `tm.concat_towers`.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.syntax import calls, code
+from towermigrate.recognize.tower import Input
 
 # Gradients run back into the towers, and no two draws of random numbers are the same.
 _FUNCTIONS = (library.MATH | library.MODULES | library.NN) - library.RANDOM - {"tf.gradients"}
@@ -71,11 +73,19 @@ class Behind:
             for name in item.binds
         )  # fmt: skip
 
-    def problems(self, items: Sequence[Item], picked: Sequence[Item]) -> Iterator[tuple[Item, str]]:
+    def inputs(self, items: Sequence[Item], fed: Sequence[Input]) -> list[tuple[str, str]]:
+        """The inputs that some statements read whole: the name in the step of each tower's part, and that of the whole."""
+        read = {name for item in items for name in item.reads}
+        return [(i.names[0], i.source) for i in fed if i.source in read and _is_whole(i)]
+
+    def problems(
+        self, items: Sequence[Item], picked: Sequence[Item], fed: Sequence[Input]
+    ) -> Iterator[tuple[Item, str]]:
         """Why statements cannot stand behind the towers; `picked` are the others of the step."""
+        whole = {source for _, source in self.inputs(items, fed)}
         made: set[str] = set()
         for item in items:
-            for said in self._problems(item, made):
+            for said in self._problems(item, made | whole):
                 yield item, f"`{code(item.node).strip().splitlines()[0]}` {said}"
             made |= item.binds
         for item in picked:
@@ -113,3 +123,8 @@ class Behind:
             plain = isinstance(call.func, cst.Name) and call.func.value in _BUILTINS
             if tensorflow not in _FUNCTIONS if tensorflow is not None else not plain:
                 yield f"calls `{code(call.func)}` with a list over the towers"
+
+
+def _is_whole(given: Input) -> bool:
+    """Whether the towers' parts of an input are all of it, in order."""
+    return given.kind == "split" and len(given.names) == 1

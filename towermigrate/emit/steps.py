@@ -108,7 +108,7 @@ class StepBuilder:
                     f"`{name}` is fed, and the towers do not read it as an input",
                 )
         fed = [i for i in a.body.inputs if i.source not in a.placeholders or i.source in fed_names]
-        picked, behind = self._slice(run.fetches)
+        picked, behind = self._slice(run.fetches, fed)
         fetches = [f for f in run.fetches if a.kinds.of_name(f) not in OPS]
         key = (
             tuple(id(i) for i in [*picked, *behind]), tuple(run.fetches), run.single, tuple(id(i) for i in fed)
@@ -136,13 +136,13 @@ class StepBuilder:
         waited = {n for item in picked for n in item.ordered_after | item.reads} | set(fetches)
         return any(item.updates for item in picked) or bool(waited & of_tower)
 
-    def _slice(self, fetches: Sequence[str]) -> tuple[list[Item], list[Item]]:
+    def _slice(self, fetches: Sequence[str], fed: Sequence[Input]) -> tuple[list[Item], list[Item]]:
         """Graph statements the fetches need: those after the loop with what they need of it; those behind all towers."""
         a = self.a
         picked = backward_slice(a.after, set(fetches))
         behind = self.behind.of(picked, fetches)
         picked = [item for item in picked if not any(item is each for each in behind)]
-        for item, said in self.behind.problems(behind, picked):
+        for item, said in self.behind.problems(behind, picked, fed):
             self.reasons.say("TM203", a.file, item.node, said)
         needed = set(fetches) - {name for item in behind for name in item.binds}
         needed |= {self._of_tower(name) for name in self.behind.lists(behind)}
@@ -441,6 +441,8 @@ class StepBuilder:
             made.append(self.t.statement(f"{', '.join(given.values())} = {run}"))
             several = f"({', '.join(inside)})" if len(inside) > 1 else inside[0]
             made.append(self.t.statement(f"{listed} = tm.each_tower({several})"))
+        for part, whole_input in self.behind.inputs(step.behind, step.fed):
+            made.append(self.t.statement(f"{whole_input} = tm.concat_towers({part})"))
         new = in_step(self.a, self.t, self.names.variables)
         for item in step.behind:
             node = replace(item.node, new)
