@@ -70,7 +70,8 @@ class TowerInput:
 
     `statement` is None for `kind == "same"`, where the body reads the outer names directly, and for an
     input written inline (`loss(x_splits[i])`), whose every place is then in `expressions`. `source` is the
-    outer value (placeholder, queue, iterator) it comes from; `size` the rows per tower of a slice.
+    outer value (placeholder, queue, iterator) it comes from; `size` the rows per tower of a slice. `read` are the
+    expressions by which the body reads the outer names of `kind == "same"`, where those are no names: `self.rate`.
     """
 
     names: tuple[str, ...]
@@ -79,6 +80,7 @@ class TowerInput:
     statement: Span | None = None
     size: str | None = None
     expressions: tuple[Span, ...] = ()
+    read: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.differential.test_carried import trainer
 from tests.verify.converted import CONVERTED, FIXTURES
 from towermigrate.program import Count, Span, TowerProgram
 from towermigrate.recognize import recognize_tree
@@ -109,3 +110,18 @@ def _with(program: TowerProgram, count: Count) -> TowerProgram:
     from dataclasses import replace
 
     return replace(program, loop=replace(program.loop, count=count))
+
+
+def test_an_input_is_read_as_the_author_reads_it() -> None:
+    """In a method, where the towers read `self.rate`; in the program that is read as one function it is a name."""
+    placed = (
+        "        self.X = ",
+        "        self.keep = tf.placeholder(tf.float32, [])\n        self.X = ",
+    )
+    read = ("out = net(x)", "out = net(x) * self.keep")
+    fed = ("{self.X: bx", "{self.keep: 0.5, self.X: bx")
+    sources = trainer(placed, read, fed)
+    (program,) = [each.program for each in recognize_tree(sources) if each.program]
+    assert [each.read for each in program.inputs if each.kind == "same"] == [("self.keep",)]
+    (text,) = probed(sources, program).values()
+    assert "_tm_probe_.inputs(('keep',), (self.keep,))" in text

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from towermigrate.program import TowerInput, TowerProgram
 from towermigrate.recognize.joined import MARK, Joined
 
 
@@ -140,6 +142,40 @@ class Carried(Joined):
         for each in self.bodies:
             own.update(each.names)
         return {new: each for new, each in own.items() if new != each}
+
+    def program(self, program: TowerProgram, function: str | None, line: int) -> TowerProgram:
+        told = super().program(program, function, line)
+        try:
+            tree = ast.parse(self.befores[told.loop.statement.path])
+        except SyntaxError:
+            return told  # of another Python
+        at = told.loop.statement.line
+        read = {
+            ast.unparse(node)
+            for loop in ast.walk(tree)
+            if isinstance(loop, ast.For | ast.While) and loop.lineno == at
+            for node in ast.walk(loop)
+            if isinstance(node, ast.Name | ast.Attribute | ast.Subscript)
+        }
+        inputs: list[TowerInput] = []
+        for joined, each in zip(program.inputs, told.inputs, strict=True):
+            texts = [
+                next((text for text in self._spellings(name) if text in read), own)
+                for name, own in zip(joined.names, each.names, strict=True)
+            ]
+            read_so = () if tuple(texts) == each.names or each.kind != "same" else tuple(texts)
+            inputs.append(replace(each, read=read_so))
+        return replace(told, inputs=tuple(inputs))
+
+    def _spellings(self, name: str) -> Iterator[str]:
+        """How the author may write a value of the joined text where the towers stand."""
+        yield self.own_name(name)
+        holders = {each.holder for each in self.bodies} | {self.holder}
+        attributes = {self.attributes.get(name)}
+        attributes |= {each.attribute for each in self.aliases if each.joined == name}
+        for holder in sorted(filter(None, holders)):
+            for attribute in sorted(filter(None, attributes)):
+                yield self.access(holder, attribute)
 
     @property
     def class_mark(self) -> str:

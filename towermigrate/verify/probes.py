@@ -7,7 +7,7 @@ rebound: inputs are recorded and replayed by fetching and feeding the very tenso
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from towermigrate.program import Span, TowerProgram
@@ -98,18 +98,18 @@ def probed(sources: dict[str, str], program: TowerProgram) -> dict[str, str]:
 
     loop = program.loop
     file(loop.body).before(loop.body, "_tm_probe_.begin_tower()")
-    same: list[str] = []
+    same: list[tuple[str, str]] = []
     for tower_input in program.inputs:
         for expression in tower_input.expressions:
             file(expression).wrap(expression, f"_tm_probe_.inline({tower_input.names[0]!r}, ")
         if tower_input.statement is not None:
             where = tower_input.statement
             file(where).before(where, "_tm_probe_.input_begin()")
-            file(where).after(where, _inputs(tower_input.names))
+            file(where).after(where, _inputs([(name, name) for name in tower_input.names]))
         elif not tower_input.expressions:
-            same.extend(tower_input.names)
+            same.extend(zip(tower_input.names, tower_input.read or tower_input.names, strict=True))
     if same:
-        file(loop.body).before(loop.body, _inputs(tuple(same)))
+        file(loop.body).before(loop.body, _inputs(same))
     file(loop.statement).after(loop.statement, "_tm_probe_.end_towers()")
     for name in ("compute", "apply"):
         spans: dict[Span, list[int]] = {}
@@ -131,8 +131,10 @@ def probed(sources: dict[str, str], program: TowerProgram) -> dict[str, str]:
     return {path: splice(each.text, each.edits) for path, each in files.items()}
 
 
-def _inputs(names: tuple[str, ...]) -> str:
-    return f"_tm_probe_.inputs({names!r}, ({', '.join(names)},))"
+def _inputs(named: Sequence[tuple[str, str]]) -> str:
+    """A probe of inputs by name, each with the expression that gives it."""
+    names = tuple(name for name, _ in named)
+    return f"_tm_probe_.inputs({names!r}, ({', '.join(read for _, read in named)},))"
 
 
 def trained_together(program: TowerProgram) -> dict[str, list[int]]:
