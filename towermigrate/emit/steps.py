@@ -444,15 +444,31 @@ class StepBuilder:
         for part, whole_input in self.behind.inputs(step.behind, step.fed):
             made.append(self.t.statement(f"{whole_input} = tm.concat_towers({part})"))
         new = in_step(self.a, self.t, self.names.variables)
+        direct: dict[str, str] = {}
         for item in step.behind:
             node = replace(item.node, new)
             assert isinstance(node, cst.BaseStatement)
-            made.append(with_lead(node, self.lead(item)))
+            lead = self.lead(item)
+            name, text = self._unnamed(step, item, node)
+            if text and values.count(name) == 1 and not lead:
+                direct[name] = text
+            else:
+                made.append(with_lead(node, lead))
         gives = [
-            v if v not in told else v if v in lists else f"{self._picker(v)}({told[v]})"
+            f"{self._picker(v)}({told[v]})" if v in told and v not in lists else direct.get(v, v)
             for v in values
         ]
         return [*made, self.t.statement(f"return {', '.join(gives)}")]
+
+    def _unnamed(self, step: Step, item: Item, node: cst.BaseStatement) -> tuple[str, str]:
+        """The name and the text of a value that the author gave no name of a variable, but that of an attribute."""
+        found = assigned(node)
+        if found is None or len(found[0]) != 1 or self.a.joined is None:
+            return "", ""
+        (name,) = found[0]
+        plain = name in self.a.joined.own_names and not {"#", "\n"} & set(code(node).strip())
+        read = any(name in each.reads for each in step.behind if each is not item)
+        return (name, code(found[1])) if plain and not read else ("", "")
 
     def _results(
         self, step: Step, values: list[str], run: str, whole: bool, returned: list[str]
