@@ -58,6 +58,16 @@ def alone(text: str, names: str = "shown") -> tuple[Change, Change]:
     return (AVERAGED, AVERAGED + text), (RUN, run + show + RUN)
 
 
+def summary(text: str) -> tuple[Change, ...]:
+    """Statements behind the towers that bind a summary, which a run writes."""
+    return (
+        (AVERAGED, AVERAGED + text),
+        ("    with tf.Session", "    writer = tf.summary.FileWriter('logs')\n    with tf.Session"),
+        (RUN, f"            _, value, note = sess.run([train_op, loss, shown]{FEED}\n            writer.add_summary(note, step)\n"),
+        ("        print('draws'", "        writer.close()\n        print('draws'"),
+    )  # fmt: skip
+
+
 TAKEN = [
     case("a mean", *behind("    shown = tf.reduce_mean(outs)\n")),
     case("a mean by itself", *alone("    shown = tf.reduce_mean(outs)\n")),
@@ -92,6 +102,9 @@ TAKEN = [
     case("with the whole of an input", *SPLIT, *behind("    rows = tf.concat(outs, 0)\n    shown = tf.reduce_mean(tf.abs(rows - tf.reduce_mean(Y)))\n")),
     case("with the whole of an input, by itself", *SPLIT, *alone("    shown = tf.concat(outs, 0) - Y\n")),
     case("with two whole inputs", *SPLIT, *behind("    shown = tf.reduce_sum(tf.concat(outs, 0) * Y) + tf.reduce_sum(X)\n")),
+    case("in a summary", *summary("    cost = tf.reduce_mean(losses)\n    shown = tf.summary.scalar('cost/all', cost)\n")),
+    case("in a summary of all", *summary("    shown = tf.summary.histogram('rows/all', tf.concat(outs, 0))\n")),
+    case("in summaries that are merged", *summary("    tf.summary.scalar('cost/all', tf.reduce_mean(losses))\n    tf.summary.scalar('rows/all', tf.reduce_mean(outs))\n    shown = tf.summary.merge_all()\n")),
     case("by runs of two kinds", (AVERAGED, AVERAGED + "    mean_loss = tf.reduce_mean(losses)\n    shown = tf.reduce_mean(outs)\n"), (RUN, f"            _, value = sess.run([train_op, mean_loss]{FEED}\n            shown_value, mean_loss_value = sess.run([shown, mean_loss]{FEED}\n" + told("shown, mean_loss")[1])),
 ]  # fmt: skip
 

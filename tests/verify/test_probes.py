@@ -98,6 +98,46 @@ def test_the_count_is_set_in_both_trees(before: str, after: str, expected: str) 
     assert rewritten["m.py"] == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "towers", "expected"),
+    [
+        ("D = ['/gpu:0', '/gpu:1']\n", 2, "D = ['/gpu:0', '/gpu:1']\n"),
+        ("D = ['/gpu:0', '/gpu:1']\n", 1, "D = ['/gpu:0']\n"),
+        ("é = 1; D = ('gpu0',\n     'gpu1')\n", 3, "é = 1; D = ('gpu0', 'gpu1', 'gpu2',)\n"),
+        ("D = ['left', 'right']\n", 2, "D = ['left', 'right']\n"),
+    ],
+)
+def test_the_count_is_the_length_of_a_list(text: str, towers: int, expected: str) -> None:
+    _, program = _program(FIXTURES / "mnist_feed" / "before")
+    program = _with(program, Count("len(D)", "unknown"))
+    path = program.path
+
+    original, rewritten = with_count({path: text}, {path: "# more\n" + text}, program, towers)
+
+    assert (original[path], rewritten[path]) == (expected, "# more\n" + expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "D = ['left', 'right']\n",
+        "D = make()\n",
+        "D = ['/gpu:0', '/gpu:1']\nD = D[:1]\n",
+        "D = ['/gpu:0', '/gpu:1']\nD += ['/gpu:2']\n",
+        "D = ['/gpu:1', '/gpu:2']\n",
+        "D = [0, 1]\n",
+        "D = ['/gpu:0', '/gpu:1']\nD.append('/gpu:2')\n",
+        "D = ['/gpu:0', '/gpu:1']\nD[0] = '/gpu:7'\n",
+    ],
+)
+def test_a_list_that_is_no_row_of_devices_says_what_to_pass(text: str) -> None:
+    _, program = _program(FIXTURES / "mnist_feed" / "before")
+    program = _with(program, Count("len(D)", "unknown"))
+
+    with pytest.raises(CountNotSet, match="after `--`"):
+        with_count({program.path: text}, {program.path: text}, program, 4)
+
+
 def test_a_count_that_is_no_literal_says_what_to_pass() -> None:
     _, program = _program(FIXTURES / "mnist_feed" / "before")
     program = _with(program, Count("len(devices)", "unknown"))

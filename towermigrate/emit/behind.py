@@ -19,7 +19,11 @@ from towermigrate.recognize.syntax import calls, code
 from towermigrate.recognize.tower import Input
 
 # Gradients run back into the towers, and no two draws of random numbers are the same.
-_FUNCTIONS = (library.MATH | library.MODULES | library.NN) - library.RANDOM - {"tf.gradients"}
+_FUNCTIONS = (
+    (library.MATH | library.MODULES | library.NN | library.SUMMARIES)
+    - library.RANDOM
+    - {"tf.gradients"}
+)
 _BUILTINS = frozenset("len sum float int range xrange zip list tuple enumerate min max".split())
 
 

@@ -376,6 +376,8 @@ class StepBuilder:
         inner: list[cst.BaseStatement] = []
         whole = self._plain(step, values)
         given = self._given(step, values)
+        if step.behind and not step.picked and len(step.fed) == len(self.a.body.inputs):
+            whole = list(given) == returned
         if not whole:
             inner = self._inner(step, returned, list(given))
         args = "(" + ", ".join(params) + ("," if len(params) == 1 else "") + ")"
@@ -435,8 +437,10 @@ class StepBuilder:
         told = {v: given[self._value(v)] for v in values if v not in step.made_behind}
         listed = ", ".join(lists)
         made: list[cst.BaseStatement] = []
-        if len(given) == len(lists) and inside == list(given.values()) and not told:
-            made.append(self.t.statement(f"{listed} = tm.each_tower({run})"))
+        line = f"{listed} = tm.each_tower({run})"
+        alike = inside == list(given.values()) and not told
+        if alike and self.fit(line) == line:
+            made.append(self.t.statement(line))
         else:
             made.append(self.t.statement(f"{', '.join(given.values())} = {run}"))
             several = f"({', '.join(inside)})" if len(inside) > 1 else inside[0]
@@ -523,7 +527,7 @@ class StepBuilder:
         body: list[cst.BaseStatement] = []
         if step.wanted or step.trains or not step.picked:
             args = ", ".join(
-                name if item in step.fed else f"tm.unfed({self.part_of(item)})"
+                name if item in step.fed else self._unfed(item)
                 for item in self.a.body.inputs
                 for name in item.names
             )
@@ -540,6 +544,13 @@ class StepBuilder:
         if given:
             body.append(self.t.statement(f"return {', '.join(given)}"))
         return body
+
+    def _unfed(self, item: Input) -> str:
+        """What a tower gets where a run does not feed an input: its default, or what fails when it is used."""
+        holder = self.a.placeholders.get(item.source)
+        if holder is None or holder.default is None:
+            return f"tm.unfed({self.part_of(item)})"
+        return f"{self.tf}.constant({code(holder.default)})"
 
     def part_of(self, item: Input) -> str:
         """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""

@@ -34,12 +34,13 @@ from towermigrate.recognize.tower import Body, Compute, Mean
 
 @dataclass
 class Placeholder:
-    """A `tf.placeholder` of the scope, or a list of one for each tower."""
+    """A `tf.placeholder` of the scope, or a list of one for each tower; `default` is what one with a default has."""
 
     name: str
     item: Item
     dtype: cst.BaseExpression
     shape: cst.BaseExpression | None
+    default: cst.BaseExpression | None = None
 
 
 @dataclass

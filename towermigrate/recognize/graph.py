@@ -34,6 +34,8 @@ from towermigrate.recognize.syntax import (
 )
 from towermigrate.recognize.tables import listed_variables, table_of
 
+_NO_AXES = ("[]", "()", "tf.TensorShape([])")
+
 
 class GraphReader(ScopeReader):
     """Gives every name of the scope its kind, statement by statement."""
@@ -125,6 +127,9 @@ class GraphReader(ScopeReader):
             raise refuse(
                 "TM208", self.file, item.node, "a placeholder is bound to one name at a time"
             )
+        if self.file.tf(value.func) == "tf.placeholder_with_default":
+            self._with_default(item, names[0], value)
+            return
         if self.file.tf(value.func) not in ("tf.placeholder",):
             raise refuse(
                 "TM208", self.file, item.node, f"`{code(value.func)}` is not understood as an input"
@@ -135,6 +140,27 @@ class GraphReader(ScopeReader):
         self.scope.placeholders[names[0]] = Placeholder(
             names[0], item, dtype, argument(value, 1, "shape")
         )
+
+    def _with_default(self, item: Item, name: str, value: cst.Call) -> None:
+        """A number with a default: `tf.placeholder_with_default(1.0, [])`."""
+        default, shape = argument(value, 0, "input"), argument(value, 1, "shape")
+        types = (
+            (cst.Float, "float32"),
+            (cst.Integer, "int32"),
+            (cst.Name, "bool"),
+        )
+        bare = default.expression if isinstance(default, cst.UnaryOperation) else default
+        dtype = next((text for kind, text in types if isinstance(bare, kind)), None)
+        if dtype == "bool" and code(default or value) not in ("True", "False"):
+            dtype = None
+        if default is None or dtype is None or shape is None or code(shape) not in _NO_AXES:
+            raise refuse(
+                "TM208", self.file, item.node,
+                f"`{code(value)}` is understood as an input only where its default is a number or a bool of no axes",
+            )  # fmt: skip
+        assert isinstance(value.func, cst.Attribute)
+        placed = value.func.with_changes(attr=cst.Name(dtype))
+        self.scope.placeholders[name] = Placeholder(name, item, placed, shape, default)
 
     def _split(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
         assert isinstance(value, cst.Call)

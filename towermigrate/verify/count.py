@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.program import Count, TowerProgram
 from towermigrate.verify.probes import Splice, offsets, splice
+
+_LENGTH = re.compile(r"len\((\w+)\)")
 
 
 class CountNotSet(ValueError):
@@ -32,6 +35,9 @@ def set_count(
     """As `with_count`, for the count of a tower loop in the file `where`."""
     if count.value == towers:
         return original, rewritten
+    listed = _LENGTH.fullmatch(count.expression)
+    if count.literal is None and count.value is None and listed is not None:
+        return _set_list(original, rewritten, where, count, listed[1], towers)
     changed, both = dict(original), dict(rewritten)
     if count.literal is not None:
         span = count.literal
@@ -50,6 +56,79 @@ def set_count(
         again, [Splice(*_only_place(again, path, "rewritten", count, towers), str(towers))]
     )
     return changed, both
+
+
+def _set_list(
+    original: dict[str, str],
+    rewritten: dict[str, str],
+    where: str,
+    count: Count,
+    name: str,
+    towers: int,
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Both trees with so many devices in the list that the towers are counted by."""
+    changed, both = dict(original), dict(rewritten)
+    for tree, which in ((changed, "original"), (both, "rewritten")):
+        text = tree.get(where, "")
+        displays = _displays(text, name)
+        texts = _as_many(displays[0], towers) if len(displays) == 1 else None
+        if texts is None:
+            raise CountNotSet(
+                f"{where}: the tower count is {count.expression}, and in the {which} program no single list of texts "
+                f"that end in a number gives it. Pass what makes it {towers} to the program, after `--`."
+            )
+        if len(texts) != len(displays[0].elts):
+            inside = ", ".join(map(repr, texts))
+            closed = f"[{inside}]" if isinstance(displays[0], ast.List) else f"({inside},)"
+            tree[where] = splice(text, [Splice(*_place(text, displays[0]), closed)])
+    return changed, both
+
+
+def _displays(text: str, name: str) -> list[ast.List | ast.Tuple]:
+    """The lists and tuples of texts that a name is bound to; none where it is bound to anything else too."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return []
+    bound = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name]
+    for node in ast.walk(tree):  # `D.append(…)`, `D[0] = …`: more than the display makes the list
+        changed = isinstance(node, ast.Attribute) or (
+            isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
+        )
+        if changed and isinstance(node.value, ast.Name) and node.value.id == name:
+            return []
+    found = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.List | ast.Tuple)
+        and any(isinstance(target, ast.Name) and target.id == name for target in node.targets)
+    ]
+    return found if sum(not isinstance(n.ctx, ast.Load) for n in bound) == len(found) else []
+
+
+def _as_many(display: ast.List | ast.Tuple, towers: int) -> list[str] | None:
+    """So many texts as these, `/gpu:0` to `/gpu:3` of `/gpu:0` and `/gpu:1`; None where they are no such row."""
+    texts = [each.value if isinstance(each, ast.Constant) else None for each in display.elts]
+    known = [text for text in texts if isinstance(text, str)]
+    if not texts or len(known) != len(texts):
+        return None
+    if len(known) == towers:
+        return known
+    prefix = known[0].rstrip("0123456789")
+    if known != [f"{prefix}{number}" for number in range(len(known))]:
+        return None
+    return [f"{prefix}{number}" for number in range(towers)]
+
+
+def _place(text: str, node: ast.expr) -> tuple[int, int]:
+    begins, rows = offsets(text), text.splitlines(keepends=True)
+
+    def at(line: int, column: int) -> int:
+        return begins[line - 1] + len(rows[line - 1].encode()[:column].decode())
+
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    return at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)
 
 
 def _only_place(text: str, path: str, which: str, count: Count, towers: int) -> tuple[int, int]:
