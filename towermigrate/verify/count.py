@@ -92,10 +92,11 @@ def _displays(text: str, name: str) -> list[ast.List | ast.Tuple]:
         return []
     bound = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name]
     for node in ast.walk(tree):  # `D.append(…)`, `D[0] = …`: more than the display makes the list
-        changed = isinstance(node, ast.Attribute) or (
-            isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load)
-        )
-        if changed and isinstance(node.value, ast.Name) and node.value.id == name:
+        if not isinstance(node, ast.Attribute | ast.Subscript) or (
+            isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load)
+        ):
+            continue
+        if isinstance(node.value, ast.Name) and node.value.id == name:
             return []
     found = [
         node.value
