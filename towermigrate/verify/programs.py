@@ -10,7 +10,7 @@ from towermigrate.symbols import rewrite_symbols
 from towermigrate.vendor import check_copy, copy_beside
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import disagreement
-from towermigrate.verify.count import with_count
+from towermigrate.verify.count import CountNotSet, with_count
 from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
@@ -83,21 +83,24 @@ class Programs:
     def prepared(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
     ) -> Prepared:
-        """Both trees with the tower count of `spec`.
+        """Both trees with the tower count of `spec`, and why it could not be set, where it could not.
 
         Raises:
             NothingToVerify: see `choose_program`.
-            CountNotSet: see `with_count`.
         """
         program, entry = choose_program(originals, rewritten, self.entry)
-        originals, rewritten = with_count(originals, rewritten, program, spec.replicas)
+        unset = None
+        try:
+            originals, rewritten = with_count(originals, rewritten, program, spec.replicas)
+        except CountNotSet as problem:  # it may make so many towers by itself
+            unset = str(problem)
         # The positions again: a count of two digits moves what follows it.
         program, entry = choose_program(originals, rewritten, self.entry)
         self.entry = entry
         copy = copy_beside(self.options.rewritten or self.root, entry)
         if copy is not None:
             check_copy(copy)
-        return Prepared(originals, rewritten, entry, program)
+        return Prepared(originals, rewritten, entry, program, unset)
 
     def record(
         self, originals: dict[str, str], rewritten: dict[str, str], spec: DeviceSpec
@@ -106,7 +109,7 @@ class Programs:
 
         Raises:
             NothingToVerify: see `choose_program`.
-            CountNotSet: see `with_count`.
+            CountNotSet: it makes another number of towers, and that cannot be set.
             ChildFailed: the original cannot be run, or trained nothing.
         """
         prepared = self.prepared(originals, rewritten, spec)
@@ -134,6 +137,8 @@ class Programs:
             raise ChildFailed(
                 "The original ended without one training run that could be recorded; nothing was compared."
             )
+        if prepared.unset is not None and first.meta["towers"] != spec.replicas:
+            raise CountNotSet(f"{prepared.unset} It makes {first.meta['towers']} by itself.")
         repaired = {"repair_none": "repaired" in mode}
         again: dict[str, object] = {**repaired, "replay": str(first.folder)}
         second = self._run_original(originals, program, spec, name + "-again", again)

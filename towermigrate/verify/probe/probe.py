@@ -56,6 +56,7 @@ class Probe:
         # By training runs and by those that only look.
         self.drawn = Draws(self.trace.meta)
         self.trace.meta["looks"] = []
+        self.trace.meta["towers"] = 0
         self.last_inputs: Dict[str, Any] = {}
         self.updates: Any = collections.Counter()
         self.trace.meta["updates_made"] = self.updates
@@ -76,6 +77,7 @@ class Probe:
 
     def begin_tower(self) -> None:
         self.tower += 1
+        self.trace.meta["towers"] = max(self.trace.meta["towers"], self.tower + 1)
         self.draws = 0
         self.paused = False
         here = self._here()

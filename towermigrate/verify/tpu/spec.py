@@ -12,6 +12,7 @@ from typing import Any
 
 from towermigrate.vendor import copy_beside
 from towermigrate.verify.children import ChildFailed, run_child
+from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import TPU_TYPES, DeviceSpec, TpuType, parse_devices
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.programs import Prepared, Programs
@@ -109,6 +110,8 @@ class TpuCompiles:
                 seen = self._run(prepared, several, what, "shapes", {"only_shapes": True})
                 shapes = seen.meta["steps"]
         prepared = self.programs.prepared(originals, rewritten, spec)
+        if prepared.unset is not None:
+            raise CountNotSet(prepared.unset)
         what = "The rewritten program on one replica, to be lowered for a TPU,"
         more = {"shapes": shapes, "towers_of_shapes": towers}
         try:
