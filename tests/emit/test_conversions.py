@@ -93,6 +93,72 @@ FORMS = [
     pytest.param(
         (
             (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if 'w' in v.name]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        ["chosen = [v for v in variables.trainable() if 'w' in tm.op_name(v)]"],
+        id="var_list by a part of the whole name",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if v.name.startswith('w')]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        ["chosen = [v for v in variables.trainable() if tm.op_name(v).startswith('w')]"],
+        id="var_list by the beginning of the whole name",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if 'w' not in v.name or 'b' in v.name]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        ["if 'w' not in tm.op_name(v) or 'b' in tm.op_name(v)]"],
+        id="var_list by two parts of the whole name",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if v.name == 'w:0']\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        None,
+        id="var_list by the whole name",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if 'w:' in v.name]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        None,
+        id="var_list by the end of the whole name",
+    ),
+    pytest.param(
+        (
+            (
+                "            grads = opt.compute_gradients(loss)",
+                "            chosen = [v for v in tf.trainable_variables() if v.name.endswith('w:0')]\n"
+                "            grads = opt.compute_gradients(loss, chosen)",
+            ),
+        ),
+        None,
+        id="var_list by another end of the whole name",
+    ),
+    pytest.param(
+        (
+            (
                 "    train_op = ",
                 "    clipped, _ = tf.clip_by_global_norm([g for g, _ in grads], 1.0)\n"
                 "    grads = list(zip(clipped, [v for _, v in grads]))\n    train_op = ",

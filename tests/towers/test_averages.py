@@ -61,6 +61,22 @@ MEANS = {
         over("if any_none(pairs):\n    found.append((None, pairs[0][1]))\nelse:\n" + "\n".join("    " + line for line in STACK.splitlines())),
         "pass",
     ),
+    "zeros for None": (
+        over("grads = []\nfor g, v in pairs:\n    if g is None:\n        g = tf.zeros_like(v)\n    grads.append(tf.expand_dims(g, 0))\nfound.append((tf.reduce_mean(tf.concat(grads, 0), 0), pairs[0][1]))"),
+        "filled",
+    ),
+    "zeros for None, in one expression": (
+        over("grads = [tf.zeros_like(v) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
+        "filled",
+    ),
+    "zeros of a shape for None": (
+        over("grads = [g if g is not None else tf.zeros(v.get_shape(), tf.float32) for g, v in pairs]\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"),
+        "filled",
+    ),
+    "zeros instead of an average": (
+        over("if pairs[0][0] is None:\n    found.append((tf.zeros(tf.shape(pairs[0][1])), pairs[0][1]))\n    continue\n" + STACK),
+        "filled",
+    ),
     "None asserted away": (over("for g, _ in pairs:\n    assert g is not None\n" + STACK), "crash"),
     "None refused": (over("if pairs[0][0] is None:\n    raise ValueError(pairs[0][1])\n" + STACK), "crash"),
     "by index": (
@@ -89,6 +105,10 @@ def test_an_average(name: str) -> None:
 
 
 NONE = {
+    "ones for None": over("grads = [tf.ones_like(v) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
+    "zeros of another variable for None": over("grads = [tf.zeros_like(towers[0][0][1]) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
+    "zeros for None, of another's pair": over("grads = [tf.zeros_like(v) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), towers[0][0][1]))"),
+    "a zero and a gradient": over("grads = [g + tf.zeros_like(v) for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
     "a sum": over("found.append((tf.add_n([g for g, _ in pairs]), pairs[0][1]))"),
     "a mean by a fixed count": over("found.append((tf.add_n([g for g, _ in pairs]) / 2, pairs[0][1]))"),
     "weighted": over("found.append((tf.add_n([g * 0.25 for g, _ in pairs]), pairs[0][1]))"),

@@ -111,6 +111,9 @@ def in_step(
         changed = lists(node)
         if changed is not None:
             return changed
+        name = _asked_name(node)
+        if name is not None and kinds.of_name(name) is not Kind.TOWER:
+            return _ask(node, templates.expression(f"tm.op_name({name})"))
         if isinstance(node, cst.Attribute):
             if (
                 node.attr.value == "name"
@@ -131,6 +134,34 @@ def in_step(
         return None
 
     return _expressions_only(new)
+
+
+def _asked_name(node: cst.CSTNode) -> str | None:
+    """`v` of `'d_' in v.name` and `v.name.startswith('d_')`; with `:0` behind it the name says the same."""
+    told: cst.CSTNode | None = None
+    asked: cst.CSTNode | None = None
+    if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        target = node.comparisons[0]
+        if isinstance(target.operator, cst.In | cst.NotIn):
+            asked, told = node.left, target.comparator
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        if node.func.attr.value == "startswith" and len(node.args) == 1:
+            asked, told = node.args[0].value, node.func.value
+    plain = isinstance(told, cst.Attribute) and told.attr.value == "name"
+    text = asked.evaluated_value if isinstance(asked, cst.SimpleString) else None
+    if not plain or not isinstance(text, str) or ":" in text or text == "0":
+        return None
+    assert isinstance(told, cst.Attribute)
+    return told.value.value if isinstance(told.value, cst.Name) else None
+
+
+def _ask(node: cst.CSTNode, name: cst.BaseExpression) -> cst.CSTNode:
+    """The same question of another name."""
+    if isinstance(node, cst.Comparison):
+        (target,) = node.comparisons
+        return node.with_changes(comparisons=[target.with_changes(comparator=name)])
+    assert isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
+    return node.with_changes(func=node.func.with_changes(value=name))
 
 
 def in_tower(

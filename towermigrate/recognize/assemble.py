@@ -277,7 +277,7 @@ class Assembler:
                     compute=file.span(part.compute.call.func),
                     average=file.span(part.average),
                     apply=file.span(part.apply.func),
-                    none_policy=part.none_policy,  # type: ignore[arg-type]
+                    none_policy="zeros" if part.none_policy == "filled" else part.none_policy,  # type: ignore[arg-type]
                     tower_loss=self._tower_loss(a, part),
                     whole_mean=part.mean is not None and part.mean.whole,
                 )

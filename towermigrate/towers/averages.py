@@ -31,9 +31,11 @@ from towermigrate.flow.values import (
 )
 from towermigrate.tree import TF1_COPY, is_unedited_copy, parse_python
 
-NonePolicy = Literal["crash", "skip", "pass", "zeros"]
+NonePolicy = Literal["crash", "skip", "pass", "zeros", "filled"]
+"""`zeros` is `helpers/tf1.py`'s, which leaves IndexedSlices; a program that has `filled` in zeros stacks them."""
 
 _VARIABLES = 3
+_NO_TOWER = -1
 _TOWERS = (1, 2, 3)
 _LIMITS = Limits(steps=20_000, calls=500, depth=20, recursion=0)
 
@@ -52,8 +54,15 @@ class _Variable(Value):
 
 
 @dataclass(frozen=True)
+class _Shape(Value):
+    """The shape of a variable."""
+
+    number: int
+
+
+@dataclass(frozen=True)
 class _Sum(Value):
-    """A weighted sum of gradients, by variable and tower."""
+    """A weighted sum of gradients, by variable and tower; zeros of a variable's shape are those of `_NO_TOWER`."""
 
     terms: tuple[tuple[tuple[int, int], Fraction], ...]
 
@@ -182,6 +191,11 @@ class _Asked:
             return "skip"
         if pairs == [others[0], (NONE, _Variable(1)), others[1]]:
             return "pass"
+        if pairs is not None and len(pairs) == 3 and [pairs[0], pairs[2]] == others:
+            zeros, variable = pairs[1] if pairs[1] and len(pairs[1]) == 2 else (None, None)
+            made_of = {key for key, _ in zeros.terms} if isinstance(zeros, _Sum) else set()
+            if made_of == {(1, _NO_TOWER)} and variable == _Variable(1):
+                return "filled"
         return None
 
 
@@ -300,7 +314,14 @@ class _Averages(Domain):
         return self._more(call)
 
     def method(self, call: Call, owner: Value, receiver: ast.expr) -> Value | None:
+        if call.name == "get_shape" and isinstance(owner, _Variable) and not call.args:
+            return _Shape(owner.number)
         return self._more(call)
+
+    def attribute(self, owner: Value, node: ast.Attribute, place: Place) -> Value | None:
+        if node.attr == "shape" and isinstance(owner, _Variable):
+            return _Shape(owner.number)
+        return None
 
     def called(self, call: Call, value: Value) -> Value | None:
         return self._more(call)
@@ -517,6 +538,20 @@ def _same(domain: _Averages, call: Call) -> Value:
     return value if value is not None else call.unknown("nothing")
 
 
+def _zeros(domain: _Averages, call: Call) -> Value:
+    """`tf.zeros_like(variable)`, `tf.zeros(variable.shape)`."""
+    of = call.get(0, "tensor", "shape")
+    wanted = _Variable if call.name.endswith("zeros_like") else _Shape
+    if isinstance(of, _Variable | _Shape) and isinstance(of, wanted):
+        return _Sum((((of.number, _NO_TOWER), Fraction(1)),))
+    return domain.spent(call) if of == NONE else call.unknown("zeros of another shape")
+
+
+def _shape(domain: _Averages, call: Call) -> Value:
+    of = call.get(0, "input")
+    return _Shape(of.number) if isinstance(of, _Variable) else call.unknown("a shape")
+
+
 def _scope(domain: _Averages, call: Call) -> Value:
     return _Scope()
 
@@ -547,12 +582,15 @@ _FUNCTIONS: dict[str, Meaning] = {
     "tf.div": _binary(ast.Div()),
     "tf.scalar_mul": _scalar_mul,
     "tf.identity": _same,
+    "tf.zeros": _zeros,
+    "tf.zeros_like": _zeros,
+    "tf.shape": _shape,
     "tf.device": _scope,
     "tf.name_scope": _scope,
     "builtins.isinstance": _is_instance,
 }
 _ARGUMENTS = frozenset(
-    "input dim axis values concat_dim input_tensor reduction_indices inputs name x y scalar keep_dims keepdims".split()
+    "input dim axis values concat_dim input_tensor reduction_indices inputs name x y scalar keep_dims keepdims tensor shape dtype".split()
 )
 _PURE = frozenset(
     f"builtins.{name}"

@@ -49,6 +49,25 @@ class Code:
         return tuple(ast.walk(self.tree))
 
     @cached_property
+    def asked_names(self) -> frozenset[int]:
+        """The `v.name` that are asked for a text which is of the operation's name, if it is there: `'d_' in v.name`."""
+        found: set[int] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Compare) and len(node.ops) == 1:
+                asked, name = [node.left], node.comparators[0]
+                plain = isinstance(node.ops[0], ast.In | ast.NotIn)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                asked, name = node.args, node.func.value
+                plain = node.func.attr == "startswith" and len(asked) == 1 and not node.keywords
+            else:
+                continue
+            texts = [each.value if isinstance(each, ast.Constant) else None for each in asked]
+            if plain and isinstance(name, ast.Attribute) and name.attr == "name":
+                if all(isinstance(t, str) and ":" not in t and t != "0" for t in texts):
+                    found.add(id(name))
+        return frozenset(found)
+
+    @cached_property
     def calls(self) -> dict[str, list[ast.Call]]:
         """The calls of the file by the last name of what they call."""
         found: dict[str, list[ast.Call]] = {}

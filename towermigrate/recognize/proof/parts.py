@@ -145,7 +145,7 @@ class Parts(Asks):
         return Object("python." + name, of=value)
 
     def names_variables(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether `v.op.name` is written here as the helpers' `op_name(v)`, which any variable has."""
+        """Whether `v.op.name`, or what is asked of `v.name`, is written here with the helpers' `op_name(v)`."""
         return False
 
     def _of_tensor(self, value: Tensor, name: str, node: ast.expr, frame: Frame) -> Value:
@@ -171,6 +171,9 @@ class Parts(Asks):
                 )  # fmt: skip
             return Object("operation" if value.variable else "tensor's operation", NOTHING)
         if name == "name":
+            asked = {id(node), id(getattr(node, "value", None))} & frame.code.asked_names
+            if value.variable and asked and self.names_variables(node, frame):
+                return Python()
             if value.variable:
                 return self.report(
                     "TM227", frame.code, node,

@@ -287,10 +287,9 @@ class TowerProof(Statements):
         return Items([(pair, True)], False)
 
     def names_variables(self, node: ast.expr, frame: Frame) -> bool:
-        plain = (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.value, ast.Attribute)
-            and isinstance(node.value.value, ast.Name)
+        owner = node.value if isinstance(node, ast.Attribute) else None
+        plain = isinstance(owner, ast.Name) or (
+            isinstance(owner, ast.Attribute) and isinstance(owner.value, ast.Name)
         )
         if not plain or frame.code is not self.code or self.stack:
             return False
