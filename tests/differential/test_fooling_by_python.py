@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from tests.differential.loop_programs import Change, program
-from tests.differential.spellings import all_do_the_same
 from tests.differential.test_fooling import AVERAGED, behind, case, reading, scales, top
 from towermigrate.rewrite import rewrite_tree
 
@@ -145,8 +144,3 @@ def test_it_is_for_the_change_that_most_are_not_in_loop_style() -> None:
 @pytest.mark.parametrize("made", [LIST, ARRAY, CONFIG])
 def test_what_nothing_changes_may_be_read(made: str) -> None:
     assert in_style((top(made), reading("cfg.scale" if made == CONFIG else "SCALES[0]"))) == "loop"
-
-
-@pytest.mark.full
-def test_all_of_them_do_the_same() -> None:
-    all_do_the_same(WAYS, style="auto")
