@@ -10,6 +10,7 @@ import random
 import sys
 import types
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 from towermigrate.flow import Call, Domain, Interpreter
@@ -57,16 +58,31 @@ class Probe(Domain):
 
     def function(self, call: Call) -> Value | None:
         if call.name == "probe.show":
-            self.shown[call.node.lineno].append(claim(call.args[0]) if call.args else ANYTHING)
+            self.note(call.node.lineno, call.args[0] if call.args else None)
             return Const(None)
         if call.name == "probe.flip":
             return call.unknown("a coin")
         return None
 
+    def note(self, line: int, value: Value | None) -> None:
+        noted = self.shown[line]
+        if not any(each is ANYTHING for each in noted):
+            noted.append(ANYTHING if value is None or len(noted) > _MOST else claim(value))
 
-def claim(value: Value, depth: int = 6) -> Any:
+
+_MOST = 500
+"""A line that is shown more often claims nothing."""
+
+
+def claim(value: Value) -> Any:
     """What is claimed of a value, as Python's own with `ANYTHING` in it."""
-    if depth == 0:
+    return _claim(value, 6, [_LARGEST])
+
+
+def _claim(value: Value, depth: int, left: list[int]) -> Any:
+    """Lists of lists that are one list may be huge when they are written out: of what is past `left` nothing is claimed."""
+    left[0] -= 1
+    if depth == 0 or left[0] < 0:
         return ANYTHING
     match value:
         case Const():
@@ -74,13 +90,13 @@ def claim(value: Value, depth: int = 6) -> Any:
         case Items() if value.wild:
             return ANYTHING
         case Items(held=Row(entries=entries), kind="list"):
-            return [claim(each, depth - 1) for each in entries]
+            return [_claim(each, depth - 1, left) for each in entries]
         case Items(held=Row(entries=entries), kind="tuple"):
-            return tuple(claim(each, depth - 1) for each in entries)
+            return tuple(_claim(each, depth - 1, left) for each in entries)
         case Items(held=Many(entry=entry), kind="list"):
-            return ListOf(ANYTHING if entry is None else claim(entry, depth - 1))
+            return ListOf(ANYTHING if entry is None else _claim(entry, depth - 1, left))
         case Table() if value.ordered and not value.wild:
-            return {key: claim(read(each), depth - 1) for key, each in value.known()}
+            return {key: _claim(read(each), depth - 1, left) for key, each in value.known()}
         case Function() | Class() | Instance():
             return ANYTHING
     return ANYTHING
@@ -102,11 +118,14 @@ def covers(claimed: Any, real: Any) -> bool:
 
 
 def interpreted(*texts: str, **others: str) -> dict[int, list[Any]]:
-    """What the interpreter shows of a program, by line."""
+    """What the interpreter shows of a program, by line. Past its limits it need not know that a line is reached."""
     probe = Probe()
     files = {"main.py": HEAD + "".join(texts), **{f"{k}.py": v for k, v in others.items()}}
-    Interpreter(files, probe).module("main.py", main=True)
-    return probe.shown
+    interpreter = Interpreter(files, probe)
+    interpreter.module("main.py", main=True)
+    if interpreter.exhausted:
+        return defaultdict(lambda: [ANYTHING], probe.shown)
+    return dict(probe.shown)
 
 
 def run(text: str, seed: int) -> dict[int, list[Any]]:
@@ -142,8 +161,7 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
 
     def tick(frame: Any, event: str, arg: Any) -> Any:
         steps[0] += 1
-        grown = any(isinstance(v, list) and len(v) > _LARGEST for v in frame.f_locals.values())
-        if steps[0] > 20_000 or grown:
+        if steps[0] > 20_000 or _grown(frame.f_locals) or _grown(frame.f_globals):
             raise TooLong
         return tick
 
@@ -167,6 +185,11 @@ def run(text: str, seed: int) -> dict[int, list[Any]]:
 
 
 _LARGEST = 2000
+
+
+def _grown(names: Mapping[str, object]) -> bool:
+    """Whether a name holds a list that a loop makes longer and longer."""
+    return any(isinstance(each, list) and len(each) > _LARGEST for each in names.values())
 
 
 def _size(value: Any, depth: int = 6) -> int:
@@ -199,9 +222,13 @@ def wrong(text: str, runs: int = 6) -> list[str]:
     found: list[str] = []
     for seed in range(runs):
         for line, values in run(text, seed).items():
+            try:
+                claims = claimed[line]
+            except KeyError:
+                claims = []
             for value in values:
-                if not any(covers(each, value) for each in claimed.get(line, ())):
-                    found.append(f"line {line}: {value!r} of {claimed.get(line, 'never run')!r}")
+                if not any(covers(each, value) for each in claims):
+                    found.append(f"line {line}: {value!r} of {claims or 'never run'!r}")
     return found
 
 

@@ -88,7 +88,8 @@ class Writer:
                 f"[{i}, {e}]", f"[{i}]", "[]", f"({b} + [{i}])", f"[k for k in {b}]", f"[{i} for k in range({self.one('0', '2', 'a % 3')})]",
                 f"list({b})", f"[[{i}], {b}]", f"{b}[:1]", f"[*{b}, {i}]", f"({b} if {self.test()} else {b})", f"list({c}.values())",
                 f"sorted([{i}, {j}])", f"([{i}] * 2)", f"(lambda v: [v, {i}])({b})", f"list(reversed({b}))", f"[(k, {i}) for k in {b}]",
-                f"list(map(lambda v: [v, {i}], {b}))", f"list(enumerate({b}))", f"{b}.copy()", "[[] for k in range(2)]",
+                f"list(map(lambda v: [v, {i}], {b}))", f"[k for k in list({b}) if {self.test()}]",
+                f"[{self.name('list')}.append({i}) for k in list({b})]", f"[{d}.m(k) for k in range(2) if {self.test()}]", f"[opaque({b}) for k in range({self.one('2', 'a')})]", f"list(enumerate({b}))", f"{b}.copy()", "[[] for k in range(2)]",
             )  # fmt: skip
         if kind == "dict":
             return self.one(

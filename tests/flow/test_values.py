@@ -154,6 +154,31 @@ KNOWN: dict[str, tuple[str, list[object]]] = {
     ),
     "recursion": ("def f(n):\n    return 0 if n == 0 else f(n - 1)\nshow(f(2))", [0]),
     "recursion without an end": ("def f(n):\n    return f(n + 1)\nshow(f(1))", [OPEN]),
+    "one of two functions, and what it changes": (
+        "a = [0]\ndef f():\n    a.append(1)\ndef g():\n    pass\nh = f if flip() else g\nh()\nshow(len(a))",
+        [OPEN],
+    ),
+    "a method of an object that a library was given": (
+        "class A:\n    n = 0\n    def f(self):\n        A.n = 1\na = A()\nopaque(a)\na.f()\nshow(A.n)",
+        [OPEN],
+    ),
+    "recursion that is not followed to its end, and what it changes": (
+        "a, n = [], 0\ndef f(k):\n    global n\n    a.append(k)\n    n += 1\n    return 0 if k == 0 else f(k - 1)\nf(9)\nshow(len(a))\nshow(n)",
+        [OPEN, OPEN],
+    ),
+    "a comprehension that changes a list": (
+        "a = []\n[a.append(k) for k in [1, 2]]\nshow(a)\n[a.append(k) for k in opaque()]\nshow(len(a))",
+        [[1, 2], OPEN],
+    ),
+    "a comprehension that changes a list on some turns": (
+        "a, b = [], []\nshow(len([b.append(k) for k in [1, 2] if flip() if not b.append(0)]))\n{k: a.append(k) for k in [1, 2] if flip()}\nshow(len(a))\nshow(len(b))",
+        [OPEN, OPEN, OPEN],
+    ),
+    "what a comprehension makes of what is not known": (
+        "show([(1, k) for k in opaque()][0][0])",
+        [1],
+    ),
+    "a comprehension that binds a name": ("n = 0\n[n := n + 1 for k in opaque()]\nshow(n)", [OPEN]),
     "a walrus": ("show([(y := 3), y])", [[3, 3]]),
     "format": ("show('/gpu:%d' % 1)\nshow('{}-{}'.format('a', 2))\nshow(f'{1}{\"b\"}')", ["/gpu:1", "a-2", "1b"]),
     "huge numbers are left alone": ("show(2 ** 10 ** 10)\nshow('a' * 10 ** 9)", [OPEN, OPEN]),
@@ -247,14 +272,18 @@ def test_a_domain_says_what_libraries_mean() -> None:
     assert isinstance(scope.lookup("z"), Unknown)
 
 
-@pytest.mark.parametrize("limits", [Limits(calls=1), Limits(steps=30), Limits(depth=1)])
+@pytest.mark.parametrize(
+    "limits", [Limits(calls=1), Limits(steps=30), Limits(depth=1), Limits(cells=20)]
+)
 def test_past_a_limit_nothing_is_claimed(limits: Limits) -> None:
     text = (
         "def f(a):\n    a.append(1)\n    return 1\ndef g(a):\n    return f(a)\na = [0]\n"
         + "b = g(a)\n" * 12
     )
     probe = Probe()
-    interpreter = Interpreter({"main.py": HEAD + text + "show(a)\nshow(b)\n"}, probe, limits)
+    # Not even the names of imports are: a function that is not entered might bind them anew.
+    text += "from probe import show\nshow(a)\nshow(b)\n"
+    interpreter = Interpreter({"main.py": HEAD + text}, probe, limits)
     interpreter.module("main.py")
     assert [each for values in probe.shown.values() for each in values] == [OPEN, OPEN]
 

@@ -69,7 +69,7 @@ def _alone(made: Callable[[], Any]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-@pytest.mark.parametrize("towers", [1, 2, 4])
+@pytest.mark.parametrize("towers", [1, 2, pytest.param(4, marks=pytest.mark.full)])
 @pytest.mark.parametrize("eager", [False, True], ids=["traced", "eager"])
 def test_micro_batches_train_as_one_batch(name: str, towers: int, eager: bool) -> None:
     made = OPTIMIZERS[name]

@@ -76,6 +76,7 @@ def test_the_same_is_recorded_as_from_within_the_replicas(tmp_path: Path, stand_
     assert not {"PyFunc", "PyFuncStateless", "EagerPyFunc"} & set(inside)
 
 
+@pytest.mark.full
 def test_a_fault_is_found(tmp_path: Path, stand_in: None) -> None:
     wrong = tmp_path / "wrong"
     wrong.mkdir()

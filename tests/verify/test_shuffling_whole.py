@@ -119,11 +119,12 @@ def test_a_seed_that_a_queue_is_given_is_found_or_named(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("style", "old", "new"),
     [
         ("session", "sess.run(train_op)", "sess.run([train_op] if step else batch)"),
-        pytest.param("loop", "train_step(*", "next(batches); train_step(*", marks=FULL),
+        ("loop", "train_step(*", "next(batches); train_step(*"),
     ],
 )
 def test_a_batch_more_is_found(style: str, old: str, new: str, tmp_path: Path) -> None:

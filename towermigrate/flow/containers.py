@@ -49,7 +49,7 @@ class Containers(Core):
                 found = [Const(key) for key, _ in value.known()]
             case Const(value=str() | bytes() as text) if len(text) <= self.limits.turns:
                 found = [Const(each) for each in text]
-        if found is not None and (len(found) > self.limits.turns or self.steps > self.limits.steps):
+        if found is not None and (len(found) > self.limits.turns or self.exhausted):
             return None
         return found
 

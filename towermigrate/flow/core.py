@@ -53,6 +53,16 @@ class Core(ABC):
         self.stars: dict[int, list[Value]] = {}
         """By the module: the libraries all of whose names it imported."""
 
+    @property
+    def exhausted(self) -> bool:
+        """Whether as much was read as the limits allow: from now on no call is entered and no loop unrolled."""
+        limits = self.limits
+        return (
+            self.steps >= limits.steps
+            or self.calls >= limits.calls
+            or self.store.touched >= limits.cells
+        )
+
     # ---- what the parts do for each other ----------------------------------------------------------
 
     @abstractmethod
@@ -81,6 +91,9 @@ class Core(ABC):
 
     @abstractmethod
     def execute(self, body: Iterable[ast.stmt], scope: Scope) -> bool: ...
+
+    @abstractmethod
+    def any_number(self, turn: Callable[[], bool]) -> None: ...
 
     @abstractmethod
     def call(self, function: Function, call: Call) -> Value: ...
@@ -148,7 +161,11 @@ class Core(ABC):
         made = Items(place, repeated=self.generic > 0, kind=kind)  # type: ignore[arg-type]
         if entries is not None and len(entries) > self.limits.entries:
             entry, entries = self.any_of(entries), None
-        self.store.set(made.cells, HELD, Many(entry) if entries is None else Row(tuple(entries)))
+        held = Many(entry) if entries is None else Row(tuple(entries))
+        if kind == "tuple":
+            made.cells[HELD] = held  # for good: no branch has to undo or to join it
+        else:
+            self.store.set(made.cells, HELD, held)
         return made
 
     def table(self, entries: Mapping[Any, Value], place: Place) -> Table:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from towermigrate.flow.domain import Call
 from towermigrate.flow.operators import Operators
@@ -212,25 +213,29 @@ class Expressions(Operators):
             turns = self.turns(over)
             if turns is None:
                 exact = False
-                self.generic += 1
-                turns = [self.entry(over, one.iter, inside)]
-            mark = self.store.mark()
-            try:
-                for value in turns:
-                    self.bind(one.target, value, inside)
-                    kept: bool | None = True
-                    for test in one.ifs:
-                        known = self.truth(self.evaluate(test, inside))
-                        if known is False:
-                            kept = False
-                            break
-                        exact = exact and known is not None
-                    if kept:
-                        run(position + 1)
-            finally:
-                if self.turns(over) is None:
-                    self.generic -= 1
-            del mark
+                entry = self.entry(over, one.iter, inside)
+                self.any_number(lambda: turn(position, entry, one.ifs))
+                return
+            for value in turns:
+                turn(position, value, one.ifs)
+
+        def turn(position: int, value: Value, tests: Sequence[ast.expr]) -> bool:
+            self.bind(node.generators[position].target, value, inside)
+            return tested(position, tests)
+
+        def tested(position: int, tests: Sequence[ast.expr]) -> bool:
+            """Go on where the tests hold; what that changes is certain only where they do."""
+            nonlocal exact
+            for number, test in enumerate(tests):
+                known = self.truth(self.evaluate(test, inside))
+                if known is False:
+                    return True
+                if known is None:
+                    exact = False
+                    rest = partial(tested, position, tests[number + 1 :])
+                    return self.ways([rest, lambda: True])
+            run(position + 1)
+            return True
 
         if not exact or len(found) > self.limits.entries:
             raise AssertionError
@@ -321,6 +326,8 @@ class Expressions(Operators):
                 start = self.of_class(target.kind, "__call__")
                 if isinstance(start, Function):
                     return self.call(self.bound_to(start, target), call)
+            case Unknown(may_be=several):
+                self._may_call([each for each in several if isinstance(each, Function)], call)
         func = call.node.func
         if isinstance(func, ast.Attribute) and receiver is not None and call.node.func is func:
             found = self.domain.method(call, receiver, func.value)
@@ -336,6 +343,15 @@ class Expressions(Operators):
             self.escape(touched, why)
         made = tuple(each for each in touched if isinstance(each, Made))
         return Unknown(why.reason, why.place, made)
+
+    def _may_call(self, functions: Sequence[Function], call: Call) -> None:
+        """One of some functions is called, or none of them: what they change is no longer certain."""
+
+        def way(function: Function) -> Callable[[], bool]:
+            return lambda: self.call(function, call) is not None
+
+        if functions:
+            self.ways([*map(way, functions), lambda: True])
 
     def call_with(
         self, target: Value, args: Sequence[Value], node: ast.expr, scope: Scope

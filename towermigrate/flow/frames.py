@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from towermigrate.flow.store import Changes
+from towermigrate.flow.store import Cells, Changes
 from towermigrate.flow.values import Function, Value
 
 
@@ -15,6 +15,8 @@ class Limits:
 
     Args:
         steps: expressions and statements in all; then no call is entered and no loop unrolled.
+        cells: cells of the state that are written, compared, joined or undone in all; then the same. A program of few
+            statements may change much at each of many branches.
         calls: calls of functions in all.
         depth: calls inside of calls.
         recursion: how often a function may be entered while it runs.
@@ -23,6 +25,7 @@ class Limits:
     """
 
     steps: int = 400_000
+    cells: int = 2_500_000
     calls: int = 20_000
     depth: int = 60
     recursion: int = 3
@@ -53,5 +56,7 @@ class Frame:
     left_early: bool = False
     """Whether some way has left the function, or a turn of a loop, before what stands behind."""
     function: Function | None = None
+    cells: Cells | None = None
+    """The function's own names."""
     many: bool = False
     """Whether it may yield another number of values than is in `yielded`."""

@@ -97,16 +97,18 @@ class Interpreter(Statements):
         place: Place,
         known: bool,
     ) -> Value:
-        active = sum(frame.node is node for frame in self.frames)
-        limits = self.limits
-        if active > limits.recursion or len(self.frames) > limits.depth:
-            return self._not_entered(
-                "it calls itself, or calls nest too deeply", args, keywords, place
-            )
-        if self.calls >= limits.calls or self.steps >= limits.steps:
-            return self._not_entered(
-                "the program is too large to be followed", args, keywords, place
-            )
+        active = [k for k, frame in enumerate(self.frames) if frame.node is node]
+        why = ""
+        if len(active) > self.limits.recursion:
+            why = "it calls itself"
+            self._recurs(active[0])
+        elif self.exhausted or len(self.frames) > self.limits.depth:
+            why = "calls nest too deeply, or the program is too large to be followed"
+            self.lose(function.scope, Unknown(why, place))
+        if why:
+            lost = Unknown(why, place)
+            self.escape([*args, *keywords.values()], lost)
+            return lost
         self.calls += 1
         body = (
             [ast.copy_location(ast.Return(node.body), node.body)]
@@ -122,6 +124,7 @@ class Interpreter(Statements):
         self._parameters(function, spec, scope, args, keywords, place, known)
         with self._frame(node) as frame:
             frame.function = function
+            frame.cells = scope.cells
             generator = yields(node)
             goes = self.execute(body, scope)
             found = [value for _, value in frame.returns]
@@ -149,12 +152,11 @@ class Interpreter(Statements):
             else Unknown("it returns on no way that was followed", place)
         )
 
-    def _not_entered(
-        self, why: str, args: Sequence[Value], keywords: Mapping[str, Value], place: Place
-    ) -> Value:
-        found = Unknown(why, place)
-        self.escape([*args, *keywords.values()], found)
-        return found
+    def _recurs(self, first: int) -> None:
+        """A function goes on calling itself: what its calls changed so far, those that are not followed change too."""
+        own = {id(frame.cells) for frame in self.frames[first:]}
+        changes = self.store.changes(self.frames[first].mark)
+        self.widen([each for each in changes if each[0] not in own], changes)
 
     def _parameters(
         self,

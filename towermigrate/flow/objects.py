@@ -81,17 +81,20 @@ class Objects(Containers):
             # Where the object has none of its own, its class's is read.
             return read(own) if of_class is None else self.join(read(own), of_class)
         if REST in owner.cells:
-            return Unknown(f"code that is not followed may have set `{name}`", place, (owner,))
-        if isinstance(of_class, Function):
-            if of_class.form == "static":
-                return of_class
-            return self.bound_to(of_class, owner.kind if of_class.form == "class" else owner)
+            may_be = (owner,) if of_class is None else (owner, self._of_class_for(of_class, owner))
+            return Unknown(f"code that is not followed may have set `{name}`", place, may_be)
         if of_class is not None:
-            return of_class
+            return self._of_class_for(of_class, owner)
         found = self.domain.attribute(owner, node, place)
         if found is not None:
             return found
         return Unknown(f"`{name}` of an object of `{owner.kind.node.name}`", place, (owner,))
+
+    def _of_class_for(self, value: Value, owner: Instance) -> Value:
+        """What an object has of its class, a method bound to it."""
+        if not isinstance(value, Function):
+            return value
+        return self.bound_to(value, owner.kind if value.form == "class" else owner)
 
     def of_class(self, kind: Class, name: str) -> Value | None:
         """What a class has by a name, its own or inherited; None where no class of the tree has it."""

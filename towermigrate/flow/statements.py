@@ -256,6 +256,8 @@ class Statements(Definitions):
     def _while(self, node: ast.While, scope: Scope) -> bool:
         def each() -> Iterator[bool]:
             for _ in range(self.limits.turns):
+                if self.exhausted:
+                    break
                 known = self.truth(self.evaluate(node.test, scope))
                 if known is None:
                     break
@@ -318,6 +320,10 @@ class Statements(Definitions):
         self.store.merge(left, self.join)
         return True
 
+    def any_number(self, turn: Callable[[], bool]) -> None:
+        """Run something any number of times, until it changes nothing of what is known."""
+        self._any_number(turn, [], Scope(""))
+
     def _any_number(self, turn: Callable[[], bool], orelse: list[ast.stmt], scope: Scope) -> bool:
         """Run a loop of any number of turns, none too: until a turn changes nothing of what is known."""
         mark = self.store.mark()
@@ -341,7 +347,7 @@ class Statements(Definitions):
                 if not moved:
                     break
                 if number >= _PASSES - 2:
-                    self._widen(moved, now)
+                    self.widen(moved, now)
                     now = self.store.changes(mark)
                 before = now
         finally:
@@ -360,7 +366,7 @@ class Statements(Definitions):
         first, second = before[place][1], now[place][1]
         return first is second or self.alike(first, second)
 
-    def _widen(self, moved: Iterable[tuple[int, tuple[object, ...]]], now: Changes) -> None:
+    def widen(self, moved: Iterable[tuple[int, tuple[object, ...]]], now: Changes) -> None:
         """What turn after turn still changes is not known."""
         for place in moved:
             cells, value = now[place]

@@ -38,10 +38,13 @@ class Store:
     """Cells, and the order in which they were written."""
 
     def __init__(self) -> None:
+        self.touched = 0
+        """Cells that were written, compared, joined or undone: what the time of a run goes by."""
         self._log: list[tuple[Cells, Key, Value]] = []
         self._watches: list[dict[tuple[int, Key], tuple[Cells, list[Value]]]] = []
 
     def set(self, cells: Cells, key: Key, value: Value) -> None:
+        self.touched += 1 + len(self._watches)
         self._log.append((cells, key, cells.get(key, GONE)))
         for watch in self._watches:
             watch.setdefault((id(cells), key), (cells, []))[1].append(value)
@@ -64,6 +67,7 @@ class Store:
 
     def changes(self, mark: int) -> Changes:
         found: Changes = {}
+        self.touched += len(self._log) - mark
         for cells, key, _ in self._log[mark:]:
             place = (id(cells), key)
             if place not in found:
@@ -87,11 +91,13 @@ class Store:
             before = {(id(cells), key): old for cells, key, old in reversed(self._log[mark:])}
             for place, (cells, values) in watch.items():
                 value = before.get(place, cells.get(place[1], GONE))
+                self.touched += len(values)
                 for each in values:
                     value = joined(value, each, join)
                 found[place] = (cells, value)
 
     def undo(self, mark: int) -> None:
+        self.touched += len(self._log) - mark
         while len(self._log) > mark:
             cells, key, old = self._log.pop()
             if old is GONE:
@@ -108,6 +114,7 @@ class Store:
         everywhere: dict[tuple[int, Key], Cells] = {}
         for way in ways:
             everywhere.update((place, cells) for place, (cells, _) in way.items())
+        self.touched += len(ways) * len(everywhere)
         for place, cells in everywhere.items():
             now = cells.get(place[1], GONE)
             found: Value | None = None

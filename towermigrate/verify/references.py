@@ -37,6 +37,14 @@ class ReferenceDoesNotFit(ValueError):
     """What is kept cannot stand for the original; the message says why and what to do."""
 
 
+def place_of_reference(folder: Path, spec: DeviceSpec) -> Path:
+    """Where what is kept for the tower count of `spec` goes. Raises ReferenceDoesNotFit where something else is there."""
+    target = folder / f"towers-{spec.replicas}"
+    if target.exists() and not (target / _ABOUT).is_file():
+        raise ReferenceDoesNotFit(f"{target} is there already and holds no reference.")
+    return target
+
+
 def save_reference(
     recorded: Recorded,
     programs: Programs | SessionPrograms,
@@ -50,10 +58,8 @@ def save_reference(
         programs: what recorded them.
         originals: the original's sources as they were read, before a tower count was set in them.
     """
-    target = folder / f"towers-{spec.replicas}"
+    target = place_of_reference(folder, spec)
     if target.exists():
-        if not (target / _ABOUT).is_file():
-            raise ReferenceDoesNotFit(f"{target} is there already and holds no reference.")
         shutil.rmtree(target)
     target.mkdir(parents=True)
     options = programs.options

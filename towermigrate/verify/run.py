@@ -55,6 +55,7 @@ from towermigrate.verify.pairing import pairing
 from towermigrate.verify.programs import Programs, Recorded, entry_asked
 from towermigrate.verify.references import (
     ReferenceDoesNotFit,
+    place_of_reference,
     recall_reference,
     save_reference,
     with_limit_of,
@@ -216,6 +217,8 @@ class _Verification:
                 raise NothingToVerify(
                     f"verify cannot run the program on {spec.text}.{_for_session(session)}"
                 )
+            if self.options.save is not None and spec.kind != "tpu-compile":
+                place_of_reference(self.options.save, spec.of_original)
         if any(spec.kind == "tpu-compile" for spec in specs):
             check_compiler(self.options)
 

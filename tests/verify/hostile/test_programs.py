@@ -162,7 +162,6 @@ OWN = r"The original was kept from changing what is verify's own: .*original/tra
 KEPT_OUT = r"The original was kept from changing .*users/.*--allow-write"
 
 
-@kernel
 def in_tiers(names: Iterable[str]) -> list[Any]:
     """Every fourth in the fast tier, the others in the slow one: each takes a second or more."""
     return [
@@ -171,6 +170,7 @@ def in_tiers(names: Iterable[str]) -> list[Any]:
     ]
 
 
+@kernel
 @pytest.mark.parametrize("name", in_tiers(WRITING))
 def test_what_writes_is_refused(name: str, user: User) -> None:
     check(user, WRITING[name], KEPT_OUT)

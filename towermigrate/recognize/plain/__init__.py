@@ -95,12 +95,15 @@ def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = No
             continue
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
+        file: PlainFile | None = None
         for reader in _READERS:
             text = texts.get(each, tree.sources[each])
             try:
-                file = PlainFile(each, text, frozenset(words))
+                if file is None or file.text != text:
+                    file = PlainFile(each, text, frozenset(words))
             except Unjoined:
                 break
+            file.begin()
             found = [one for one in reader(file) if where is None or one.scope in where[each]]
             if not found:
                 continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -40,6 +40,10 @@ class PlainFile(Module):
         super().__init__(path, text)
         self.words_of_users = words_of_users
         self.words = frozenset(re.findall(r"\w+", text))
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget the names that were given to changes: those of one reader are made, or dropped, before the next reads."""
         self._fresh: set[str] = set()
         self._given: set[str] = set()
         self.twice: set[str] = set()
@@ -56,14 +60,16 @@ class PlainFile(Module):
     def of(self, node: ast.stmt | ast.expr) -> str:
         return self.text[self.start(node) : self.end(node)]
 
-    def scopes(self) -> Iterator[tuple[str, Scope]]:
+    @cached_property
+    def scopes(self) -> Sequence[tuple[str, Scope]]:
         """The module and every function of it, methods and inner ones too, each with its outermost one's name."""
-        yield "", self.tree
-        for top in self.tree.body:
-            name = getattr(top, "name", "")
-            for node in ast.walk(top):
-                if isinstance(node, ast.FunctionDef):
-                    yield name, node
+        inner: list[tuple[str, Scope]] = [
+            (getattr(top, "name", ""), node)
+            for top in self.tree.body
+            for node in ast.walk(top)
+            if isinstance(node, ast.FunctionDef)
+        ]
+        return [("", self.tree), *inner]
 
     @cached_property
     def shared_between_functions(self) -> frozenset[str]:

@@ -26,7 +26,7 @@ def feed_functions(file: PlainFile) -> list[Change]:
     """`feed = make_feed(x, y, batch)` as the statements of the function, whose parameters are what it is given."""
     found: list[Change] = []
     called: list[tuple[ast.FunctionDef, str]] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         fed = fed_by_name(scope)
         for body, _ in blocks(scope):
             for each in body:

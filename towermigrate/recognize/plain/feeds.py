@@ -22,7 +22,7 @@ from towermigrate.recognize.python_scopes import own_nodes
 def built_feeds(file: PlainFile) -> list[Change]:
     """`feed = {x: a}` and `feed[y] = b` behind it as `feed = {x: a, y: b}`, where a run is fed it."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         fed = fed_by_name(scope)
         for body, _ in blocks(scope) if fed else ():
             for number, each in enumerate(body):
@@ -127,7 +127,7 @@ def mentions(node: ast.AST, names: set[str]) -> bool:
 def feeds_apart(file: PlainFile) -> list[Change]:
     """A name that is bound to one dict for some runs and to another for others, as a name for each of them."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for name in sorted(fed_by_name(scope) - file.shared_between_functions):
             found += [Change(*change, where) for change in _each_its_own(file, scope, name)]
     return found

@@ -34,7 +34,7 @@ _OF_OPS = re.compile(r"(^|_)(op|train|step|update)s?\d*$|^train")
 def named_fetches(file: PlainFile) -> list[Change]:
     """`fetches = [train_op, loss]` that is only run, as what the runs fetch themselves."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for body, always in blocks(scope):
             for each in body if always and len(body) > 1 else ():
                 changes = _by_name(file, scope, each)
@@ -86,7 +86,7 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
 def structures(file: PlainFile) -> list[Change]:
     """Runs of dicts, of lists in lists and of tuples, and lists that are kept whole, as runs of a list taken apart."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for body, _ in blocks(scope):
             for each in body:
                 change = _Structure(file, each).change()

@@ -10,7 +10,7 @@ from towermigrate.recognize.plain.changes import Change, Changed, PlainFile, blo
 def groups(file: PlainFile) -> list[Change]:
     """`tf.group(op, tf.no_op())` is a group of `op`; a `tf.no_op` that waits for operations is a group of them."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for body, _ in blocks(scope):
             for each in body:
                 change = _waiting(file, each) or _idle(file, each)

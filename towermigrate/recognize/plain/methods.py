@@ -22,7 +22,7 @@ def methods(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     if ".eval(" not in file.text and ".run(" not in file.text:
         return found
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         sessions = _Sessions(file, scope)
         for call in own_calls(scope):
             change = _as_run(file, call, sessions, where)

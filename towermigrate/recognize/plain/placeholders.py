@@ -21,7 +21,7 @@ from towermigrate.recognize.plain.changes import (
 def placeholder_lists(file: PlainFile) -> list[Change]:
     """`X = []` and a loop that does nothing but to append placeholders to it as `X = [… for _ in range(n)]`."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for body, always in blocks(scope):
             for number, each in enumerate(body) if always else ():
                 change = _listed(file, scope, body, number, each)
@@ -139,7 +139,7 @@ def _names_of(target: ast.expr) -> list[str]:
 def feeds_of_lists(file: PlainFile) -> list[Change]:
     """`for k in range(n): feed[X[k]] = value` as a list that is filled, and fed by `dict([*zip(X, values)])`."""
     found: list[Change] = []
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         for body, _ in blocks(scope):
             for number in range(len(body)):
                 loops = [n for n in range(number + 1, len(body)) if isinstance(body[n], ast.For)]

@@ -6,6 +6,7 @@
 import functools
 import importlib
 import os
+import sys
 from typing import Any, Callable, Dict, List
 
 import numpy as np
@@ -20,6 +21,8 @@ _WRITERS: List[Any] = []
 
 def watch_writers() -> None:
     """Note every writer of event files from now on: what it holds back must be in the file when it is read."""
+    if "tensorflow" not in sys.modules:
+        return  # the probes of programs that may have writers have loaded it; to load it takes seconds
     for module, name in (
         ("event_file_writer", "EventFileWriter"),
         ("event_file_writer_v2", "EventFileWriterV2"),
