@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`groups`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so that all that is asked of a program is asked of the plain text, and what
+made (`groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so that all that is asked of a program is asked of the plain text, and what
 is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
@@ -28,6 +29,7 @@ from towermigrate.recognize.source import Tree
 _HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(")
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     groups,
+    entries,
     methods,
     named_fetches,
     structures,
