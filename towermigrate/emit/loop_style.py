@@ -139,7 +139,11 @@ class LoopStyle:
     def _pipeline_items(self) -> list[Item]:
         """Statements before the loop that build the input pipeline."""
         a = self.a
-        needed = {i.source.split(".")[0] for i in a.body.inputs if i.source not in a.placeholders}
+        needed = {
+            i.source.split(".")[0]
+            for i in a.body.inputs
+            if i.source not in a.placeholders and i.kind != "own"
+        }
         picked: list[Item] = []
         for item in reversed(a.before):
             if not item.binds & needed and not (item.changes & needed):
@@ -377,12 +381,17 @@ class LoopStyle:
             inside.append(with_lead(item.node, lines))
         seen: set[int] = set()
         for given in sources:
-            if given.statement is not None and given.kind in ("queue", "iterator"):
+            if given.statement is not None and given.kind in ("queue", "iterator", "own"):
                 if id(given.statement) not in seen:
                     seen.add(id(given.statement))
                     own = [*comments(given.lead), *strip_blank(lead_of(given.statement))]
                     inside.append(with_lead(given.statement, own))
-        if kinds <= {"queue", "iterator"}:
+        legacy, parameter = "tm.legacy_input", ""
+        if kinds == {"own"}:
+            gives = [n for i in sources for n in i.names]
+            helper = "tm.per_tower_batches"
+            legacy, parameter = "tm.legacy_inputs", a.body.index or "i"
+        elif kinds <= {"queue", "iterator"}:
             gives = [n for i in sources for n in i.names]
             helper = "tm.per_tower_batches"
         elif kinds == {"same"}:
@@ -407,9 +416,13 @@ class LoopStyle:
         returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
         inside.append(self.t.statement(f"return {returned}"))
         made = [
-            self.t.block(f"def {self.names.tower_input}():", inside, spaced(outer_lead, self.depth))
+            self.t.block(
+                f"def {self.names.tower_input}({parameter}):",
+                inside,
+                spaced(outer_lead, self.depth),
+            )
         ]
-        source = f"tm.legacy_input({self.names.tower_input})"
+        source = f"{legacy}({self.names.tower_input})"
         wrapped = f"{helper}({source})" if helper else source
         made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))
         return made

@@ -253,7 +253,7 @@ class Assembler:
             sharing=tuple(dict.fromkeys(body.sharing)),
         )
         inputs = []
-        for item in body.inputs:
+        for item in (each for each in body.inputs if each.names):
             places = tuple(file.span(n) for n, name in body.inline.items() if name in item.names)
             inputs.append(
                 TowerInput(

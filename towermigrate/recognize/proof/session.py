@@ -52,8 +52,12 @@ class SessionCheck:
         proof = self.proof
         needs: frozenset[str] = frozenset(f"all {atom}" for atom in proof.draws.values())
         body = proof.body
+        needs |= {f"all {each}" for made in proof.made_inputs.values() for each in made}
         for given in body.inputs if body is not None else []:
-            if given.kind in ("queue", "iterator") or given.source in proof.facts.placeholders:
+            if (
+                given.kind in ("queue", "iterator", "own")
+                or given.source in proof.facts.placeholders
+            ):
                 continue
             value = proof.top.names.get(given.source.split(".")[0], Value())
             needs |= needs_of(value)
