@@ -413,6 +413,9 @@ class LoopStyle:
                 "TM208", a.file, a.candidate.loop, "the towers mix several kinds of input"
             )
             return []
+        if a.with_inputs:  # the summaries' tags begin with their tower's
+            scope = f"with {self.steps.tf}.name_scope({a.body.name_scope}):"
+            inside = [self.t.block(scope, inside)]
         returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
         inside.append(self.t.statement(f"return {returned}"))
         made = [
@@ -422,7 +425,8 @@ class LoopStyle:
                 spaced(outer_lead, self.depth),
             )
         ]
-        source = f"{legacy}({self.names.tower_input})"
+        more = ", summaries=True" if a.with_inputs else ""
+        source = f"{legacy}({self.names.tower_input}{more})"
         wrapped = f"{helper}({source})" if helper else source
         made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))
         return made

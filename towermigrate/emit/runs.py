@@ -200,6 +200,8 @@ class RunRewriter(cst.CSTTransformer):
     def _as_array(self, run: Run, call: str) -> str:
         """What a step gives of one value, as `sess.run` gave it: an array, a list of them for a list over towers."""
         (value,) = self._values(run)
+        if value in self.a.with_inputs:
+            return f"{self.names.batches}.with_summaries({call}.numpy())"
         return f"tm.as_numpy({call})" if value in self.a.scope.lists else f"{call}.numpy()"
 
     def _as_expression(self, run: Run) -> cst.BaseExpression:

@@ -97,11 +97,27 @@ class LegacyInput(Iterator[Any]):
 
 
 class LegacyInputs(LegacyInput):
-    """The elements of one TF1 input pipeline per tower, tower by tower; `legacy_inputs` makes it."""
+    """The elements of one TF1 input pipeline per tower, tower by tower; `legacy_inputs` makes it.
 
-    def __init__(self, build: Callable[[int], Any], prefetch: int | None = None) -> None:
+    `summary` is what the last tower's pipeline summarized when it drew its last element: a serialized `Summary`.
+    """
+
+    def __init__(
+        self, build: Callable[[int], Any], prefetch: int | None = None, summaries: bool = False
+    ) -> None:
+        self.summary: bytes | None = None
+        self._summarizes = summaries
         self._waiting: deque[Any] = deque()
-        self._open(prefetch, lambda: [_of_tower(build, k) for k in range(_towers())])
+        self._open(prefetch, lambda: [self._of_tower(build, k) for k in range(_towers())])
+
+    def _of_tower(self, build: Callable[[int], Any], tower: int) -> list[Any]:
+        earlier = len(_summaries_made())
+        built = _built(build, tower)
+        made = list(built) if isinstance(built, (list, tuple)) else [built]
+        if self._summarizes:
+            own = _summaries_made()[earlier:]
+            made.append(tf.compat.v1.summary.merge(own) if own else tf.constant(b""))
+        return made
 
     @staticmethod
     def _draws_a_step() -> int:
@@ -109,13 +125,19 @@ class LegacyInputs(LegacyInput):
 
     def _spec(self, fetches: Any) -> tuple[Any, ...]:
         specs = [super(LegacyInputs, self)._spec(each) for each in fetches]
+        if self._summarizes:
+            specs = [each[:-1] for each in specs]
         return tuple(tf.nest.map_structure(_common, *parts) for parts in zip(*specs, strict=True))
 
     def _drawn(self) -> Any:
         """The next tower's element; one run of the pipelines draws one for each tower."""
         if not self._waiting:
             self._waiting.extend(super()._drawn())
-        return self._waiting.popleft()
+        element = self._waiting.popleft()
+        if not self._summarizes:
+            return element
+        *element, self.summary = element
+        return element
 
     def close(self) -> None:
         """End the threads and the session; further elements are a `StopIteration`."""
@@ -292,7 +314,9 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
     return LegacyInput(build, prefetch)
 
 
-def legacy_inputs(build: Callable[[int], Any], prefetch: int | None = None) -> LegacyInputs:
+def legacy_inputs(
+    build: Callable[[int], Any], prefetch: int | None = None, summaries: bool = False
+) -> LegacyInputs:
     """Run a TF1 input pipeline of its own for every tower, as towers have that make their inputs themselves.
 
     Like `legacy_input`, but `build` runs once per tower, in one graph, and is given the tower's number. Elements come
@@ -302,6 +326,8 @@ def legacy_inputs(build: Callable[[int], Any], prefetch: int | None = None) -> L
     Args:
       build: makes the pipeline of tower `i`, returns the tensors of one element.
       prefetch: how many steps' elements may be drawn before they are asked for; None and 0 as in `legacy_input`.
+      summaries: whether to keep what the pipelines summarize of their rows and queues: for each step that of the last tower,
+        which `per_tower_batches(…).with_summaries` puts to the step's own.
 
     Returns:
       An iterator of tuples of NumPy values, with `element_spec` (what the towers' elements have in common) and `close()`.
@@ -322,7 +348,7 @@ def legacy_inputs(build: Callable[[int], Any], prefetch: int | None = None) -> L
 
     Source: the first form of the TF tutorial "Convolutional Neural Networks", where `tower_loss(scope)` makes its inputs.
     """
-    return LegacyInputs(build, prefetch)
+    return LegacyInputs(build, prefetch, summaries)
 
 
 def _built(build: Callable[..., Any], *given: int) -> Any:
@@ -335,9 +361,9 @@ def _built(build: Callable[..., Any], *given: int) -> Any:
     return built
 
 
-def _of_tower(build: Callable[[int], Any], tower: int) -> list[Any]:
-    built = _built(build, tower)
-    return list(built) if isinstance(built, (list, tuple)) else [built]
+def _summaries_made() -> list[Any]:
+    made: list[Any] = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES)
+    return made
 
 
 def _common(*specs: Any) -> Any:
