@@ -13,6 +13,8 @@ from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Body, Input, outer_reads
 
+_NAMES_OR_PLACES = ("tf.device", "tf.name_scope", "tf.op_scope", "tf.variable_scope")
+
 
 class InputReader:
     """Adds to `body.inputs` what the statements of a tower loop's body read.
@@ -81,19 +83,21 @@ class InputReader:
     ) -> bool:
         """Whether an assignment makes a pipeline of the tower's own, or takes what one gives next."""
         made = {name for given in self.own for name in given.names}
-        receiver = (
-            value.func.value
-            if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute)
-            else None
-        )
-        if isinstance(receiver, cst.Name | cst.Attribute | cst.Call) and not made & set(
-            reads(receiver)
-        ):
-            if self.kinds.of(receiver) in (Kind.QUEUE, Kind.PIPELINE):
-                return False  # of one pipeline for all towers
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            receiver = value.func.value
+            shared = isinstance(receiver, cst.Name | cst.Attribute) and not made & set(
+                reads(receiver)
+            )
+            if shared and self.kinds.of(receiver) in (Kind.QUEUE, Kind.PIPELINE):
+                return False  # what one pipeline for all towers gives next
         if not is_pipeline(self.kinds, value):
             return False
-        inside = set(binds(self.body.node)) - made
+        around = self._entered(node)
+        if around is not None:
+            raise refuse(
+                "TM208", self.file, node, f"`{code(value)}` makes inputs in the tower under `{around}`"
+            )  # fmt: skip
+        inside = (set(binds(self.body.node)) | set(binds(self.body.node.body))) - made
         of_tower = sorted(set(reads(value)) & (inside - {self.body.index}))
         acts = what_acts(self.kinds, value)
         if of_tower or acts is not None:
@@ -122,6 +126,17 @@ class InputReader:
         self.body.inputs.append(self.own[-1])
         self.kinds.env.update(dict.fromkeys(names, self.kinds.of(value)))
         return True
+
+    def _entered(self, node: cst.BaseStatement) -> str | None:
+        """What a statement of the tower stands under that may do more than name and place."""
+        for outer in walk(self.body.node):
+            if isinstance(outer, cst.With) and any(each is node for each in walk(outer.body)):
+                for item in outer.items:
+                    call = item.item
+                    name = self.file.tf(call.func) if isinstance(call, cst.Call) else None
+                    if name not in _NAMES_OR_PLACES:
+                        return code(item.item)
+        return None
 
     def made(self) -> None:
         """Of pipelines of the towers' own: only what the towers read is an input, the rest are parts of the pipelines."""

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from towermigrate.recognize.kinds import PIPELINE, Kind, Kinds
+from towermigrate.recognize.kinds import PIPELINE, Kind, Kinds, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import binds, code, dotted, reads, walk
+from towermigrate.recognize.syntax import binds, calls, code, dotted, reads, walk
 
 _TF = (
     library.MATH
@@ -53,7 +53,7 @@ _MODULES = frozenset(sys.stdlib_module_names) | {
     "skimage",
 }
 """Packages that know nothing of TensorFlow's graph."""
-_METHODS = frozenset(
+_METHODS = library.ARRAY_METHODS | frozenset(
     # of readers, queues, datasets, iterators and tensors
     "read read_up_to dequeue dequeue_many dequeue_up_to enqueue enqueue_many size close set_shape get_shape as_list eval "
     "map flat_map interleave filter batch padded_batch shuffle repeat prefetch cache take skip shard zip apply unbatch "
@@ -121,14 +121,22 @@ def _reached(kinds: Kinds, value: cst.BaseExpression) -> Iterator[tuple[SourceFi
 
 def _of_the_graph(kinds: Kinds, file: SourceFile, function: cst.FunctionDef) -> str | None:
     """A name that a function reads of the graph that a module builds."""
-    if file is not kinds.file:
-        return None
     own = {param.name.value for param in walk(function.params) if isinstance(param, cst.Param)}
     own |= set(binds(function.body))
-    return next(
-        (n for n in reads(function.body) if n not in own and kinds.of_name(n) is not Kind.PYTHON),
-        None,
-    )
+    read = set(reads(function.body)) - own
+    if file is kinds.file and (
+        known := sorted(n for n in read if kinds.of_name(n) is not Kind.PYTHON)
+    ):
+        return known[0]
+    for statement in file.module.body:
+        if isinstance(statement, cst.FunctionDef | cst.ClassDef) or not read & set(
+            binds(statement)
+        ):
+            continue
+        made = [file.tf(call.func) for call in calls(statement)]
+        if any(name is not None and builds_graph(name) for name in made):
+            return sorted(read & set(binds(statement)))[0]
+    return None
 
 
 def _may_be_called(kinds: Kinds, file: SourceFile, call: cst.Call) -> bool:
