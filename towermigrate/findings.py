@@ -117,7 +117,8 @@ _rule(
     "TM208", "How the towers get their input is not understood", "error",
     "What each tower is fed decides what is trained.",
     "Use a slice `x[i * n:(i + 1) * n]` of a placeholder, `tf.split(x, num_gpus)[i]`, `queue.dequeue()`, "
-    "`iterator.get_next()`, or read the whole placeholder in every tower.",
+    "`iterator.get_next()`, read the whole placeholder in every tower, or make a pipeline for each tower, first thing in it, that "
+    "makes no variable and has nothing to do with the rest of the graph.",
     "x = reader.read(files[i])",
 )  # fmt: skip
 _rule(

@@ -57,7 +57,7 @@ class LegacyInput(Iterator[Any]):
     @staticmethod
     def _draws_a_step() -> int:
         """How many runs of the pipeline a step takes."""
-        return _towers_if_any()
+        return _towers()
 
     def _spec(self, fetches: Any) -> tuple[Any, ...]:
         elements = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
@@ -103,12 +103,17 @@ class LegacyInputs(LegacyInput):
     """
 
     def __init__(
-        self, build: Callable[[int], Any], prefetch: int | None = None, summaries: bool = False
+        self,
+        build: Callable[[int], Any],
+        prefetch: int | None = None,
+        summaries: bool = False,
+        strategy: Any = None,
     ) -> None:
         self.summary: bytes | None = None
         self._summarizes = summaries
         self._waiting: deque[Any] = deque()
-        self._open(prefetch, lambda: [self._of_tower(build, k) for k in range(_towers())])
+        towers = current_strategy(strategy).num_replicas_in_sync
+        self._open(prefetch, lambda: [self._of_tower(build, k) for k in range(towers)])
 
     def _of_tower(self, build: Callable[[int], Any], tower: int) -> list[Any]:
         earlier = len(_summaries_made())
@@ -315,7 +320,10 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
 
 
 def legacy_inputs(
-    build: Callable[[int], Any], prefetch: int | None = None, summaries: bool = False
+    build: Callable[[int], Any],
+    prefetch: int | None = None,
+    summaries: bool = False,
+    strategy: Any = None,
 ) -> LegacyInputs:
     """Run a TF1 input pipeline of its own for every tower, as towers have that make their inputs themselves.
 
@@ -328,6 +336,7 @@ def legacy_inputs(
       prefetch: how many steps' elements may be drawn before they are asked for; None and 0 as in `legacy_input`.
       summaries: whether to keep what the pipelines summarize of their rows and queues: for each step that of the last tower,
         which `per_tower_batches(…).with_summaries` puts to the step's own.
+      strategy: None takes the one in scope, else the last that `tower_strategy` made.
 
     Returns:
       An iterator of tuples of NumPy values, with `element_spec` (what the towers' elements have in common) and `close()`.
@@ -348,7 +357,7 @@ def legacy_inputs(
 
     Source: the first form of the TF tutorial "Convolutional Neural Networks", where `tower_loss(scope)` makes its inputs.
     """
-    return LegacyInputs(build, prefetch, summaries)
+    return LegacyInputs(build, prefetch, summaries, strategy)
 
 
 def _built(build: Callable[..., Any], *given: int) -> Any:
@@ -387,15 +396,11 @@ def _iterator_initializers(graph: Any) -> list[Any]:
 
 
 def _towers() -> int:
-    towers: int = current_strategy().num_replicas_in_sync
-    return towers
-
-
-def _towers_if_any() -> int:
     try:
-        return _towers()
+        towers: int = current_strategy().num_replicas_in_sync
     except RuntimeError:  # read outside of a tower program
         return 1
+    return towers
 
 
 def _calls_python(graph: Any) -> bool:

@@ -96,7 +96,7 @@ def _handed_over(
     indent = file.text[file.starts[made[0].lineno - 1] : file.start(made[0])]
     moved = _moved(file, first, last, len(indent), margin)
     behind = last + len(file.text[last:]) - len(file.text[last:].lstrip("\n"))
-    at = file.starts[statement.lineno - 1]
+    at = file.starts[_first_line(file, statement) - 1]
     names = ", ".join(given)
     end = file.end(call) - 1
     handed = f", {names}" if call.args or call.keywords else names

@@ -122,7 +122,8 @@ class InputReader:
             raise refuse(
                 "TM208", self.file, node, f"the input `{again[0]}` is bound anew in the tower"
             )
-        self.own.append(Input(tuple(names), "own", code(value), node, None, lead))
+        source = " ".join(code(value).split())
+        self.own.append(Input(tuple(names), "own", source, node, None, lead))
         self.body.inputs.append(self.own[-1])
         self.kinds.env.update(dict.fromkeys(names, self.kinds.of(value)))
         return True
