@@ -461,6 +461,13 @@ _rule(
     "for gradient, variable in grads:\n    tf.summary.histogram(variable.op.name, gradient)",
 )  # fmt: skip
 _rule(
+    "TM314", "A checkpoint is no longer split by device", "info",
+    "`sharded=True` wrote the variables of each device to files of their own. The towers' variables have a copy on every "
+    "device now, and are written once; a checkpoint holds the same, and is read the same.",
+    "Nothing.",
+    "saver = tf.train.Saver(tf.global_variables(), sharded=True)",
+)  # fmt: skip
+_rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
     "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
     "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "

@@ -62,6 +62,16 @@ SUMMARIZED = (
     (GRADS, "                    tf.summary.scalar('loss', loss)\n" + SUMMED + GRADS), (APPLY, MERGED + APPLY),
     (STEPS, "        writer = tf.summary.FileWriter('log')\n" + STEPS), (RUN, RUN + WRITE),
 )  # fmt: skip
+FLAGS = (
+    "drawn = [0]\n",
+    "drawn = [0]\nFLAGS = tf.app.flags.FLAGS\ntf.app.flags.DEFINE_boolean('log', True, 'Whether to write summaries')\ntf.app.flags.DEFINE_boolean('more', True, 'Whether to write more of them')\n",
+)
+UNDER = "    if FLAGS.log:\n        for grad, var in grads:\n            summaries.append(tf.summary.histogram(var.op.name, grad))\n    merged = tf.summary.merge(summaries)\n"
+WRITE_UNDER = "            if FLAGS.log:\n                if step % 2 == 0:\n                    writer.add_summary(sess.run(merged), step)\n"
+BY_SETTING = (
+    FLAGS, (GRADS, SUMMED + GRADS), (APPLY, UNDER + APPLY),
+    (STEPS, "        writer = tf.summary.FileWriter('log')\n" + STEPS), (RUN, RUN + WRITE_UNDER),
+)  # fmt: skip
 EPOCHS = (
     ("shuffle=False)", "shuffle=False, num_epochs=1)"), (STEPS, "        for step in range(20):\n"),
     (INIT, INIT + "        sess.run(tf.local_variables_initializer())\n"),
@@ -119,6 +129,9 @@ TAKEN = [
     case("with what they show", *IN_FUNCTION, ("    return tf.train.batch([x, y], size)\n", "    x, y = tf.train.batch([x, y], size)\n" + IMAGES + "    return x, y\n"), *SUMMARIZED),
     case("with an iterator's images", *ITERATED, (SLICES, "                    x, y = shown(2)\n"), *SUMMARIZED,
          (BATCH, "def shown(size):\n    x, y = data(size).make_one_shot_iterator().get_next()\n" + IMAGES + "    return x, y\n\n\n" + BATCH)),
+    case("with summaries of a setting", *IN_LOOP, *BY_SETTING),
+    case("without the summaries of a setting", *IN_LOOP, *BY_SETTING, ("'log', True", "'log', False")),
+    case("with a saver that splits its files", *IN_LOOP, ("tf.train.Saver()", "tf.train.Saver(tf.global_variables(), sharded=True)")),
     case("whose summaries nobody reads", *IN_LOOP, ("    return tf.train.batch([x, y], size)\n", "    x, y = tf.train.batch([x, y], size)\n" + IMAGES + "    return x, y\n")),
 ]  # fmt: skip
 
@@ -151,6 +164,11 @@ LEFT = [
     other("in the order that a seed of the graph fixes", "TM232", *IN_LOOP, ("    step_count", "    tf.set_random_seed(3)\n    step_count")),
     other("with summaries fetched beside the loss", "TM219", *IN_LOOP, *SUMMARIZED, ("writer.add_summary(sess.run(merged), step)", "shown, late = sess.run([merged, loss])\n                writer.add_summary(shown, step)")),
     other("with summaries merged by parts", "TM219", *IN_LOOP, *SUMMARIZED, ("merge(summaries)", "merge(summaries[1:])")),
+    other("with summaries of a setting, run without", "TM225", *IN_LOOP, *BY_SETTING, ("            if FLAGS.log:\n                if step", "            if True:\n                if step")),
+    other("with summaries of a setting, run under another", "TM225", *IN_LOOP, *BY_SETTING, ("            if FLAGS.log:\n                if step", "            if FLAGS.more:\n                if step")),
+    other("with summaries of a setting, run where it is off", "TM225", *IN_LOOP, *BY_SETTING, ("            if FLAGS.log:\n                if step", "            if FLAGS.log:\n                pass\n            else:\n                if step")),
+    other("with summaries of a setting that changes", "TM225", *IN_LOOP, *BY_SETTING, (STEPS, "        FLAGS.log = True\n" + STEPS)),
+    other("with summaries of a global name", "TM225", *IN_LOOP, *BY_SETTING, ("FLAGS.log", "drawn[0] < 9")),
     other("with summaries that are counted", "TM219", *IN_LOOP, *SUMMARIZED, (SAVER, SAVER + "    print(len(summaries))\n")),
 ]  # fmt: skip
 

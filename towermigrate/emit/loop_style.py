@@ -599,7 +599,10 @@ class LoopStyle:
                     piped = True
                     specs.append(f"*{self.names.batches}.element_spec")
             inside = ", ".join([step.name, *specs])
-            made.append(self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0)))
+            call = self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0))
+            # What is made under a setting may not be complete without it.
+            (setting,) = step.under if len(step.under) == 1 else (None,)
+            made.append(call if setting is None else self.t.block(f"if {setting}:", [call]))
         return made
 
     def _after_node(
@@ -613,6 +616,12 @@ class LoopStyle:
                 raise refuse(
                     "TM210", a.file, item.node, "which variables this saver holds is not understood"
                 )
+            sharded = (
+                argument(found[1], None, "sharded") if isinstance(found[1], cst.Call) else None
+            )
+            if sharded is not None and code(sharded) != "False":
+                whole = f"`{found[0][0]}` writes every variable once"
+                self.findings.append(note("TM314", a.file, item.node, whole))
             text = self.steps.fit(f"{found[0][0]} = {value}", 0)
             return self.t.statement(text, lead_of(item.node))
         if item.kind is Kind.WRITER and found is not None and isinstance(found[1], cst.Call):

@@ -479,7 +479,7 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         keyword = arg.keyword.value if arg.keyword else None
         if keyword in ("max_to_keep", "keep_checkpoint_every_n_hours"):
             parts.append(f"{keyword}={code(arg.value)}")
-        elif keyword not in (None, "var_list"):
+        elif keyword not in (None, "var_list", "sharded"):
             return None
     return f"tm.tf1_saver({', '.join(parts)})"
 

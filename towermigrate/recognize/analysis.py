@@ -75,7 +75,7 @@ class Run:
 
     One that picks what it fetches of tables is a run for each of their keys, all of the same call: `table` is the one
     that holds the updates, `picked` the text of what picks, `key` the run's own. One that `evaluates` fetches values
-    of evaluations only.
+    of evaluations only. `under` is a setting that it stands under and that what it fetches is proved for only.
     """
 
     call: cst.Call
@@ -89,6 +89,7 @@ class Run:
     picked: str = ""
     key: str = ""
     evaluates: bool = False
+    under: str | None = None
 
 
 @dataclass
