@@ -131,7 +131,7 @@ TAKEN = [
          (BATCH, "def shown(size):\n    x, y = data(size).make_one_shot_iterator().get_next()\n" + IMAGES + "    return x, y\n\n\n" + BATCH)),
     case("with summaries of a setting", *IN_LOOP, *BY_SETTING),
     case("without the summaries of a setting", *IN_LOOP, *BY_SETTING, ("'log', True", "'log', False")),
-    case("with a saver that splits its files", *IN_LOOP, ("tf.train.Saver()", "tf.train.Saver(tf.global_variables(), sharded=True)")),
+    case("with a saver that splits its files", *IN_LOOP, ("tf.train.Saver()", "tf.train.Saver(tf.global_variables(), sharded=True)"), (INIT, "        tf.gfile.MakeDirs('ckpt')\n" + INIT)),
     case("whose summaries nobody reads", *IN_LOOP, ("    return tf.train.batch([x, y], size)\n", "    x, y = tf.train.batch([x, y], size)\n" + IMAGES + "    return x, y\n")),
 ]  # fmt: skip
 
