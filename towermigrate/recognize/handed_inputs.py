@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 import libcst as cst
 
 from towermigrate.recognize.kinds import Kinds, Traits
 from towermigrate.recognize.own_inputs import is_pipeline, what_acts
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, blocks
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, blocks, stores
 from towermigrate.recognize.python_scopes import Definition, Unjoined
 from towermigrate.recognize.source import Tree
 
@@ -74,17 +75,22 @@ def _handed_over(
     arguments = node.args
     odd = (arguments.vararg, arguments.kwarg, *arguments.kwonlyargs, *arguments.defaults)
     if node.decorator_list or any(each is not None for each in odd):
-        return []
+        return []  # the inputs are parameters behind all others
     made = _beginning(file, kinds, function)
-    bound = [name for each in made for name in _targets(each)]
+    bound = [name for each in made for inner in _assigns(each) for name in _targets(inner)]
     rest = node.body[node.body.index(made[-1]) + 1 :] if made else []
     given = [name for name in bound if _reads(rest, name)]
     if not given or len(set(bound)) != len(bound):
         return []
-    # The names must be the same in both functions, or new ones.
-    read = {n.id for each in made for n in ast.walk(each) if isinstance(n, ast.Name)} - set(bound)
+    # The names must be the same in both functions, or new ones; what the call gives stands for a parameter.
     own = {a.arg for a in (*arguments.posonlyargs, *arguments.args)}
+    passed = _passed(node, call)
+    names_read = [n for each in made for n in ast.walk(each) if isinstance(n, ast.Name)]
+    swaps = [(file.start(n), file.end(n), passed[n.id]) for n in names_read if n.id in passed]
+    read = {n.id for n in names_read} - set(bound) - passed.keys()
     if read & (function.locals | own) or _has(scope, set(bound)) or own & set(bound):
+        return []
+    if set(bound) & file.shared_between_functions:
         return []
     if isinstance(scope, ast.FunctionDef):
         if read & file.definition(scope.name).locals:
@@ -94,7 +100,11 @@ def _handed_over(
     first = file.starts[_first_line(file, made[0]) - 1]
     last = file.text.find("\n", file.end(made[-1])) + 1
     indent = file.text[file.starts[made[0].lineno - 1] : file.start(made[0])]
-    moved = _moved(file, first, last, len(indent), margin)
+    if "\t" in file.text[first:last] + margin or re.search(
+        r"\'{3}|\"{3}|\\\\\n", file.text[first:last]
+    ):
+        return []
+    moved = _moved(file, first, last, len(indent), margin, swaps)
     behind = last + len(file.text[last:]) - len(file.text[last:].lstrip("\n"))
     at = file.starts[_first_line(file, statement) - 1]
     names = ", ".join(given)
@@ -121,22 +131,60 @@ def _handed_over(
     ]
 
 
-def _beginning(file: PlainFile, kinds: Kinds, function: Definition) -> list[ast.Assign]:
+def _passed(function: ast.FunctionDef, call: ast.Call) -> dict[str, str]:
+    """What a call gives for parameters that the function does not bind anew: names and constants, by parameter."""
+    every = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    given = dict(zip(every, call.args, strict=False))
+    given.update({each.arg: each.value for each in call.keywords if each.arg is not None})
+    return {
+        name: ast.unparse(value)
+        for name, value in given.items()
+        if isinstance(value, ast.Constant | ast.Name | ast.Attribute) and not stores(function, name)
+    }
+
+
+def _beginning(file: PlainFile, kinds: Kinds, function: Definition) -> list[ast.stmt]:
     """The statements with which a function begins, its docstring aside, that make or read an input pipeline."""
     body = function.node.body
-    found: list[ast.Assign] = []
+    found: list[ast.stmt] = []
+    names: list[str] = []
     for each in body[1:] if ast.get_docstring(function.node) is not None else body:
-        if not isinstance(each, ast.Assign) or not _targets(each) or file.alone(each) is None:
+        inner = _assigns(each)
+        known = all(_is_input(file, kinds, one, names) for one in inner)
+        if not inner or not known or file.alone(each) is None:
             break
-        value = cst.parse_expression(f"({file.of(each.value)})")
-        if not is_pipeline(kinds, value) or what_acts(kinds, value) is not None:
-            break
-        kinds.env.update(dict.fromkeys(_targets(each), kinds.of(value)))
         found.append(each)
-    for each in found:
-        for name in _targets(each):
-            kinds.env.pop(name, None)
+    for name in names:
+        kinds.env.pop(name, None)
     return found
+
+
+def _is_input(file: PlainFile, kinds: Kinds, statement: ast.Assign, names: list[str]) -> bool:
+    """Whether a statement makes or reads an input pipeline; the names that it binds are put to `names`."""
+    if not _targets(statement):
+        return False
+    value = cst.parse_expression(f"({file.of(statement.value)})")
+    if not is_pipeline(kinds, value) or what_acts(kinds, value) is not None:
+        return False
+    kinds.env.update(dict.fromkeys(_targets(statement), kinds.of(value)))
+    names += _targets(statement)
+    return True
+
+
+def _assigns(statement: ast.stmt) -> list[ast.Assign]:
+    """The assignments of a statement: itself, or all that stand under devices; none where there is anything else."""
+    if isinstance(statement, ast.Assign):
+        return [statement]
+    if not isinstance(statement, ast.With):
+        return []
+    places = (
+        isinstance(item.context_expr, ast.Call)
+        and item.optional_vars is None
+        and ast.unparse(item.context_expr.func).endswith("tf.device")
+        for item in statement.items
+    )
+    inner = [each for each in statement.body if isinstance(each, ast.Assign)]
+    return inner if all(places) and len(inner) == len(statement.body) else []
 
 
 def _targets(statement: ast.Assign) -> list[str]:
@@ -184,18 +232,28 @@ def _first_line(file: PlainFile, statement: ast.stmt) -> int:
     return line
 
 
-def _moved(file: PlainFile, start: int, end: int, indent: int, margin: str) -> tuple[Part, ...]:
-    """The lines of the author's from `start` to `end`, with another margin."""
+def _moved(
+    file: PlainFile,
+    start: int,
+    end: int,
+    indent: int,
+    margin: str,
+    swaps: Sequence[tuple[int, int, str]],
+) -> tuple[Part, ...]:
+    """The lines of the author's from `start` to `end`, with another margin, and other texts for stretches of them."""
     parts: list[Part] = []
     position = start
     while position < end:
         stop = file.text.find("\n", position, end) + 1 or end
         row = file.text[position:stop]
-        space = len(row) - len(row.lstrip(" "))
+        space = len(row) - len(row.lstrip(" ")) if row.strip() else 0
         if row.strip():
             parts.append(margin + " " * max(0, space - indent))
-            parts.append((position + space, stop))
-        else:
-            parts.append((position, stop))
+        position += space
+        for first, last, other in sorted(swaps):
+            if position <= first < stop:
+                parts += [(position, first), other]
+                position = last
+        parts.append((position, stop))
         position = stop
     return tuple(parts)
