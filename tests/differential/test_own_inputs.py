@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.differential.loop_programs import Change
+from tests.differential.loop_programs import Change, program
 from tests.differential.spellings import all_do_the_same, leaves, takes
+from towermigrate.rewrite import rewrite_tree
 
 FED_INPUTS = """\
     X = tf.placeholder(tf.float32, [None, 3])
@@ -187,6 +188,14 @@ def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
 @pytest.mark.parametrize(("changes", "rule"), LEFT)
 def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
     leaves(changes, rule)
+
+
+def test_that_a_saver_no_longer_splits_its_files_is_said() -> None:
+    changes = next(
+        each.values[0] for each in TAKEN if each.id == "with a saver that splits its files"
+    )
+    (result,) = rewrite_tree(program(*changes)).programs
+    assert "TM314" in [one.rule for one in result.findings]
 
 
 def test_one_of_them_does_the_same_rewritten() -> None:
