@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
@@ -101,6 +102,22 @@ def rows_of(size):
 """
 
 
+def of_class(*changes: Change) -> dict[str, str]:
+    """The program as a class that builds its towers in one method and runs them in another."""
+    head, rest = program(*changes)["train.py"].split("def train():\n")
+    body, end = rest.split("\n\nif __name__")
+    build, run = body.split(SAVER)
+    run = run.replace("        saver.save(sess, 'ckpt/model')\n", "").replace(
+        "[train_op, loss]", "[self.train_op, self.loss]"
+    )
+    made = "        self.train_op = train_op\n        self.loss = loss\n"
+    return {
+        "train.py": f"{head}class Trainer(object):\n    def __init__(self):\n        self.build()\n\n    def build(self):\n{textwrap.indent(build, '    ')}{made}\n"
+        f"    def run(self):\n{textwrap.indent(run, '    ')}\n\n"
+        f"def train():\n    Trainer().run()\n\n\nif __name__{end}"
+    }
+
+
 def case(name: str, *changes: Change) -> Any:
     return pytest.param(changes, id=name)
 
@@ -180,9 +197,22 @@ LEFT = [
 ]  # fmt: skip
 
 
+IN_CLASS = [
+    each
+    for each in TAKEN
+    if each.id
+    in ("in the loop", "behind its docstring, on several lines", "by an iterator, in the function")
+]
+
+
 @pytest.mark.parametrize("changes", TAKEN)
 def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
     takes(changes)
+
+
+@pytest.mark.parametrize("changes", IN_CLASS)
+def test_it_is_in_loop_style_in_a_class(changes: tuple[Change, ...]) -> None:
+    takes(changes, of_class)
 
 
 @pytest.mark.parametrize(("changes", "rule"), LEFT)
@@ -205,3 +235,8 @@ def test_one_of_them_does_the_same_rewritten() -> None:
 @pytest.mark.full
 def test_all_of_them_do_the_same_rewritten() -> None:
     all_do_the_same(TAKEN)
+
+
+@pytest.mark.full
+def test_classes_do_the_same_rewritten() -> None:
+    all_do_the_same(IN_CLASS, of_class)

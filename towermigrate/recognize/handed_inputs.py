@@ -10,7 +10,7 @@ import libcst as cst
 
 from towermigrate.recognize.kinds import Kinds, Traits
 from towermigrate.recognize.own_inputs import is_pipeline, what_acts
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, blocks, stores
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, bindings, blocks, stores
 from towermigrate.recognize.python_scopes import Definition, Unjoined
 from towermigrate.recognize.source import Tree
 
@@ -23,7 +23,7 @@ def handed_inputs(tree: Tree, file: PlainFile) -> list[Change]:
         return found
     kinds = Kinds(source, Traits(tree))
     for where, scope in file.scopes():
-        if scope is not file.tree and scope not in file.tree.body:
+        if scope is not file.tree and not _is_outermost(file, scope):
             continue
         for body, _ in blocks(scope):
             for statement in body:
@@ -34,6 +34,12 @@ def handed_inputs(tree: Tree, file: PlainFile) -> list[Change]:
                     except Unjoined:
                         continue
     return found
+
+
+def _is_outermost(file: PlainFile, scope: ast.AST) -> bool:
+    """Whether a function sees no names but its own and the module's: one of the module, or of a class of it."""
+    classes = (each.body for each in file.tree.body if isinstance(each, ast.ClassDef))
+    return any(scope is each for body in (file.tree.body, *classes) for each in body)
 
 
 def _called(statement: ast.stmt) -> ast.Call | None:
@@ -93,7 +99,7 @@ def _handed_over(
     if set(bound) & file.shared_between_functions:
         return []
     if isinstance(scope, ast.FunctionDef):
-        if read & file.definition(scope.name).locals:
+        if any(bindings(scope, name) for name in read):
             return []
     elif any(_has(each, set(bound)) for each in file.tree.body if each is not node):
         return []
