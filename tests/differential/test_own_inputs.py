@@ -192,6 +192,7 @@ LEFT = [
     other("with summaries of a setting, run under another", "TM225", *IN_LOOP, *BY_SETTING, ("            if FLAGS.log:\n                if step", "            if FLAGS.more:\n                if step")),
     other("with summaries of a setting, run where it is off", "TM225", *IN_LOOP, *BY_SETTING, ("            if FLAGS.log:\n                if step", "            if FLAGS.log:\n                pass\n            else:\n                if step")),
     other("with summaries of a setting that changes", "TM225", *IN_LOOP, *BY_SETTING, (STEPS, "        FLAGS.log = True\n" + STEPS)),
+    other("with summaries of a setting that is set by its name", "TM225", *IN_LOOP, *BY_SETTING, (STEPS, "        FLAGS['log'].value = True\n" + STEPS)),
     other("with summaries of a global name", "TM225", *IN_LOOP, *BY_SETTING, ("FLAGS.log", "drawn[0] < 9")),
     other("with summaries that are counted", "TM219", *IN_LOOP, *SUMMARIZED, (SAVER, SAVER + "    print(len(summaries))\n")),
 ]  # fmt: skip

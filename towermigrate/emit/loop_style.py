@@ -390,7 +390,7 @@ class LoopStyle:
         if kinds == {"own"}:
             gives = [n for i in sources for n in i.names]
             helper = "tm.per_tower_batches"
-            legacy, parameter = "tm.legacy_inputs", a.body.index or "i"
+            legacy, parameter = "tm.legacy_inputs", a.body.index or "_"
         elif kinds <= {"queue", "iterator"}:
             gives = [n for i in sources for n in i.names]
             helper = "tm.per_tower_batches"

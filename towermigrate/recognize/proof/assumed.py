@@ -43,7 +43,8 @@ def _is_setting(proof: TowerProof, test: ast.expr) -> bool:
         and ast.unparse(node.value).endswith("flags.FLAGS")
     ]
     sets = re.compile(
-        rf"\.\s*{test.attr}\s*(?:[-+*/|&]|//)?=(?!=)|\bsetattr\(|\b__dict__\b|\bdel\b.*\b{test.attr}\b"
+        rf"\.\s*{test.attr}\s*(?:[-+*/|&]|//)?=(?!=)|\bdel\b.*\b{test.attr}\b|\b{test.value.id}\s*\["
+        r"|\bsetattr\(|\b__(?:dict|setattr)__\b|\bset_default\b|\bSetDefault\b|\bunparse_flags\b"
     )
     return len(made) == len(flags) == 1 and not any(
         sets.search(text) for text in proof.codes.tree.sources.values()
