@@ -22,7 +22,7 @@ def handed_inputs(tree: Tree, file: PlainFile) -> list[Change]:
     if source is None:
         return found
     kinds = Kinds(source, Traits(tree))
-    for where, scope in file.scopes():
+    for where, scope in file.scopes:
         if scope is not file.tree and not _is_outermost(file, scope):
             continue
         for body, _ in blocks(scope):
