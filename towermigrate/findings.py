@@ -117,7 +117,8 @@ _rule(
     "TM208", "How the towers get their input is not understood", "error",
     "What each tower is fed decides what is trained.",
     "Use a slice `x[i * n:(i + 1) * n]` of a placeholder, `tf.split(x, num_gpus)[i]`, `queue.dequeue()`, "
-    "`iterator.get_next()`, or read the whole placeholder in every tower.",
+    "`iterator.get_next()`, read the whole placeholder in every tower, or make a pipeline for each tower, first thing in it, that "
+    "makes no variable and has nothing to do with the rest of the graph.",
     "x = reader.read(files[i])",
 )  # fmt: skip
 _rule(
@@ -458,6 +459,13 @@ _rule(
     "TensorFlow 1 built it and never ran it. Loop style has no graph to put it into.",
     "Nothing. If it was meant to be seen, fetch it in the original: a summary is written only by a run that fetches it.",
     "for gradient, variable in grads:\n    tf.summary.histogram(variable.op.name, gradient)",
+)  # fmt: skip
+_rule(
+    "TM314", "A checkpoint is no longer split by device", "info",
+    "`sharded=True` wrote the variables of each device to files of their own. The towers' variables have a copy on every "
+    "device now, and are written once; a checkpoint holds the same, and is read the same.",
+    "Nothing.",
+    "saver = tf.train.Saver(tf.global_variables(), sharded=True)",
 )  # fmt: skip
 _rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",

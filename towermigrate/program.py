@@ -17,7 +17,7 @@ from typing import Literal
 from towermigrate.findings import Finding
 
 CountKind = Literal["constant", "flag", "argument", "attribute", "devices", "unknown"]
-InputKind = Literal["slice", "split", "queue", "iterator", "same", "per_tower"]
+InputKind = Literal["slice", "split", "queue", "iterator", "same", "per_tower", "own"]
 NonePolicy = Literal["crash", "skip", "pass", "zeros"]
 
 
@@ -72,6 +72,7 @@ class TowerInput:
     input written inline (`loss(x_splits[i])`), whose every place is then in `expressions`. `source` is the
     outer value (placeholder, queue, iterator) it comes from; `size` the rows per tower of a slice. `read` are the
     expressions by which the body reads the outer names of `kind == "same"`, where those are no names: `self.rate`.
+    Of `kind == "own"` every tower makes a pipeline of its own by `statement`, and `source` is the expression that makes it.
     """
 
     names: tuple[str, ...]

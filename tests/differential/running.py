@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import runpy
 import signal
 import subprocess
@@ -200,6 +201,8 @@ def _events(tree: Path) -> dict[str, list[tuple[Any, ...]]]:
                     number = (one.min, one.max, one.num, one.sum, one.sum_squares)
                 elif kind == "tensor":
                     number = tuple(float(x) for x in tf.make_ndarray(value.tensor).ravel())
+                if re.search(r"(^|/)fraction_(of|over_\d+_of)_\d+_full$", value.tag):
+                    number = ()  # how full a queue is just then, which is its threads' matter
                 if value.tag != "global_step/sec":
                     rows.append((value.tag, event.step, *number))
         rows.sort()

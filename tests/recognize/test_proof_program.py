@@ -139,7 +139,6 @@ SERVICES = [
     pytest.param(saver("tf.train.Saver()", "saver.recover_last_checkpoints(['m'])"), "TM231", id="recover_last_checkpoints"),
     pytest.param(saver("tf.train.Saver(write_version=1)", "saver.save(sess, 'm')"), "TM231", id="write_version"),
     pytest.param(saver("tf.train.Saver(name='s')", "saver.save(sess, 'm')"), "TM231", id="the saver's name"),
-    pytest.param(saver("tf.train.Saver(sharded=True)", "saver.save(sess, 'm')"), "TM231", id="sharded"),
     pytest.param(saver("tf.train.Saver({'w': tf.trainable_variables()[0]})", "saver.save(sess, 'm')"), "TM231", id="a dict of variables"),
     pytest.param(saver("tf.train.Saver(tf.trainable_variables()[:1])", "saver.save(sess, 'm')"), "TM231", id="some variables"),
     pytest.param(saver("tf.summary.FileWriter('log', filename_suffix='.x')", "saver.flush()"), "TM231", id="filename_suffix"),

@@ -141,3 +141,26 @@ def test_event_files_are_read_by_tag_and_step(tmp_path: Path) -> None:
     assert found["log|loss|5"] == 0.5
     assert found["log|w|5"].tolist() == [2.0, 1.0, 3.0, 4.0, 10.0]
     assert read_events(lambda name: str(tmp_path / name), ["notes.txt"]) == {}
+
+
+def test_how_full_a_queue_is_is_left_open(tmp_path: Path) -> None:
+    queue = "log|tower_1/batch/fraction_of_32_full|4"
+    wanted = {
+        **SCALAR,
+        queue: 1.0,
+        "log|tower_1/shuffle_batch/fraction_over_16_of_18_full_1|4": 0.5,
+    }
+    found, loose = _compared(tmp_path, wanted, wanted, {**wanted, queue: 0.5})
+    assert not found
+    assert [each.rpartition(":")[0] for each in loose] == [
+        "the summary tower_1/batch/fraction_of_32_full",
+        "the summary tower_1/shuffle_batch/fraction_over_16_of_18_full_1",
+    ]
+
+
+def test_a_queue_that_tells_nothing_is_found(tmp_path: Path) -> None:
+    wanted = {**SCALAR, "log|batch/fraction_of_32_full|4": 1.0}
+    found, _ = _compared(tmp_path, wanted, wanted, SCALAR)
+    assert [each.name for each in found] == [
+        "batch/fraction_of_32_full of step 4 in the event file of log"
+    ]

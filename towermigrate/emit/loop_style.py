@@ -139,7 +139,11 @@ class LoopStyle:
     def _pipeline_items(self) -> list[Item]:
         """Statements before the loop that build the input pipeline."""
         a = self.a
-        needed = {i.source.split(".")[0] for i in a.body.inputs if i.source not in a.placeholders}
+        needed = {
+            i.source.split(".")[0]
+            for i in a.body.inputs
+            if i.source not in a.placeholders and i.kind != "own"
+        }
         picked: list[Item] = []
         for item in reversed(a.before):
             if not item.binds & needed and not (item.changes & needed):
@@ -377,12 +381,17 @@ class LoopStyle:
             inside.append(with_lead(item.node, lines))
         seen: set[int] = set()
         for given in sources:
-            if given.statement is not None and given.kind in ("queue", "iterator"):
+            if given.statement is not None and given.kind in ("queue", "iterator", "own"):
                 if id(given.statement) not in seen:
                     seen.add(id(given.statement))
                     own = [*comments(given.lead), *strip_blank(lead_of(given.statement))]
                     inside.append(with_lead(given.statement, own))
-        if kinds <= {"queue", "iterator"}:
+        legacy, parameter = "tm.legacy_input", ""
+        if kinds == {"own"}:
+            gives = [n for i in sources for n in i.names]
+            helper = "tm.per_tower_batches"
+            legacy, parameter = "tm.legacy_inputs", a.body.index or "_"
+        elif kinds <= {"queue", "iterator"}:
             gives = [n for i in sources for n in i.names]
             helper = "tm.per_tower_batches"
         elif kinds == {"same"}:
@@ -404,12 +413,20 @@ class LoopStyle:
                 "TM208", a.file, a.candidate.loop, "the towers mix several kinds of input"
             )
             return []
+        if a.with_inputs:  # the summaries' tags begin with their tower's
+            scope = f"with {self.steps.tf}.name_scope({a.body.name_scope}):"
+            inside = [self.t.block(scope, inside)]
         returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
         inside.append(self.t.statement(f"return {returned}"))
         made = [
-            self.t.block(f"def {self.names.tower_input}():", inside, spaced(outer_lead, self.depth))
+            self.t.block(
+                f"def {self.names.tower_input}({parameter}):",
+                inside,
+                spaced(outer_lead, self.depth),
+            )
         ]
-        source = f"tm.legacy_input({self.names.tower_input})"
+        more = ", summaries=True" if a.with_inputs else ""
+        source = f"{legacy}({self.names.tower_input}{more})"
         wrapped = f"{helper}({source})" if helper else source
         made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))
         return made
@@ -582,7 +599,10 @@ class LoopStyle:
                     piped = True
                     specs.append(f"*{self.names.batches}.element_spec")
             inside = ", ".join([step.name, *specs])
-            made.append(self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0)))
+            call = self.t.statement(self.steps.fit(f"tm.create_variables({inside})", 0))
+            # What is made under a setting may not be complete without it.
+            (setting,) = step.under if len(step.under) == 1 else (None,)
+            made.append(call if setting is None else self.t.block(f"if {setting}:", [call]))
         return made
 
     def _after_node(
@@ -596,6 +616,12 @@ class LoopStyle:
                 raise refuse(
                     "TM210", a.file, item.node, "which variables this saver holds is not understood"
                 )
+            sharded = (
+                argument(found[1], None, "sharded") if isinstance(found[1], cst.Call) else None
+            )
+            if sharded is not None and code(sharded) != "False":
+                whole = f"`{found[0][0]}` writes every variable once"
+                self.findings.append(note("TM314", a.file, item.node, whole))
             text = self.steps.fit(f"{found[0][0]} = {value}", 0)
             return self.t.statement(text, lead_of(item.node))
         if item.kind is Kind.WRITER and found is not None and isinstance(found[1], cst.Call):

@@ -200,6 +200,8 @@ class RunRewriter(cst.CSTTransformer):
     def _as_array(self, run: Run, call: str) -> str:
         """What a step gives of one value, as `sess.run` gave it: an array, a list of them for a list over towers."""
         (value,) = self._values(run)
+        if value in self.a.with_inputs:
+            return f"{self.names.batches}.with_summaries({call}.numpy())"
         return f"tm.as_numpy({call})" if value in self.a.scope.lists else f"{call}.numpy()"
 
     def _as_expression(self, run: Run) -> cst.BaseExpression:
@@ -477,7 +479,7 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         keyword = arg.keyword.value if arg.keyword else None
         if keyword in ("max_to_keep", "keep_checkpoint_every_n_hours"):
             parts.append(f"{keyword}={code(arg.value)}")
-        elif keyword not in (None, "var_list"):
+        elif keyword not in (None, "var_list", "sharded"):
             return None
     return f"tm.tf1_saver({', '.join(parts)})"
 

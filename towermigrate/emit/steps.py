@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import libcst as cst
 
@@ -45,6 +45,8 @@ class Step:
     """One step function: what it computes, in which order, and what it gives back.
 
     `moves` says that it makes the batch-norm updates; `behind` is what it makes of its towers' values when all have run.
+    `under` are the settings that its runs stand under, where what they fetch was proved for these only; None is a run that
+    was proved for all.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Step:
     fetches: list[str]
     moves: bool = False
     behind: Sequence[Item] = ()
+    under: set[str | None] = field(default_factory=set)
 
     @property
     def made_behind(self) -> set[str]:
@@ -123,6 +126,7 @@ class StepBuilder:
             )  # fmt: skip
             self._keys[key] = step
             self.steps.append(step)
+        step.under.add(run.under)
         self.of_run[id(run)] = step
         if run.table is not None and run.table.steps.setdefault(run.key, step.name) != step.name:
             self.reasons.say(

@@ -30,7 +30,7 @@ class Templates:
     ) -> cst.BaseStatement:
         """A compound statement (`with …:`, `def …:` with its decorators) around existing statements."""
         node = cst.parse_statement(header + "\n" + self.indent + "pass\n", config=self.config)
-        assert isinstance(node, cst.With | cst.FunctionDef)
+        assert isinstance(node, cst.With | cst.FunctionDef | cst.If)
         return node.with_changes(
             body=cst.IndentedBlock(body=tidy_first(list(body))), leading_lines=list(lead)
         )

@@ -38,7 +38,7 @@ from towermigrate.helpers.clipping import (  # noqa: E402
 from towermigrate.helpers.gan import clip_weights, gradient_penalty  # noqa: E402
 from towermigrate.helpers.gradients import filter_gradients, tower_gradients  # noqa: E402
 from towermigrate.helpers.inputs import same_batch, shard_batch, tower_values, unfed  # noqa: E402
-from towermigrate.helpers.legacy import LegacyInput, legacy_input  # noqa: E402
+from towermigrate.helpers.legacy import LegacyInput, LegacyInputs, legacy_input, legacy_inputs  # noqa: E402
 from towermigrate.helpers.losses import (  # noqa: E402
     global_batch_loss,
     per_example_loss,
@@ -86,6 +86,7 @@ _keras3.watch_imports()
 __all__ = [
     "GradientAccumulator",
     "LegacyInput",
+    "LegacyInputs",
     "LossMetric",
     "Stage",
     "Stages",
@@ -112,6 +113,7 @@ __all__ = [
     "gradient_penalty",
     "last_tower",
     "legacy_input",
+    "legacy_inputs",
     "loss_metric",
     "mean_over_towers",
     "mirror_variables",

@@ -101,6 +101,24 @@ class TowerBatches(Iterator[Any]):
             tf.nest.map_structure(distributed, *parts) for parts in zip(*elements, strict=True)
         )
 
+    def with_summaries(self, summary: bytes) -> bytes:
+        """A step's serialized summaries, and behind them those that its last tower's input pipeline made.
+
+        Args:
+          summary: the serialized `Summary` of a step on the batches that were drawn last.
+
+        Raises:
+          ValueError: the source is no `legacy_inputs(…, summaries=True)`, or nothing was drawn of it.
+        """
+        own = getattr(self._source, "summary", None)
+        if own is None:
+            raise ValueError(
+                "These batches have no summaries of their own: they are to come of "
+                "legacy_inputs(build, summaries=True), and to have been drawn."
+            )
+        joined: bytes = summary + own  # of messages of one kind, their lists are put together
+        return joined
+
     def close(self) -> None:
         """Close the source, if it can be closed."""
         close = getattr(self._source, "close", None)

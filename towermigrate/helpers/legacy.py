@@ -30,6 +30,9 @@ class LegacyInput(Iterator[Any]):
     """The elements of a TF1 input pipeline; `legacy_input` makes it. Close it, or use `with`."""
 
     def __init__(self, build: Callable[[], Any], prefetch: int | None = None) -> None:
+        self._open(prefetch, lambda: _built(build))
+
+    def _open(self, prefetch: int | None, build: Callable[[], Any]) -> None:
         if prefetch is not None and prefetch < 0:
             raise ValueError(f"prefetch is {prefetch}; it is a number of elements, 0 for none.")
         graph = tf.Graph()
@@ -37,32 +40,38 @@ class LegacyInput(Iterator[Any]):
             seed = _global_seed()
             if seed is not None:
                 tf.compat.v1.set_random_seed(seed)
-            built = build()
-            if built is None:
-                raise ValueError(
-                    f"The input function {getattr(build, '__name__', build)!r} returned None; "
-                    "return the tensors of one tower's batch."
-                )
-            fetches = tf.nest.map_structure(tf.convert_to_tensor, built)
+            fetches = tf.nest.map_structure(tf.convert_to_tensor, build())
             initializers = [
                 tf.compat.v1.global_variables_initializer(),
                 tf.compat.v1.local_variables_initializer(),
                 tf.compat.v1.tables_initializer(),
                 _iterator_initializers(graph),
             ]
-        elements = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
-        self.element_spec = tuple(tf.nest.map_structure(_spec_of, one) for one in elements)
+        self.element_spec = self._spec(fetches)
         self._ended: BaseException | None = None
-        self._pipeline = _Pipeline(graph, fetches, initializers, prefetch)
+        self._pipeline = _Pipeline(graph, fetches, initializers, prefetch, self._draws_a_step)
         # The pipeline's threads do not know this object, so that they end with it when it is
         # dropped without a close, and when the process ends.
         self._close = weakref.finalize(self, self._pipeline.close)
+
+    @staticmethod
+    def _draws_a_step() -> int:
+        """How many runs of the pipeline a step takes."""
+        return _towers()
+
+    def _spec(self, fetches: Any) -> tuple[Any, ...]:
+        elements = fetches if isinstance(fetches, (list, tuple)) else (fetches,)
+        return tuple(tf.nest.map_structure(_spec_of, one) for one in elements)
 
     def __iter__(self) -> "LegacyInput":
         return self
 
     def __next__(self) -> tuple[Any, ...]:
         """One run of the pipeline: for each fetched tensor a NumPy value."""
+        values = self._drawn()
+        return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+
+    def _drawn(self) -> Any:
         if self._ended is not None:
             raise self._ended
         try:
@@ -72,7 +81,7 @@ class LegacyInput(Iterator[Any]):
         except BaseException as reason:
             self._ended = reason
             raise
-        return tuple(values) if isinstance(values, (list, tuple)) else (values,)
+        return values
 
     def __enter__(self) -> "LegacyInput":
         return self
@@ -87,6 +96,60 @@ class LegacyInput(Iterator[Any]):
         self._close()
 
 
+class LegacyInputs(LegacyInput):
+    """The elements of one TF1 input pipeline per tower, tower by tower; `legacy_inputs` makes it.
+
+    `summary` is what the last tower's pipeline summarized when it drew its last element: a serialized `Summary`.
+    """
+
+    def __init__(
+        self,
+        build: Callable[[int], Any],
+        prefetch: int | None = None,
+        summaries: bool = False,
+        strategy: Any = None,
+    ) -> None:
+        self.summary: bytes | None = None
+        self._summarizes = summaries
+        self._waiting: deque[Any] = deque()
+        towers = current_strategy(strategy).num_replicas_in_sync
+        self._open(prefetch, lambda: [self._of_tower(build, k) for k in range(towers)])
+
+    def _of_tower(self, build: Callable[[int], Any], tower: int) -> list[Any]:
+        earlier = len(_summaries_made())
+        built = _built(build, tower)
+        made = list(built) if isinstance(built, (list, tuple)) else [built]
+        if self._summarizes:
+            own = _summaries_made()[earlier:]
+            made.append(tf.compat.v1.summary.merge(own) if own else tf.constant(b""))
+        return made
+
+    @staticmethod
+    def _draws_a_step() -> int:
+        return 1
+
+    def _spec(self, fetches: Any) -> tuple[Any, ...]:
+        specs = [super(LegacyInputs, self)._spec(each) for each in fetches]
+        if self._summarizes:
+            specs = [each[:-1] for each in specs]
+        return tuple(tf.nest.map_structure(_common, *parts) for parts in zip(*specs, strict=True))
+
+    def _drawn(self) -> Any:
+        """The next tower's element; one run of the pipelines draws one for each tower."""
+        if not self._waiting:
+            self._waiting.extend(super()._drawn())
+        element = self._waiting.popleft()
+        if not self._summarizes:
+            return element
+        *element, self.summary = element
+        return element
+
+    def close(self) -> None:
+        """End the threads and the session; further elements are a `StopIteration`."""
+        self._waiting.clear()
+        super().close()
+
+
 class _Pipeline:
     """The session, its queue runners and the thread that runs ahead of the reader.
 
@@ -94,7 +157,15 @@ class _Pipeline:
     its place behind the elements that were drawn before it.
     """
 
-    def __init__(self, graph: Any, fetches: Any, initializers: Any, prefetch: int | None) -> None:
+    def __init__(
+        self,
+        graph: Any,
+        fetches: Any,
+        initializers: Any,
+        prefetch: int | None,
+        draws_a_step: Callable[[], int],
+    ) -> None:
+        self._draws_a_step = draws_a_step
         self._graph = graph
         self._fetches = fetches
         self._initializers = initializers
@@ -158,7 +229,7 @@ class _Pipeline:
                 )
         room = self._prefetch
         if room is None:
-            room = 0 if _calls_python(self._graph) else _towers()
+            room = 0 if _calls_python(self._graph) else self._draws_a_step()
         if room:
             self._ahead = threading.Thread(
                 target=self._run_ahead, args=(room,), name="legacy_input", daemon=True
@@ -246,6 +317,73 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
     Source: TF1 "Threading and queues", `tf.train.start_queue_runners`.
     """
     return LegacyInput(build, prefetch)
+
+
+def legacy_inputs(
+    build: Callable[[int], Any],
+    prefetch: int | None = None,
+    summaries: bool = False,
+    strategy: Any = None,
+) -> LegacyInputs:
+    """Run a TF1 input pipeline of its own for every tower, as towers have that make their inputs themselves.
+
+    Like `legacy_input`, but `build` runs once per tower, in one graph, and is given the tower's number. Elements come
+    tower by tower: tower 0's first, tower 1's first, …, tower 0's second, …, which is what `per_tower_batches` deals out.
+    All towers' elements of a step are drawn in one run, so that the data ends when the first of the pipelines does.
+
+    Args:
+      build: makes the pipeline of tower `i`, returns the tensors of one element.
+      prefetch: how many steps' elements may be drawn before they are asked for; None and 0 as in `legacy_input`.
+      summaries: whether to keep what the pipelines summarize of their rows and queues: for each step that of the last tower,
+        which `per_tower_batches(…).with_summaries` puts to the step's own.
+      strategy: None takes the one in scope, else the last that `tower_strategy` made.
+
+    Returns:
+      An iterator of tuples of NumPy values, with `element_spec` (what the towers' elements have in common) and `close()`.
+
+    Raises:
+      RuntimeError: no strategy says how many towers there are.
+      ValueError: `build` returned None; the towers' elements are of different structures or types; `prefetch` is negative.
+      EndOfInput and others: at `next`, as of `legacy_input`.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> def pipeline(i):
+      ...     queue = tf.compat.v1.train.range_input_producer(10 + i, shuffle=False)
+      ...     return queue.dequeue_many(10)[-1]
+      >>> elements = legacy_inputs(pipeline)
+      >>> [next(elements)[0].item() for _ in range(4)]
+      [9, 9, 9, 8]
+
+    Source: the first form of the TF tutorial "Convolutional Neural Networks", where `tower_loss(scope)` makes its inputs.
+    """
+    return LegacyInputs(build, prefetch, summaries, strategy)
+
+
+def _built(build: Callable[..., Any], *given: int) -> Any:
+    built = build(*given)
+    if built is None:
+        raise ValueError(
+            f"The input function {getattr(build, '__name__', build)!r} returned None; "
+            "return the tensors of one tower's batch."
+        )
+    return built
+
+
+def _summaries_made() -> list[Any]:
+    made: list[Any] = tf.compat.v1.get_collection(tf.compat.v1.GraphKeys.SUMMARIES)
+    return made
+
+
+def _common(*specs: Any) -> Any:
+    """What tensors of several towers have in common."""
+    first = specs[0]
+    if any(each.dtype != first.dtype for each in specs):
+        raise ValueError(f"The towers' inputs are of several types: {', '.join(map(str, specs))}.")
+    shape = first.shape
+    for each in specs[1:]:
+        shape = shape.most_specific_compatible_shape(each.shape)
+    return tf.TensorSpec(shape, first.dtype)
 
 
 def _iterator_initializers(graph: Any) -> list[Any]:

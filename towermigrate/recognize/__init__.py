@@ -14,6 +14,7 @@ from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
 from towermigrate.recognize.carrying import carried
 from towermigrate.recognize.count import tower_count
+from towermigrate.recognize.handed_inputs import handed_inputs
 from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.kinds import Traits
@@ -112,7 +113,7 @@ def _recognised(place: Place, codes: Codes) -> Recognition:
 def _in_plain_spelling(place: Place) -> Recognition | None:
     """What is said of the same program in plain spellings; None where it has no others, or they are not its own."""
     path = place.candidate.file.path
-    made = plain(place.tree, path)
+    made = plain(place.tree, path, first=handed_inputs)
     if made is None:
         return None
     found = _spelled(place, made)
@@ -120,7 +121,7 @@ def _in_plain_spelling(place: Place) -> Recognition | None:
     if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
         # What is spelled otherwise in functions of others stays as it is.
         theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
-        made = plain(place.tree, path, theirs)
+        made = plain(place.tree, path, theirs, handed_inputs)
         found = None if made is None else _spelled(place, made)
     return found
 

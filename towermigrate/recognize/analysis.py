@@ -75,7 +75,7 @@ class Run:
 
     One that picks what it fetches of tables is a run for each of their keys, all of the same call: `table` is the one
     that holds the updates, `picked` the text of what picks, `key` the run's own. One that `evaluates` fetches values
-    of evaluations only.
+    of evaluations only. `under` is a setting that it stands under and that what it fetches is proved for only.
     """
 
     call: cst.Call
@@ -89,6 +89,7 @@ class Run:
     picked: str = ""
     key: str = ""
     evaluates: bool = False
+    under: str | None = None
 
 
 @dataclass
@@ -148,7 +149,8 @@ class Analysis:
     `program` is there where all parts of it were read, whether it was proved to fit loop style or not. `scaled` says
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
     `normalizes` says that the towers have moving averages of batch normalisation. `joined` is there where the functions
-    of the program were read as one, `plain` where it was read in plain spellings.
+    of the program were read as one, `plain` where it was read in plain spellings. `with_inputs` are the merged summaries
+    that hold those of the towers' own input pipelines.
     """
 
     scope: Scope
@@ -166,6 +168,7 @@ class Analysis:
     normalizes: bool = False
     joined: Joined | None = None
     plain: Plain | None = None
+    with_inputs: frozenset[str] = frozenset()
 
     @property
     def file(self) -> SourceFile:

@@ -27,6 +27,7 @@ from towermigrate.recognize.analysis import (
 from towermigrate.recognize.body import BodyReader
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.graph import GraphReader
+from towermigrate.recognize.input_summaries import merged_with_inputs
 from towermigrate.recognize.kinds import OPS, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.listed import used_otherwise
 from towermigrate.recognize.loops import Candidate
@@ -136,6 +137,7 @@ class Assembler:
         )
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
         reasons.findings += proved.findings
+        analysis.with_inputs = merged_with_inputs(self.scope, body, after, runs, functions)
         analysis.scaled = proved.scaled
         analysis.normalizes = proved.normalizes
         if not any(one.rule in STRUCTURE for one in reasons.findings):
@@ -253,7 +255,7 @@ class Assembler:
             sharing=tuple(dict.fromkeys(body.sharing)),
         )
         inputs = []
-        for item in body.inputs:
+        for item in (each for each in body.inputs if each.names):
             places = tuple(file.span(n) for n, name in body.inline.items() if name in item.names)
             inputs.append(
                 TowerInput(

@@ -97,6 +97,7 @@ class BodyReader:
         for node in body.kept:
             body.bound |= set(binds(node))
         with self.reasons.collected():
+            self.inputs.made()
             self.inputs.same()
         BodyChecks(
             self.file, self.kinds, self.loop, self.before, body, self.own.of, self.reasons

@@ -6,11 +6,14 @@ import libcst as cst
 
 from towermigrate.program import InputKind
 from towermigrate.recognize.kinds import Kind, Kinds
+from towermigrate.recognize.own_inputs import is_pipeline, what_acts
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.slices import slice_size
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import code, elements, reads, walk
+from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Body, Input, outer_reads
+
+_NAMES_OR_PLACES = ("tf.device", "tf.name_scope", "tf.op_scope", "tf.variable_scope")
 
 
 class InputReader:
@@ -28,6 +31,7 @@ class InputReader:
         self.kinds = kinds
         self.body = body
         self.splits = splits
+        self.own: list[Input] = []
 
     def bound(
         self,
@@ -37,6 +41,8 @@ class InputReader:
         lead: list[cst.EmptyLine],
     ) -> bool:
         """Whether the assignment `names = value` binds inputs and nothing else."""
+        if self._own(node, names, value, lead):
+            return True
         parts = elements(value)
         if parts is not None and len(parts) == len(names) and len(names) > 1:
             pieces = [self._piece(p) for p in parts]
@@ -67,6 +73,92 @@ class InputReader:
                 )
                 return True
         return False
+
+    def _own(
+        self,
+        node: cst.BaseStatement,
+        names: list[str],
+        value: cst.BaseExpression,
+        lead: list[cst.EmptyLine],
+    ) -> bool:
+        """Whether an assignment makes a pipeline of the tower's own, or takes what one gives next."""
+        made = {name for given in self.own for name in given.names}
+        if isinstance(value, cst.Call) and isinstance(value.func, cst.Attribute):
+            receiver = value.func.value
+            shared = isinstance(receiver, cst.Name | cst.Attribute) and not made & set(
+                reads(receiver)
+            )
+            if shared and self.kinds.of(receiver) in (Kind.QUEUE, Kind.PIPELINE):
+                return False  # what one pipeline for all towers gives next
+        if not is_pipeline(self.kinds, value):
+            return False
+        around = self._entered(node)
+        if around is not None:
+            raise refuse(
+                "TM208", self.file, node, f"`{code(value)}` makes inputs in the tower under `{around}`"
+            )  # fmt: skip
+        inside = (set(binds(self.body.node)) | set(binds(self.body.node.body))) - made
+        of_tower = sorted(set(reads(value)) & (inside - {self.body.index}))
+        acts = what_acts(self.kinds, value)
+        if of_tower or acts is not None:
+            raise refuse(
+                "TM208", self.file, node,
+                f"`{code(value)}` makes inputs in the tower, and reads `{of_tower[0]}` of it"
+                if of_tower
+                else f"`{code(value)}` makes inputs in the tower, and it is not known that `{acts}` has nothing to do with the rest of the graph",
+            )  # fmt: skip
+        before = sorted(
+            name
+            for name in reads(value)
+            if name not in made and self.kinds.of_name(name) not in (Kind.PYTHON, Kind.TOWER_LIST)
+        )
+        if before:
+            raise refuse(
+                "TM208", self.file, node,
+                f"`{code(value)}` makes inputs in the tower of `{before[0]}`, which is made once for all towers",
+            )  # fmt: skip
+        again = sorted(made & set(names))
+        if again:
+            raise refuse(
+                "TM208", self.file, node, f"the input `{again[0]}` is bound anew in the tower"
+            )
+        source = " ".join(code(value).split())
+        self.own.append(Input(tuple(names), "own", source, node, None, lead))
+        self.body.inputs.append(self.own[-1])
+        self.kinds.env.update(dict.fromkeys(names, self.kinds.of(value)))
+        return True
+
+    def _entered(self, node: cst.BaseStatement) -> str | None:
+        """What a statement of the tower stands under that may do more than name and place."""
+        for outer in walk(self.body.node):
+            if isinstance(outer, cst.With) and any(each is node for each in walk(outer.body)):
+                for item in outer.items:
+                    call = item.item
+                    name = self.file.tf(call.func) if isinstance(call, cst.Call) else None
+                    if name not in _NAMES_OR_PLACES:
+                        return code(item.item)
+        return None
+
+    def made(self) -> None:
+        """Of pipelines of the towers' own: only what the towers read is an input, the rest are parts of the pipelines."""
+        read = {name for node in self.body.kept for name in outer_reads(node, self.body.inline)}
+        for compute in self.body.computes:
+            read |= set(reads(compute.loss))
+        for given in self.own:
+            later = {
+                name for other in self.own if other.statement is not None and other is not given
+                for found in [assigned(other.statement)] if found is not None for name in reads(found[1])
+            }  # fmt: skip
+            parts = later & set(given.names)
+            if parts & read or parts and parts != set(given.names):
+                raise refuse(
+                    "TM208", self.file, given.statement or self.body.node,
+                    f"`{sorted(parts)[0]}` is a part of the towers' input pipelines, and the towers read more of it",
+                )  # fmt: skip
+            if parts:
+                given.names = ()
+            for name in given.names:
+                del self.kinds.env[name]
 
     def inline(self, node: cst.CSTNode) -> None:
         """Inputs that stand in an expression without a name: they get that of their source."""

@@ -89,7 +89,7 @@ _INITIALISERS = {
 }
 _TRAINABLE = {"tf.trainable_variables"}
 _ALL = {"tf.global_variables", "tf.all_variables"}
-_PIPELINE = (
+PIPELINE = (
     "tf.train.string_input_producer",
     "tf.train.input_producer",
     "tf.train.slice_input_producer",
@@ -110,6 +110,7 @@ _PIPELINE = (
     "tf.WholeFileReader",
     "tf.TextLineReader",
 )
+"""What functions of input pipelines are called, or begin with."""
 _PYTHON_SIDE = (
     "tf.app.",
     "tf.flags.",
@@ -181,7 +182,7 @@ class Traits:
         return any(builds_graph(name) for name in self.called(function))
 
     def is_pipeline(self, function: Function) -> bool:
-        return any(name.startswith(_PIPELINE) for name in self.called(function))
+        return any(name.startswith(PIPELINE) for name in self.called(function))
 
     def averaging(self, function: Function) -> Averaging | None:
         key = id(function.node)
@@ -399,7 +400,7 @@ class Kinds:
             return Kind.OP
         if name.endswith((".prefetch_queue", "Queue")):
             return Kind.QUEUE
-        if name.startswith(_PIPELINE):
+        if name.startswith(PIPELINE):
             return Kind.PIPELINE
         if not builds_graph(name):
             return Kind.PYTHON

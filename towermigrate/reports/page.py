@@ -36,6 +36,7 @@ _INPUTS = {
     "iterator": "an iterator",
     "same": "the same for every tower",
     "per_tower": "one for every tower",
+    "own": "a pipeline of every tower's own",
 }
 
 

@@ -2,6 +2,7 @@
 
 REPOSITORY = "bgshin/doc-classify-multi-gpu"
 PROGRAM = "src/cifar10/cifar10_multi_gpu_train.py"
+STYLE = "session"
 RACES = "ExponentialMovingAverage"
 
 

@@ -132,6 +132,23 @@ def _(run: Runner) -> Results:
 
 
 @ROWS.case(
+    "legacy_inputs",
+    "LegacyInputs",
+    expect=lambda n: {"steps": [[11 + i for i in range(n)], [12 + i for i in range(n)]]},
+)
+def _(run: Runner) -> Results:
+    def pipeline(tower: int) -> Any:
+        queue = v1.train.range_input_producer(2, num_epochs=1, shuffle=False)
+        return queue.dequeue() + 10 + tower
+
+    step = run.step(lambda x: x + 1)
+    with tm.legacy_inputs(pipeline, **run.where) as source:
+        assert isinstance(source, tm.LegacyInputs)
+        batches = tm.per_tower_batches(source, **run.where)
+        return {"steps": [run.each(step(*batch)) for batch in batches]}
+
+
+@ROWS.case(
     "unfed",
     expect=lambda n: {"each": [2.0 * x for x in numbers(n)]},
     cannot={

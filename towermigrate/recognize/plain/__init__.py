@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
@@ -76,13 +77,19 @@ class Plain:
         return path, line
 
 
-def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = None) -> Plain | None:
+def plain(
+    tree: Tree,
+    path: str,
+    where: Mapping[str, frozenset[str]] | None = None,
+    first: Callable[[Tree, PlainFile], list[Change]] = lambda _tree, _file: [],
+) -> Plain | None:
     """The tree with a file, and those beside it that may run what it builds, in plain spellings.
 
     Args:
         tree: the author's files.
         path: the file of a tower loop.
         where: the outermost functions, of each file, that may change; None for all of them.
+        first: the changes of the tower loop's file that come before all others.
 
     Returns:
         None where nothing is spelled otherwise.
@@ -98,7 +105,8 @@ def plain(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None = No
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        for reader in _READERS:
+        own = (partial(first, tree),) if each == path else ()
+        for reader in (*own, *_READERS):
             text = texts.get(each, tree.sources[each])
             try:
                 if file is None or file.text != text:

@@ -7,11 +7,12 @@ what runs fetch must draw what the step draws (`session`), and names must be wha
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
+from towermigrate.recognize.proof.assumed import settings_around
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
@@ -67,16 +68,27 @@ def prove(
         message = "the file is not understood by this Python, so nothing could be proved of it"
         return Proved([note("TM222", file, scope.candidate.loop, message)])
     averages = [place_of(file, stage.average) for stage in stages if stage.mean is None]
-    proof = TowerProof(codes, scope, code, body, averages)
-    proof.of_means = frozenset(
+    of_means = frozenset(
         (code.path, *place_of(file, stage.average)) for stage in stages if stage.mean is not None
     )
+
+    def unfollowed(assumed: str | None = None) -> TowerProof:
+        made = TowerProof(codes, scope, code, body, averages)
+        made.of_means, made.assumed = of_means, assumed
+        return made
+
+    def follow(one: TowerProof) -> SessionCheck:
+        one.before(before)
+        one.run_tower()
+        session = SessionCheck(one, runs)
+        one.after(after, session.graph, session.stays)
+        return session
+
+    proof = unfollowed()
     try:
-        proof.before(before)
-        proof.run_tower()
-        session = SessionCheck(proof, runs)
-        proof.after(after, session.graph, session.stays)
+        session = follow(proof)
         session.scope(proof.function[0] if proof.function else code.tree)
+        session.say_short(_settled(proof, session, lambda test: follow(unfollowed(test))))
         check_lists(proof)
         check_random(proof)
         check_norms(proof)
@@ -93,6 +105,23 @@ def prove(
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
     return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms))
+
+
+def _settled(
+    proof: TowerProof, session: SessionCheck, under: Callable[[str], SessionCheck]
+) -> set[int]:
+    """The runs that need all that a step draws where a setting holds that they stand under; they are told which."""
+    settled: set[int] = set()
+    found: dict[str, SessionCheck] = {}
+    for key, (call, run, _) in session.short.items():
+        for test in settings_around(proof, call):
+            if test not in found:
+                found[test] = under(test)
+            if key not in found[test].short and run is not None:
+                run.under = test
+                settled.add(key)
+                break
+    return settled
 
 
 def _check_means(proof: TowerProof, stages: Sequence[StageParts]) -> None:

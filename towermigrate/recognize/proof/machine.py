@@ -79,6 +79,7 @@ class Machine:
         self.merges: frozenset[tuple[str, int, int]] = frozenset()
         self.of_means: frozenset[tuple[str, int, int]] = frozenset()
         self.of_variables: frozenset[tuple[str, int, int]] = frozenset()
+        self.assumed: str | None = None  # a test of the program's scope that is taken to hold
         self.home: Code | None = None
         self._modules: dict[str, Frame] = {}
         self._changed: dict[str, frozenset[str]] = {}

@@ -33,7 +33,7 @@ def check_random(proof: TowerProof) -> None:
     pipelines = [
         i
         for i in (proof.body.inputs if proof.body else [])
-        if i.kind in ("queue", "iterator", "same", "split")
+        if i.kind in ("queue", "iterator", "same", "split", "own")
     ]
     if seeds and any(
         i.source not in proof.facts.placeholders

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
@@ -46,18 +46,30 @@ class SessionCheck:
         started = proof.facts.started.values()
         self.starts = {place_of(proof.facts.file, call) for call in started}
         self.ran: ast.AST | None = None
+        # Runs that are not shown to need all that a step draws, by their identity: each with its call and what to say.
+        self.short: dict[int, tuple[ast.Call, Run | None, str]] = {}
 
     def _required(self) -> frozenset[str]:
         """The draws that every step makes, since it is given all inputs of all towers."""
         proof = self.proof
         needs: frozenset[str] = frozenset(f"all {atom}" for atom in proof.draws.values())
         body = proof.body
+        needs |= {f"all {each}" for made in proof.made_inputs.values() for each in made}
         for given in body.inputs if body is not None else []:
-            if given.kind in ("queue", "iterator") or given.source in proof.facts.placeholders:
+            if (
+                given.kind in ("queue", "iterator", "own")
+                or given.source in proof.facts.placeholders
+            ):
                 continue
             value = proof.top.names.get(given.source.split(".")[0], Value())
             needs |= needs_of(value)
         return needs
+
+    def say_short(self, settled: Collection[int]) -> None:
+        """Report the runs that may not need all that a step draws, those of `settled` aside."""
+        for key, (call, _, message) in self.short.items():
+            if key not in settled:
+                self._say("TM225", call, message)
 
     # -- statements that stay
 
@@ -133,7 +145,7 @@ class SessionCheck:
             self._say("TM225", call, f"`{self.code.said(call)}` may draw of an input pipeline")
         missing = self.required - needs
         if missing and not evaluates:
-            self._say("TM225", call, self._missing(call, missing))
+            self.short[id(run)] = (call, run, self._missing(call, missing))
         if run is not None and len(run.trains) > 1:
             self._say(
                 "TM233", call,
@@ -427,7 +439,8 @@ class SessionCheck:
         elif last == "Saver":
             allowed |= {id(n) for n in ast.walk(call)}
             if (
-                not keywords <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours"}
+                not keywords
+                <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours", "sharded"}
                 or len(call.args) > 1
                 or not self._whole(_argument(call, 0, "var_list"))
             ):

@@ -246,6 +246,13 @@ class Statements(Stops):
                 "TM214", frame.code, node,
                 f"`if {frame.code.said(node.test)}:` decides by the tower's index: the towers differ",
             )  # fmt: skip
+        if (
+            known is None
+            and self.assumed is not None
+            and not self.stack
+            and frame.code is self.home
+        ):
+            known = ast.unparse(node.test) == self.assumed or None
         if known is not None:
             return self.block(node.body if known else node.orelse, frame)
         before = dict(frame.names)

@@ -33,7 +33,7 @@ from towermigrate.recognize.proof.values import (
 )
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import calls, walk
+from towermigrate.recognize.syntax import assigned, calls, walk
 from towermigrate.recognize.tower import Body
 
 Place = tuple[int, int]
@@ -70,6 +70,8 @@ class TowerProof(Statements):
         self.loop = self._find_loop()
         self.function = self._find_function()
         self.pieces, self.draws = self._inputs()
+        # What each tower's own pipelines give, each value of them a draw: no two of them are known to be one.
+        self.made_inputs = self._made_inputs()
         self.top = self._frame()
         self.scope = self.top
         self.lists: dict[str, Items] = {}
@@ -157,6 +159,16 @@ class TowerProof(Statements):
         for node in self.body.inline if self.body is not None else {}:
             pieces.add(place_of(file, node))
         return pieces, draws
+
+    def _made_inputs(self) -> dict[Place, tuple[str, ...]]:
+        """Places of the expressions that make a tower's own input pipelines, with the draws that their values are."""
+        found: dict[Place, tuple[str, ...]] = {}
+        for given in self.body.inputs if self.body is not None else []:
+            parts = assigned(given.statement) if given.statement is not None else None
+            if given.kind == "own" and parts is not None:
+                line, column = place_of(self.facts.file, parts[1])
+                found[line, column] = tuple(f"tower:{line}:{column}:{name}" for name in given.names)
+        return found
 
     def nodes_of(self, item: Item) -> list[ast.stmt]:
         """The statements of the syntax tree that an item of the scope stands for."""
@@ -275,6 +287,12 @@ class TowerProof(Statements):
             atom = self.draws.get(place)
             if atom is not None and self.strict:
                 return Tensor(frozenset({atom}), given=True)
+            made = self.made_inputs.get(place)
+            if made is not None and self.strict:
+                given = [Tensor(frozenset({each}), given=True) for each in made]
+                if len(given) == 1:
+                    return given[0]
+                return Items([(each, True) for each in given], True) if given else Object("queue")
             if self.strict and place in self.averages and isinstance(function, Function):
                 return self._averaged(node, frame)
         return super().call(function, node, frame)
