@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.scopes import parameters
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, parameters
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.functions import Functions

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from towermigrate.findings import Finding
+from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
 
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Scope = ast.Module | Definition
 
 
 class Code:
@@ -95,14 +95,18 @@ class Code:
         ]
 
     def bound_in(self, scope: Scope) -> dict[str, list[ast.AST]]:
-        """`bindings` of a scope of this file, looked for once."""
+        """The names that a scope of this file binds with the nodes that do, the scope itself for parameters; found once."""
         if id(scope) not in self._bound:
-            self._bound[id(scope)] = bindings(scope)
+            given = [] if isinstance(scope, ast.Module) else parameters(scope)
+            found: dict[str, list[ast.AST]] = {name: [scope] for name in given}
+            for name, nodes in bindings(body_of(scope)).items():
+                found.setdefault(name, []).extend(nodes)
+            self._bound[id(scope)] = found
         return self._bound[id(scope)]
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.AST]]:
-        return bindings(self.tree)
+        return self.bound_in(self.tree)
 
 
 class Codes:
@@ -163,96 +167,6 @@ def _modules(node: ast.AST) -> Iterator[str]:
             yield base
         for alias in node.names:
             yield f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
-
-
-def names_of(target: ast.AST) -> list[str]:
-    """Names that an assignment target binds."""
-    if isinstance(target, ast.Name):
-        return [target.id]
-    if isinstance(target, ast.Tuple | ast.List):
-        return [n for e in target.elts for n in names_of(e)]
-    if isinstance(target, ast.Starred):
-        return names_of(target.value)
-    return []
-
-
-def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
-    args = node.args
-    named = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
-    return [*named, *(a.arg for a in (args.vararg, args.kwarg) if a is not None)]
-
-
-def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a scope, those of functions, classes and comprehensions in it left out.
-
-    The nested functions and classes themselves are given, their bodies are not.
-    """
-    if isinstance(scope, ast.Lambda):
-        waiting: list[ast.AST] = [scope.body]
-    elif isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
-        waiting = list(reversed(scope.body))
-    else:
-        waiting = [scope]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            inner = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
-            if not isinstance(node, ast.Lambda):
-                inner.extend(node.decorator_list)
-            waiting.extend(reversed(inner))
-        elif isinstance(node, ast.ClassDef):
-            waiting.extend(reversed([*node.bases, *node.decorator_list]))
-        elif isinstance(node, _COMPREHENSIONS):
-            waiting.append(node.generators[0].iter)
-        else:
-            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-
-
-def bindings(scope: Scope) -> dict[str, list[ast.AST]]:
-    """The names that a scope binds, each with the statements that bind it, in source order.
-
-    Names that the scope declares `global` or `nonlocal` are not its own; parameters are.
-    """
-    found: dict[str, list[ast.AST]] = {}
-    outside: set[str] = set()
-    if not isinstance(scope, ast.Module):
-        for name in parameters(scope):
-            found.setdefault(name, []).append(scope)
-
-    def bind(names: list[str], node: ast.AST) -> None:
-        for name in names:
-            found.setdefault(name, []).append(node)
-
-    for node in own_nodes(scope):
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            outside |= set(node.names)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                bind(names_of(target), node)
-        elif isinstance(node, ast.AugAssign):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.AnnAssign):
-            bind(names_of(node.target) if node.value is not None else [], node)
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                bind(names_of(item.optional_vars) if item.optional_vars else [], node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bind([node.name], node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bind([(a.asname or a.name).split(".")[0] for a in node.names if a.name != "*"], node)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bind([node.name], node)
-        elif isinstance(node, ast.NamedExpr):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                bind(names_of(target), node)
-    for name in outside:
-        found.pop(name, None)
-    return found
 
 
 BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

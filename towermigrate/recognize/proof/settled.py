@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from towermigrate.flow.scopes import body_of, names_of, own_nodes, parameters
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -104,7 +105,7 @@ class _Settled:
         self.moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
         self._stores = list(self._attribute_stores())
         self._by_name = list(self._set_by_name())
-        self._inside = frozenset(id(n) for n in own_nodes(self.scope_node))
+        self._inside = frozenset(id(n) for n in own_nodes(body_of(self.scope_node)))
         self._imported: dict[str, frozenset[int]] = {}
 
     def check(self, one: _Watched) -> None:
@@ -281,7 +282,7 @@ class _Settled:
     def _top_level(self, code: Code) -> frozenset[int]:
         """The nodes of a file that run when it is imported."""
         if code.path not in self._imported:
-            self._imported[code.path] = frozenset(id(n) for n in own_nodes(code.tree))
+            self._imported[code.path] = frozenset(id(n) for n in own_nodes(code.tree.body))
         return self._imported[code.path]
 
     def _regions(self, one: _Watched) -> Iterator[tuple[Code, ast.AST, str]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from towermigrate.flow.scopes import names_of, own_nodes, parameters
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import Library, Module
 
@@ -109,7 +110,7 @@ def _nested(proof: TowerProof) -> None:
                 node,
                 f"`{name}` is {what} outside and is bound again in an inner scope",
             )
-    own = list(own_nodes(ast.Module(body=proof.loop.body, type_ignores=[])))
+    own = list(own_nodes(proof.loop.body))
     for node in own:
         targets: list[ast.AST] = []
         if isinstance(node, ast.For):

@@ -7,7 +7,6 @@ import ast
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.slim import ArgScope
@@ -26,7 +25,6 @@ from towermigrate.recognize.proof.values import (
     Value,
     holds_tensor,
     join,
-    needs_of,
 )
 
 _NO_SCOPE = "no scope"
@@ -397,6 +395,3 @@ def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
     for name, value in b.items():
         made[name] = join(made[name], value) if name in made else value
     return made
-
-
-__all__ = ["Statements", "names_of", "needs_of"]

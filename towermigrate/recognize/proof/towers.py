@@ -9,10 +9,11 @@ from functools import cached_property
 
 import libcst as cst
 
+from towermigrate.flow.scopes import bindings, names_of
 from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes, bindings, names_of
+from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import EVALUATION
 from towermigrate.recognize.proof.statements import Statements
@@ -82,7 +83,7 @@ class TowerProof(Statements):
             for where in [scope.file.span(item.node)]
         ]
         self.moved_nodes: list[ast.stmt] = list(self.loop.body)
-        self.tower = Frame(code, self.loop, self.top, True, bindings(_module(self.loop.body)))
+        self.tower = Frame(code, self.loop, self.top, True, bindings(self.loop.body))
 
     # -- where things are
 
@@ -134,7 +135,7 @@ class TowerProof(Statements):
             if isinstance(node, ast.Name):
                 for around in code.definitions:
                     inside = any(n is call for n in ast.walk(around))
-                    bound = bindings(around).get(node.id, []) if inside else []
+                    bound = code.bound_in(around).get(node.id, []) if inside else []
                     plain = [n for n in bound if isinstance(n, ast.Assign)]
                     if plain and len(bound) == 1 and len(plain[0].targets) == 1:
                         return self.bound_in(plain[0].value, frame)
@@ -440,7 +441,3 @@ def _everywhere(needs: frozenset[str]) -> frozenset[str]:
 def _is_compound(node: ast.stmt) -> bool:
     """Whether a statement holds statements, which its lines then are."""
     return hasattr(node, "body")
-
-
-def _module(body: list[ast.stmt]) -> ast.Module:
-    return ast.Module(body=body, type_ignores=[])
