@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.flow.scopes import parameters
+from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import spelled
@@ -21,15 +22,13 @@ from towermigrate.recognize.proof.values import (
     Instance,
     Items,
     Keywords,
-    Library,
     Object,
     Partial,
-    Python,
+    Plain,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     join,
     join_all,
     keyed,
@@ -51,7 +50,7 @@ class Calls(Functions):
             with self.perhaps():
                 made = [self._called(f, args, node, frame) for f in function.values]
             return join_all(made)
-        if args.starred and not isinstance(function, Library):
+        if args.starred and not isinstance(function, External):
             return self.report(
                 "TM222",
                 code,
@@ -66,7 +65,7 @@ class Calls(Functions):
             return self.enter(function, args.given, args.named, node, code)
         if isinstance(function, Partial):
             return self._called(function.function, self.completed(function, args), node, frame)
-        if isinstance(function, Library):
+        if isinstance(function, External):
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
@@ -77,8 +76,8 @@ class Calls(Functions):
                 python = isinstance(function, Setting) and all(is_python(v) for v in args.all())
                 return Setting() if python else Foreign()
             return self._unknown(node, frame)
-        if type(function) is Value:
-            return Value()
+        if isinstance(function, Unknown):
+            return Unknown()
         return self._unknown(node, frame)
 
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -195,8 +194,8 @@ class Calls(Functions):
             self.stack.pop()
             self.asked.unsure = unsure
         if ends:
-            frame.returned.append(Python(None))
-        return join_all(frame.returned) if frame.returned else Python(None)
+            frame.returned.append(NONE)
+        return join_all(frame.returned) if frame.returned else NONE
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
         raise NotImplementedError
@@ -207,10 +206,10 @@ class Calls(Functions):
         if isinstance(value, Items) and value.mutable:
             value.outer = True
             value.name = "the default of an argument"
-        name = value.name if isinstance(value, Library) else ""
+        name = value.name if isinstance(value, External) else ""
         if name.startswith(library.BATCH_NORM):
             self._batch_norm(node, function.code)
-        if type(value) is Value or isinstance(value, Foreign):
+        if isinstance(value, Unknown) or isinstance(value, Foreign):
             return self.report(
                 "TM222",
                 function.code,
@@ -245,7 +244,7 @@ class Calls(Functions):
                 return written
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
-            return Python() if not self.strict else self._unknown(node, frame)
+            return Plain() if not self.strict else self._unknown(node, frame)
         if kind == "items" and isinstance(function.of, Items):
             made = self._of_items(function.of, name, args)
             if made is not None:
@@ -256,7 +255,7 @@ class Calls(Functions):
         if kind == "tensor":
             return self._tensor_method(function, name, args, node, frame)
         if kind == "variable scope" and name == "reuse_variables":
-            return Python(None)
+            return NONE
         if kind in ("optimizer", "moving average") and self.evaluates:
             return self.report(
                 "TM220", code, node, f"`{code.said(node)}` trains in what only looks at the model"
@@ -269,7 +268,7 @@ class Calls(Functions):
                 return Object("update", args.needs())
             loss = args.get(0, "loss")
             listed = args.get(2 if minimizes else 1, "var_list")
-            if listed is None or isinstance(listed, Python) and listed.constant is None:
+            if listed is None or listed == NONE:
                 # It lists the variables that are there: in the first tower not those that are made later.
                 self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
 from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
+from towermigrate.tree import imported_files, modules_in, parse_python
 
 Scope = ast.Module | Definition
 
@@ -119,13 +119,11 @@ class Codes:
 
     def code(self, path: str) -> Code | None:
         if path not in self._known:
-            made: Code | None = None
             text = self.tree.sources.get(path)
-            if text is not None:
-                try:
-                    made = Code(path, text, ast.parse(text))
-                except (SyntaxError, ValueError, RecursionError):
-                    made = None
+            try:
+                made = Code(path, text, parse_python(text)) if text is not None else None
+            except (SyntaxError, ValueError):
+                made = None
             self._known[path] = made
         return self._known[path]
 
@@ -137,36 +135,17 @@ class Codes:
     def closure(self, path: str) -> list[Code]:
         """A file and every file of the tree that it imports, directly or through others."""
         if path not in self._closures:
-            self._closures[path] = self._closure(path)
+            found: dict[str, Code] = {}
+            waiting = [path]
+            while waiting:
+                current = waiting.pop()
+                code = self.code(current)
+                if current not in found and code is not None:
+                    found[current] = code
+                    modules = modules_in(code.nodes)
+                    waiting += sorted(imported_files(self.tree.sources, current, modules))
+            self._closures[path] = list(found.values())
         return self._closures[path]
-
-    def _closure(self, path: str) -> list[Code]:
-        found: dict[str, Code] = {}
-        waiting = [path]
-        while waiting:
-            current = waiting.pop()
-            code = self.code(current)
-            if current in found or code is None:
-                continue
-            found[current] = code
-            for node in code.nodes:
-                for module in _modules(node):
-                    target = self.tree.module_path(current, module)
-                    if target is not None:
-                        waiting.append(target)
-        return list(found.values())
-
-
-def _modules(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield alias.name
-    elif isinstance(node, ast.ImportFrom):
-        base = "." * node.level + (node.module or "")
-        if base.strip("."):
-            yield base
-        for alias in node.names:
-            yield f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
 
 
 BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

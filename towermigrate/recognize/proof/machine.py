@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from towermigrate.findings import Finding
+from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
@@ -19,14 +20,12 @@ from towermigrate.recognize.proof.values import (
     Function,
     Index,
     Items,
-    Library,
     Module,
     Object,
     Partial,
     Python,
     Setting,
     Tensor,
-    Value,
     join_all,
 )
 
@@ -105,7 +104,7 @@ class Machine:
         if self.strict:
             finding = code.finding(rule, node, message)
             self.findings.setdefault((rule, finding.path, finding.line, finding.column), finding)
-        return Value()
+        return Unknown()
 
     def always(self, rule: str, code: Code, node: ast.AST, message: str) -> None:
         """Report, whether the code at hand moves or not."""
@@ -183,7 +182,7 @@ class Machine:
             return Foreign(name)
         key = (frame.code.path, name)
         if key in self._evaluating:
-            return Value()
+            return Unknown()
         self._evaluating.add(key)
         try:
             with self.mode(False):
@@ -199,7 +198,7 @@ class Machine:
         if isinstance(value, Items):
             value.outer = True
             value.name = name
-        elif type(value) is Value:
+        elif isinstance(value, Unknown):
             value = Foreign(name)
         frame.names[name] = value
         return value
@@ -229,7 +228,7 @@ class Machine:
         """What an expression of a function gives, as far as its file's names tell: what is of the graph is Foreign."""
         with self.mode(False):
             value = self.value(node, module)
-        if type(value) is Value and self.of_graph(node, module.code):
+        if isinstance(value, Unknown) and self.of_graph(node, module.code):
             return Foreign()
         return value
 
@@ -297,7 +296,7 @@ class Machine:
                 whole = alias.name if alias.asname else alias.name.split(".")[0]
                 target = self.codes.imported(code.path, whole)
                 return Module(target) if target is not None else named(whole)
-        return Value()
+        return Unknown()
 
     def imported_from(self, code: Code, name: str, node: ast.ImportFrom) -> Value:
         base = "." * node.level + (node.module or "")
@@ -315,7 +314,7 @@ class Machine:
                     return self.outer(alias.name, inner)
                 return Foreign(name)
             return Foreign(name) if node.level else named(below)
-        return Value()
+        return Unknown()
 
     def _builtin(self, name: str, frame: Frame, node: ast.AST, code: Code) -> Value:
         origin = frame
@@ -334,7 +333,7 @@ class Machine:
                     f"`{name}` may come from `from {base} import *`, and what it then is is not known",
                 )  # fmt: skip
         if name in BUILTINS:
-            return Library("builtins." + name)
+            return External("builtins." + name)
         return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")
 
     def all_towers(self, needs: frozenset[str]) -> None:
@@ -363,17 +362,17 @@ class Machine:
         raise NotImplementedError
 
 
-def named(full: str) -> Library:
+def named(full: str) -> External:
     """The library name of a dotted import, TensorFlow's in TF1's spelling."""
     full = library.SIX.get(full, full)
     if full == "tf_slim" or full.startswith("tf_slim."):
         full = "tensorflow.contrib.slim" + full[len("tf_slim") :]
     for prefix in ("tensorflow.compat.v1", "tensorflow"):
         if full == prefix or full.startswith(prefix + "."):
-            return Library("tf" + full[len(prefix) :])
+            return External("tf" + full[len(prefix) :])
     if full in ("np", "numpy") or full.startswith("numpy."):
-        return Library(full)
-    return Library(full)
+        return External(full)
+    return External(full)
 
 
 def _is_python(value: Value) -> bool:
@@ -385,7 +384,7 @@ def _is_python(value: Value) -> bool:
     if isinstance(value, Partial):
         parts = (value.function, *value.given, *(v for _, v in value.named))
         return all(_is_python(v) for v in parts)
-    return isinstance(value, Python | Setting | Library | Function | Class | Module | Index)
+    return isinstance(value, Python | Setting | External | Function | Class | Module | Index)
 
 
 is_python = _is_python

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import NONE, Const, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asks import ASKS
 from towermigrate.recognize.proof.expressions import spelled
@@ -19,12 +20,11 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
-    Python,
+    Plain,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     holds_tensor,
     join_all,
     needs_of,
@@ -110,7 +110,7 @@ class Natives(Parts):
                 return self._unknown(node, frame)
             return Setting()
         if known:
-            return Setting(plain=True) if name in library.NUMPY else Python()
+            return Setting(plain=True) if name in library.NUMPY else Plain()
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()
         return Foreign()
@@ -160,12 +160,10 @@ class Natives(Parts):
             for value in values:
                 if isinstance(value, Index | Differs):
                     self._differs(value, node, frame)
-            numbers = [
-                v.constant for v in values if isinstance(v, Python) and isinstance(v.constant, int)
-            ]
+            numbers = [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
             if len(numbers) == len(values) and numbers and len(span := range(*numbers)) <= 64:
-                return Items([(Python(k), True) for k in span], True, fresh, False)
-            return Items([(Python(), False)], False, fresh, False)
+                return Items([(Const(k), True) for k in span], True, fresh, False)
+            return Items([(Plain(), False)], False, fresh, False)
         if (
             name == "zip"
             and values
@@ -190,12 +188,12 @@ class Natives(Parts):
             inner = values[0]
             if isinstance(inner, Items) and inner.exact and len(values) == 1:
                 pairs = [
-                    Items([(Python(k), True), (v, s)], True, fresh, False)
+                    Items([(Const(k), True), (v, s)], True, fresh, False)
                     for k, (v, s) in enumerate(inner.values)
                 ]
                 return Items([(p, True) for p in pairs], True, fresh, False)
             pair = Items(
-                [(Python(), True), (self.element(inner, node, frame), True)], True, fresh, False
+                [(Plain(), True), (self.element(inner, node, frame), True)], True, fresh, False
             )
             return Items([(pair, False)], False, fresh, False)
         if name in ("list", "tuple", "reversed", "sorted", "set", "frozenset", "dict"):
@@ -210,10 +208,10 @@ class Natives(Parts):
             return Items([(self.element(values[0], node, frame), False)], False, fresh)
         if name == "len" and values:
             if isinstance(values[0], Items) and values[0].exact:
-                return Python(len(values[0].values))
-            return Python()
+                return Const(len(values[0].values))
+            return Plain()
         if name in ("int", "float") and values and isinstance(values[0], Static):
-            return Python()
+            return Plain()
         if name in ("str", "repr", "unicode", "slice") or name == "format":
             text = self._text(values, node, frame)
             return spelled(text, values, str) if name == "str" and len(values) == 1 else text
@@ -233,7 +231,7 @@ class Natives(Parts):
                 return Differs()
             if isinstance(value, Static):
                 return Static()
-        return Setting() if any(isinstance(v, Setting) for v in values) else Python()
+        return Setting() if any(isinstance(v, Setting) for v in values) else Plain()
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
@@ -245,16 +243,16 @@ class Natives(Parts):
         """A method of a list or dict that changes nothing."""
         fresh = not self.strict
         if name == "get":
-            default = args.get(1, "default") or Python(None)
+            default = args.get(1, "default") or NONE
             return join_all([*([holder.element()] if holder.values else []), default])
         if name in ("values", "copy"):
             return Items(list(holder.values), holder.exact and name == "copy", fresh)
         if name == "keys":
-            return Items([(Python(), False)], False, fresh)
+            return Items([(Plain(), False)], False, fresh)
         if name == "items":
-            pair = Items([(Python(), True), (holder.element(), True)], True, fresh, False)
+            pair = Items([(Plain(), True), (holder.element(), True)], True, fresh, False)
             return Items([(pair, False)], False, fresh)
-        return Python() if name in ("index", "count") else None
+        return Plain() if name in ("index", "count") else None
 
     def _unknown(self, node: ast.Call, frame: Frame) -> Value:
         return self.report(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
@@ -14,13 +15,11 @@ from towermigrate.recognize.proof.values import (
     Differs,
     Index,
     Items,
-    Library,
     Python,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     needs_of,
 )
 from towermigrate.recognize.scope import Item
@@ -55,7 +54,7 @@ class SessionCheck:
         for given in body.inputs if body is not None else []:
             if given.kind in ("queue", "iterator") or given.source in proof.facts.placeholders:
                 continue
-            value = proof.top.names.get(given.source.split(".")[0], Value())
+            value = proof.top.names.get(given.source.split(".")[0], Unknown())
             needs |= needs_of(value)
         return needs
 
@@ -126,7 +125,7 @@ class SessionCheck:
         needs = NOTHING
         for node in nodes:
             if isinstance(node, ast.Name):
-                needs |= needs_of(self.proof.top.names.get(node.id, Value()))
+                needs |= needs_of(self.proof.top.names.get(node.id, Unknown()))
         self.proof.all_towers(needs)
         evaluates = run is not None and run.evaluates
         if evaluates and needs:
@@ -146,7 +145,7 @@ class SessionCheck:
         if isinstance(node, ast.Call):
             with self.proof.mode(False):
                 function = self.proof.value(node.func, self.proof.top)
-            if isinstance(function, Library) and "initializer" in function.name:
+            if isinstance(function, External) and "initializer" in function.name:
                 return Kind.INIT
         return Kind.PYTHON
 
@@ -360,7 +359,7 @@ class SessionCheck:
                 continue
             with self.proof.mode(False):
                 value = self.proof.value(call.func, self.proof.top)
-            if isinstance(value, Library) and value.name in _SESSIONS:
+            if isinstance(value, External) and value.name in _SESSIONS:
                 keywords = {k.arg for k in call.keywords}
                 if call.args or not keywords <= {"config", "graph"}:
                     self._say(
@@ -370,8 +369,8 @@ class SessionCheck:
     def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
         func = call.func
         with self.proof.mode(False):
-            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Value()
-        if isinstance(value, Library) and value.name.startswith("tf."):
+            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Unknown()
+        if isinstance(value, External) and value.name.startswith("tf."):
             self._tf_call(item, call, value.name, allowed)
             return
         if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
@@ -477,7 +476,7 @@ class SessionCheck:
             return False
         with self.proof.mode(False):
             value = self.proof.value(node.func, self.proof.top)
-        return isinstance(value, Library) and value.name in library.LISTS
+        return isinstance(value, External) and value.name in library.LISTS
 
     def _in_loop_over(self, call: ast.Call) -> bool:
         """Whether it lists the variables that a loop only reads."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from towermigrate.flow.scopes import body_of, names_of, own_nodes, parameters
+from towermigrate.flow.values import Const, External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
@@ -15,7 +16,6 @@ from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Class,
     Function,
-    Library,
     Module,
     Object,
     Partial,
@@ -79,7 +79,7 @@ class _Watched:
     @property
     def immutable(self) -> bool:
         value = self.frame.names.get(self.name)
-        return isinstance(value, Python | Library | Function | Partial | Class | Module | Text)
+        return isinstance(value, Python | External | Function | Partial | Class | Module | Text)
 
 
 def check_reads(proof: TowerProof) -> None:
@@ -113,7 +113,7 @@ class _Settled:
             return
         value = one.frame.names.get(one.name)
         if one.immutable or isinstance(value, Tensor | Object):
-            flags = isinstance(value, Library) and "flags" in f"{value.name} {one.attributes}"
+            flags = isinstance(value, External) and "flags" in f"{value.name} {one.attributes}"
             if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
                 return
         self._changed(one)
@@ -123,10 +123,10 @@ class _Settled:
         value = one.frame.names.get(one.name)
         if isinstance(value, Tensor | Object | Text | Module):
             return True
-        if isinstance(value, Library | Function | Partial):
-            return not one.attributes or isinstance(value, Library) and "flags" not in value.name
-        if isinstance(value, Python) and value.known:
-            return not isinstance(value.constant, list | dict | set)
+        if isinstance(value, External | Function | Partial):
+            return not one.attributes or isinstance(value, External) and "flags" not in value.name
+        if isinstance(value, Const):
+            return True
         return not one.attributes and self._scalar_default(one)
 
     def check_window(self, one: _Watched) -> None:
@@ -159,7 +159,8 @@ class _Settled:
         with self.proof.mode(False):
             function = self.proof.value(node.func, self.proof.top)
         return not (
-            isinstance(function, Library) and function.name.startswith(("tf.", "time.", "os.path."))
+            isinstance(function, External)
+            and function.name.startswith(("tf.", "time.", "os.path."))
         )
 
     def _say(self, one: _Watched, code: Code, node: ast.AST, how: str) -> None:
@@ -392,7 +393,7 @@ class _Settled:
         frame = self.proof.module(code)
         with self.proof.mode(False):
             function = self.proof.value(call.func, frame)
-        if isinstance(function, Library):
+        if isinstance(function, External):
             known = function.name.startswith((*library.QUIET_LIBRARIES, "tf."))
             return not known or function.name in ("random.shuffle", "numpy.random.shuffle")
         if isinstance(function, Function):

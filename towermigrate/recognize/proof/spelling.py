@@ -6,11 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from towermigrate.flow.scopes import names_of, own_nodes, parameters
+from towermigrate.flow.values import External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.proof.values import Library, Module
+from towermigrate.recognize.proof.values import (
+    Module,
+)
 
 _SPECIAL = {
     Kind.PLACEHOLDER, Kind.SPLITS, Kind.SCHEDULE, Kind.TOWER_LIST, Kind.GRADIENTS, Kind.OPTIMIZER, Kind.SESSION,
@@ -42,7 +45,7 @@ def _patched(proof: TowerProof) -> None:
             if any(isinstance(b, ast.Import) for b in bound) or _from_library(code, root.id, bound):
                 with proof.mode(False):
                     value = proof.value(node.value, proof.module(code))
-                if isinstance(value, Library) and value.name.split(".")[0] in (
+                if isinstance(value, External) and value.name.split(".")[0] in (
                     "tf",
                     "numpy",
                     "builtins",
@@ -159,7 +162,7 @@ def _tensorflow(proof: TowerProof) -> None:
                 continue
             with proof.mode(False):
                 value = proof.bound_by(name, imports[0], proof.module(code))
-            if isinstance(value, Library | Module):
+            if isinstance(value, External | Module):
                 other = next(n for n in nodes if n not in imports)
                 proof.always(
                     "TM229",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.calls import Arguments
@@ -15,16 +16,15 @@ from towermigrate.recognize.proof.values import (
     Differs,
     Index,
     Items,
-    Library,
     Object,
     Present,
     Python,
     Setting,
     Tensor,
     Text,
-    Value,
     holds_tensor,
     join,
+    text_of,
 )
 
 _NO_SCOPE = "no scope"
@@ -59,7 +59,7 @@ class Statements(Stops):
         elif isinstance(node, ast.Expr):
             self._expression(node, frame)
         elif isinstance(node, ast.Return):
-            frame.returned.append(self.value(node.value, frame) if node.value else Python(None))
+            frame.returned.append(self.value(node.value, frame) if node.value else NONE)
             return False
         elif isinstance(node, ast.If):
             return self._branch(node, frame)
@@ -155,12 +155,12 @@ class Statements(Stops):
             holder = (
                 self.value(node.target.value, frame)
                 if isinstance(node.target, ast.Subscript | ast.Attribute)
-                else Value()
+                else Unknown()
             )
             if isinstance(node.target, ast.Subscript):
                 self._store(node.target, holder, value, frame)
             else:
-                self._changes(Value(), node, frame)
+                self._changes(Unknown(), node, frame)
             return
         name = node.target.id
         home: Frame | None = frame
@@ -177,7 +177,7 @@ class Statements(Stops):
             if before.outer or self.branched:
                 self._changes(before, node, frame)
                 return
-            given = value.values if isinstance(value, Items) else [(Value(), False)]
+            given = value.values if isinstance(value, Items) else [(Unknown(), False)]
             exact = isinstance(value, Items) and value.exact and not self.maybe
             before.exact = before.exact and exact
             before.grow([(v, s and not self.maybe) for v, s in given])
@@ -340,7 +340,7 @@ class Statements(Stops):
         if scope is not None:
             return scope
         function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
-        if not isinstance(function, Library) or function.name not in library.SCOPES:
+        if not isinstance(function, External) or function.name not in library.SCOPES:
             if isinstance(node, ast.Call):
                 self._arguments(node, frame)
             return self.report(
@@ -384,10 +384,9 @@ class Statements(Stops):
         made = node.args[0]
         if isinstance(made, ast.Call) and not made.args and isinstance(first, Object):
             function = self.value(made.func, frame)
-            if isinstance(function, Library) and function.name == "tf.get_variable_scope":
+            if isinstance(function, External) and function.name == "tf.get_variable_scope":
                 return SAME
-        text = first.constant if isinstance(first, Python) else None
-        return text if isinstance(text, str) and text else None
+        return text_of(first) or None
 
 
 def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:

@@ -10,6 +10,7 @@ from functools import cached_property
 import libcst as cst
 
 from towermigrate.flow.scopes import bindings, names_of
+from towermigrate.flow.values import Unknown, Value
 from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.proof.calls import Arguments
@@ -29,7 +30,6 @@ from towermigrate.recognize.proof.values import (
     Setting,
     Tensor,
     Text,
-    Value,
     needs_of,
 )
 from towermigrate.recognize.scope import Item
@@ -203,7 +203,7 @@ class TowerProof(Statements):
             value = self._of_kind(item.kind, name, self.top.names.get(name))
             if value is not None:
                 self.top.names[name] = value
-            elif type(self.top.names.get(name, Value())) is Value:
+            elif isinstance(self.top.names.get(name, Unknown()), Unknown):
                 self.top.names[name] = Foreign(name)
 
     def _of_kind(self, kind: Kind, name: str, value: Value | None) -> Value | None:
@@ -397,7 +397,7 @@ class TowerProof(Statements):
         """What stands under control dependencies needs what they need."""
         needs = NOTHING
         for name in item.ordered_after:
-            needs |= needs_of(self.top.names.get(name, Value()))
+            needs |= needs_of(self.top.names.get(name, Unknown()))
         for name in item.binds:
             value = self.top.names.get(name)
             if isinstance(value, Tensor):

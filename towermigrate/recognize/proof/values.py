@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from towermigrate.flow.values import NONE, Const, External, Unknown, Value, same
+
 if TYPE_CHECKING:
     from towermigrate.recognize.proof.code import Code
     from towermigrate.recognize.proof.frames import Frame
 
-MISSING: Final = object()
 NOTHING: Final[frozenset[str]] = frozenset()
 SHARED: Final = "collection of all towers "
 
@@ -25,23 +26,16 @@ _FOLLOWED = 200
 
 
 @dataclass(eq=False)
-class Value:
-    """Any value; of a plain one nothing is known, and why it is not was said where it was made."""
+class Plain(Value):
+    """An immutable Python value of which no more is known."""
+
+
+Python = Const | Plain
+"""An immutable Python value."""
 
 
 @dataclass(eq=False)
-class Python(Value):
-    """An immutable Python value; `constant` where it is known."""
-
-    constant: object = MISSING
-
-    @property
-    def known(self) -> bool:
-        return self.constant is not MISSING
-
-
-@dataclass(eq=False)
-class Present(Python):
+class Present(Plain):
     """Whether a gradient is not None, which is so for at least one of a list of gradients."""
 
 
@@ -184,13 +178,6 @@ class Instance(Value):
 
 
 @dataclass(eq=False)
-class Library(Value):
-    """A name of TensorFlow (`tf.nn.relu`), of another library (`numpy.zeros`) or a builtin (`builtins.zip`)."""
-
-    name: str
-
-
-@dataclass(eq=False)
 class Module(Value):
     """A module of the tree."""
 
@@ -222,6 +209,11 @@ class Either(Value):
     """One of several values; which one, Python decides."""
 
     values: tuple[Value, ...]
+
+
+def text_of(value: Value | None) -> str | None:
+    """The text that a value is, where it is known to be one."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
 
 
 def keyed(value: Value) -> dict[str, Value] | None:
@@ -281,7 +273,7 @@ def holds_static(value: Value) -> bool:
 def join_all(values: list[Value]) -> Value:
     """What is true of all of some values."""
     if not values:
-        return Value()
+        return Unknown()
     joined = values[0]
     for value in values[1:]:
         joined = join(joined, value)
@@ -293,12 +285,9 @@ def join(a: Value, b: Value) -> Value:
     if a is b:
         return a
     if isinstance(a, Python) and isinstance(b, Python):
-        same = a.known and b.known and type(a.constant) is type(b.constant)
-        if same and a.constant == b.constant:
+        if same(a, b):
             return a
-        if (a.constant is None) != (b.constant is None):
-            return Either((a, b))
-        return Python()
+        return Either((a, b)) if (a == NONE) != (b == NONE) else Plain()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         needs = _of_both([a.needs, b.needs])
         return Tensor(
@@ -312,7 +301,7 @@ def join(a: Value, b: Value) -> Value:
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
         return a
-    if isinstance(a, Library) and isinstance(b, Library) and a.name == b.name:
+    if isinstance(a, External) and same(a, b):
         return a
     if isinstance(a, Object) and isinstance(b, Object) and a.kind == b.kind:
         return Object(a.kind, _of_both([a.needs, b.needs]))
