@@ -44,13 +44,13 @@ class Asks(Expressions):
         if name == "type":
             return External("type") if _same_class(given[0]) else None
         of = given[0]
-        if not isinstance(of, Items) or not all(_plain(v) for v, _ in of.values):
+        if not isinstance(of, Items) or not all(_plain(v) for v, _ in of.entries()):
             return None
         if name in ("any", "all"):
-            for value, _ in of.values:
+            for value, _ in of.entries():
                 self.truth(value, node, frame)
             return Plain()
-        return Items(list(of.values), False, not self.strict, name != "frozenset")
+        return Items(of.entries(), False, not self.strict, name != "frozenset")
 
     def _is_instance(self, value: Value, asked: Value) -> Value | None:
         classes = [v for v, _ in asked.values] if isinstance(asked, Items) else [asked]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from towermigrate.flow.scopes import parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
@@ -73,6 +74,7 @@ class Calls(Functions):
             return self.method(function, args, node, frame)
         if isinstance(function, Setting | Foreign):
             if not self.strict:
+                self.escapes(args.all())
                 python = isinstance(function, Setting) and all(is_python(v) for v in args.all())
                 return Setting() if python else Foreign()
             return self._unknown(node, frame)
@@ -82,6 +84,7 @@ class Calls(Functions):
 
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if not self.strict:
+            self.escapes(args.all())
             builds = _mentions_graph(function.node, function.code)
             python = all(is_python(v) for v in args.all())
             return Foreign() if builds or not python else Instance(function)
@@ -116,6 +119,18 @@ class Calls(Functions):
             else:
                 args.named[keyword.arg] = value
         return args
+
+    def escapes(self, values: Iterable[Value]) -> None:
+        """Code that is not followed is given values: what they hold may be anything from now on."""
+        for value in values:
+            of = value.of if isinstance(value, Object) else value
+            if isinstance(of, Items):
+                self.escapes([one for one, _ in of.values])
+                if of.mutable:
+                    of.loosen()
+                    of.grow([(Foreign(), False)], False, Plain())
+            elif isinstance(value, Either):
+                self.escapes(value.values)
 
     # -- functions of the tree
 
@@ -170,7 +185,7 @@ class Calls(Functions):
             rest = [(value, True) for value in given[len(names) :]]
             frame.names[args.vararg.arg] = Items(rest, True, not self.strict, False)
         if args.kwarg is not None:
-            frame.names[args.kwarg.arg] = _keywords(more, not self.strict)
+            frame.names[args.kwarg.arg] = Keywords(more, not self.strict)
         defaults = list(zip(reversed(names), reversed(args.defaults), strict=False))
         defaults += [
             (a.arg, d)
@@ -249,6 +264,8 @@ class Calls(Functions):
             made = self._of_items(function.of, name, args)
             if made is not None:
                 return made
+            if not self.strict:
+                self.escapes([function.of, *args.all()])
         if kind == "array" and (name in library.ARRAY_METHODS or not self.strict):
             if name == "tolist" or name not in library.MUTATORS:
                 return Setting(plain=True)
@@ -322,10 +339,6 @@ class Calls(Functions):
             node,
             f"`{frame.code.said(node.func)}` is not known to mean the same in TF2",
         )
-
-
-def _keywords(given: dict[str, Value], outer: bool) -> Keywords:
-    return Keywords([(v, True) for v in given.values()], False, outer, given=given)
 
 
 def _only_variables(value: Value) -> bool:

@@ -93,6 +93,7 @@ class Expressions(Machine):
         made = self._display(node.elts, frame, mutable=True)
         if holds_tensor(made):
             return self._hashed(node, frame)
+        made.loosen()
         return made
 
     def _hashed(self, node: ast.expr, frame: Frame) -> Value:
@@ -101,7 +102,7 @@ class Expressions(Machine):
             f"`{frame.code.said(node)}` looks a tensor or variable up by its identity; in TF2 it cannot be hashed",
         )  # fmt: skip
 
-    def _display(self, nodes: list[ast.expr], frame: Frame, mutable: bool) -> Value:
+    def _display(self, nodes: list[ast.expr], frame: Frame, mutable: bool) -> Items:
         made: list[tuple[Value, bool]] = []
         exact = True
         for node in nodes:
@@ -118,14 +119,34 @@ class Expressions(Machine):
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
         made: list[tuple[Value, bool]] = []
+        keys: list[Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
-            if key is not None and holds_tensor(self.value(key, frame)):
+            if key is None:
+                spread = self.value(value, frame)
+                keys.append(self.element(spread, value, frame))
+                inside = spread.values if isinstance(spread, Items) else [(spread, False)]
+                made.extend((one, False) for one, _ in inside)
+                continue
+            keys.append(self.value(key, frame))
+            if holds_tensor(keys[-1]):
                 self._hashed(key, frame)
             made.append((self.value(value, frame), True))
-        keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
-        texts = tuple(key for key in keys if isinstance(key, str))
-        known = texts if len(texts) == len(node.keys) else ()
-        return Items(made, exact=False, outer=not self.strict, keys=known)
+        texts = [text for text in map(text_of, keys) if text is not None]
+        known = tuple(texts) if len(texts) == len(made) == len(node.keys) else ()
+        of_all = join_all(keys) if keys else Plain()
+        return Items(made, outer=not self.strict, key=of_all, keys=known)
+
+    def _namedexpr(self, node: ast.NamedExpr, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        if self.strict:
+            return self.report(
+                "TM223", frame.code, node,
+                f"`{frame.code.said(node)}` is not known to mean the same in {self.where} that is traced again",
+            )  # fmt: skip
+        while frame.node is None and frame.parent is not None:
+            frame = frame.parent
+        frame.names[node.target.id] = value
+        return value
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
         for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
@@ -341,10 +362,16 @@ class Expressions(Machine):
         if self._asks_a_name(node, frame):
             return Plain()
         values = [self.value(n, frame) for n in [node.left, *node.comparators]]
-        result: Value = Plain()
-        for op, left, right in zip(node.ops, values, values[1:], strict=False):
-            result = self._compared(node, op, left, right, frame)
-        return result
+        made = [
+            self._compared(node, op, left, right, frame)
+            for op, left, right in zip(node.ops, values, values[1:], strict=False)
+        ]
+        if len(made) == 1:
+            return made[0]
+        known = [self.truth(value, node, frame) for value in made]
+        if any(isinstance(value, Differs | Index) for value in made):
+            return Differs()
+        return Plain() if None in known else Const(all(known))
 
     def _asks_a_name(self, node: ast.Compare, frame: Frame) -> bool:
         """Whether a variable's name is asked for a text that the name of a replica's copy has or lacks as well."""

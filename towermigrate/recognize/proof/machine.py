@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from towermigrate.findings import Finding
+from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
@@ -22,6 +23,7 @@ from towermigrate.recognize.proof.values import (
     Items,
     Module,
     Object,
+    OutOfSteps,
     Partial,
     Python,
     Setting,
@@ -33,12 +35,12 @@ STEPS = 60_000
 """Expressions that one proof may look at; a program that takes more is not proved."""
 DEPTH = 30
 EVALUATION = "an evaluation"
+_ONLY_READ = frozenset(
+    "len range str int float print sum min max any all repr bool isinstance".split()
+)
+"""Builtins that change nothing that they are given, and give back no list of theirs."""
 MAY_DESCRIBE = (ast.Call, ast.Name, ast.Attribute, ast.Lambda)
 """What may give a descriptor, that of a property for instance, to an attribute of a class."""
-
-
-class OutOfSteps(Exception):
-    """The program is too large for a proof."""
 
 
 class Machine:
@@ -61,6 +63,7 @@ class Machine:
         self.stack: list[ast.AST] = []
         self.where = "a tower"
         self.line = 0
+        self.behind = False  # the towers have been run
         self.scope: Frame | None = None
         self.made_variables = 0
         self.asked = AskedFor()
@@ -193,7 +196,8 @@ class Machine:
         if isinstance(value, Either | Python) and len(found) > 1:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Items) and value.mutable and _is_python(value):
-            if name in self._changed_in_place(frame.code):
+            beside = self.codes.closure(self.home.path) if self.home is not None else []
+            if any(name in self._changed_in_place(code) for code in {*beside, frame.code}):
                 value = Setting()
         if isinstance(value, Items):
             value.outer = True
@@ -204,23 +208,21 @@ class Machine:
         return value
 
     def _changed_in_place(self, code: Code) -> frozenset[str]:
-        """Names of lists and dicts that a file changes somewhere: what they hold when they are read is not known."""
+        """Names of lists and dicts that a file may change somewhere: what they hold when they are read is not known."""
         if code.path not in self._changed:
             found: set[str] = set()
             for node in code.nodes:
-                root: ast.AST = node
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    root = node.func.value if node.func.attr in library.MUTATORS else node
-                elif isinstance(node, ast.AugAssign):
-                    root = node.target
-                elif not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                    continue
-                elif isinstance(node, ast.Name):
+                changes = isinstance(node, ast.Attribute) and node.attr in library.MUTATORS
+                changes |= isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+                root: ast.AST = node.target if isinstance(node, ast.AugAssign) else node
+                if isinstance(node, ast.Name) or not (changes or root is not node):
                     continue
                 while isinstance(root, ast.Attribute | ast.Subscript):
+                    found |= {root.attr} if isinstance(root, ast.Attribute) else set()
                     root = root.value
-                if isinstance(root, ast.Name):
-                    found.add(root.id)
+                found |= {root.id} if isinstance(root, ast.Name) else set()
+            for node in own_nodes(code.tree.body):
+                found |= {each.id for each in _handed_on(node) if isinstance(each, ast.Name)}
             self._changed[code.path] = frozenset(found)
         return self._changed[code.path]
 
@@ -360,6 +362,27 @@ class Machine:
         self, function: Function, given: list[Value], named: dict[str, Value], node: ast.AST, code: Code
     ) -> Value:  # fmt: skip
         raise NotImplementedError
+
+
+def _handed_on(node: ast.AST) -> list[ast.expr]:
+    """What is given another name or to other code where a module is run, which may change it by that."""
+    match node:
+        case ast.Assign() | ast.AnnAssign() | ast.NamedExpr() | ast.Starred():
+            return [node.value] if node.value is not None else []
+        case ast.Tuple() | ast.List() | ast.Set():
+            return node.elts
+        case ast.Dict():
+            return node.values
+        case ast.IfExp():
+            return [node.body, node.orelse]
+        case ast.BoolOp():
+            return node.values
+        case ast.Call():
+            func = node.func
+            if isinstance(func, ast.Name) and func.id in _ONLY_READ:
+                return []
+            return [*node.args, *(each.value for each in node.keywords)]
+    return []
 
 
 def named(full: str) -> External:

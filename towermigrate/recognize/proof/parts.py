@@ -30,7 +30,10 @@ from towermigrate.recognize.proof.values import (
     Text,
     holds_tensor,
     join,
+    join_all,
+    keyed,
     needs_of,
+    text_of,
 )
 
 UNROLL = 40
@@ -208,7 +211,10 @@ class Parts(Asks):
             if value.exact and isinstance(key, Const) and isinstance(key.value, int):
                 if -len(value.values) <= key.value < len(value.values):
                     return value.values[key.value][0]
-            return value.element()
+            by_key, text = keyed(value), text_of(key)
+            if by_key is not None and text in by_key:
+                return by_key[text]
+            return value.held()
         if isinstance(value, Text):
             return Text("index" if value.of == "scope" else value.of)
         if isinstance(value, Setting) and not value.plain and "__getitem__" in self.running:
@@ -299,11 +305,13 @@ class Parts(Asks):
         own: dict[str, list[ast.AST]] = {}
         inner = Frame(frame.code, None, frame, self.strict, own)
         made: list[tuple[Value, bool]] = []
+        keys: list[Value] = []
 
         def run(position: int, sure: bool, exact: bool) -> bool:
             if position == len(node.generators):
                 for part in parts[:-1]:
-                    if holds_tensor(self.value(part, inner)):
+                    keys.append(self.value(part, inner))
+                    if holds_tensor(keys[-1]):
                         self._hashed(part, inner)
                 made.append((self.value(parts[-1], inner), sure))
                 return exact
@@ -333,7 +341,9 @@ class Parts(Asks):
         with self.perhaps(any(one.ifs for one in node.generators)):
             exact = run(0, True, True)
         self.maybe = before
-        return Items(made, exact, outer=not self.strict)
+        key = join_all(keys) if isinstance(node, ast.DictComp) else None
+        ordered = exact and not isinstance(node, ast.SetComp)
+        return Items(made, ordered, outer=not self.strict, key=key)
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
         raise NotImplementedError

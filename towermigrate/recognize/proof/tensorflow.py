@@ -13,14 +13,17 @@ from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.values import (
     NOTHING,
     SHARED,
+    Class,
     Collected,
     Differs,
+    Either,
     Foreign,
     Function,
     Index,
     Instance,
     Items,
     Object,
+    Partial,
     Plain,
     Setting,
     Tensor,
@@ -374,10 +377,15 @@ class TensorFlow(Calls):
         code = frame.code
         if isinstance(value, Instance):
             self.own_object(value, node, frame)
-        if isinstance(value, Function):
+        if isinstance(value, Either):
+            for one in value.values:
+                self._given(one, node, frame)
+        elif isinstance(value, Function):
             arguments = [Tensor() for _ in value.node.args.args]
             with self.perhaps():
                 self.enter(value, list(arguments), {}, node, code)
+        elif isinstance(value, Class | Partial):
+            self._unknown(node, frame)
         elif isinstance(value, Index | Differs):
             self.report(
                 "TM227",

@@ -228,7 +228,7 @@ class TowerProof(Statements):
             needs = needs_of(value) if value is not None else NOTHING
             return Items([(Tensor(needs), True)], False, outer=True, name=name)
         if kind is Kind.PIPELINE and isinstance(value, Items):
-            return Items(value.values, value.exact, True, False, name)
+            return Items(value.values, value.exact, True, False, name, key=value.key)
         if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object):
             return Tensor(frozenset({f"unknown:{name}"}))
         return None
@@ -262,7 +262,7 @@ class TowerProof(Statements):
             return False
         if self.lists.get(holder.name) is not holder or self.body is None:
             return False
-        holder.values.append((args.given[0], True))
+        holder.grow([(args.given[0], True)])
         return True
 
     def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
@@ -333,6 +333,7 @@ class TowerProof(Statements):
         stays: Callable[[Item, list[ast.stmt]], None],
     ) -> None:
         """Run what stands behind the towers: statements of the graph move, all others stay."""
+        self.behind = True
         pending: list[ast.stmt] = []
         of_towers = set(self.facts.lists)
         for item in items:
@@ -369,10 +370,10 @@ class TowerProof(Statements):
             for node in ast.walk(statement)
         )  # fmt: skip
 
-    def _held(self) -> dict[str, tuple[Items, list[tuple[int, bool]], bool]]:
+    def _held(self) -> dict[str, tuple[Items, object]]:
         """What the lists of the scope hold now."""
         return {
-            name: (value, [(id(v), sure) for v, sure in value.values], value.exact)
+            name: (value, value.state)
             for name, value in self.top.names.items()
             if isinstance(value, Items)
         }
@@ -381,12 +382,11 @@ class TowerProof(Statements):
         self,
         item: Item,
         node: ast.stmt,
-        before: dict[str, tuple[Items, list[tuple[int, bool]], bool]],
+        before: dict[str, tuple[Items, object]],
     ) -> None:
         """Report a list that a statement changes without showing it: a step is given what its names show."""
-        for name, (value, held, exact) in before.items():
-            now = [(id(v), sure) for v, sure in value.values]
-            if name in item.changes or (now == held and value.exact == exact):
+        for name, (value, held) in before.items():
+            if name in item.changes or value.state == held:
                 continue
             self.report(
                 "TM206", self.code, node,
@@ -430,7 +430,7 @@ def _of_all(value: Value) -> Value:
         return Tensor(_everywhere(value.needs), value.variable, value.gradient)
     if isinstance(value, Items):
         made = [(_of_all(v), s) for v, s in value.values]
-        return Items(made, value.exact, value.outer, value.mutable, value.name)
+        return Items(made, value.exact, value.outer, value.mutable, value.name, key=value.key)
     return value
 
 
