@@ -92,7 +92,7 @@ def missed(seed: int) -> tuple[set[int], bool]:
     return set().union(*(drawn(text, each) for each in range(6))) - seen, True
 
 
-@pytest.mark.parametrize("first", range(0, 800, 200))
+@pytest.mark.parametrize("first", range(0, 600, 200))
 def test_the_proof_comes_wherever_python_does(first: int) -> None:
     found = {seed: missed(seed)[0] for seed in range(first, first + 200)}
     assert {seed: lines for seed, lines in found.items() if lines} == {}
@@ -107,4 +107,4 @@ def test_the_proof_comes_wherever_python_does_in_many_programs(first: int) -> No
 
 def test_many_programs_are_understood() -> None:
     """A proof that refuses everything misses nothing."""
-    assert sum(missed(seed)[1] for seed in range(200)) > 80
+    assert sum(missed(seed)[1] for seed in range(100)) > 60

@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 
 from towermigrate.flow.values import Const, Unknown, Value
-from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import (
     Function,

@@ -30,7 +30,7 @@ from towermigrate.recognize.proof.values import (
     Static,
     Tensor,
     Text,
-    join,
+    holds_tensor,
     join_all,
     keyed,
     needs_of,
@@ -85,7 +85,7 @@ class Calls(Functions):
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if not self.strict:
             self.escapes(args.all())
-            builds = _mentions_graph(function.node, function.code)
+            builds = function.code.mentions_tensorflow(function.node)
             python = all(is_python(v) for v in args.all())
             return Foreign() if builds or not python else Instance(function)
         return self.report(
@@ -121,10 +121,13 @@ class Calls(Functions):
         return args
 
     def escapes(self, values: Iterable[Value]) -> None:
-        """Code that is not followed is given values: what they hold may be anything from now on."""
+        """Code that is not followed is given values: what they hold may be anything from now on.
+
+        Not what the towers made: the readers of the session look at what becomes of it.
+        """
         for value in values:
             of = value.of if isinstance(value, Object) else value
-            if isinstance(of, Items):
+            if isinstance(of, Items) and not (self.behind and holds_tensor(of)):
                 self.escapes([one for one, _ in of.values])
                 if of.mutable:
                     of.loosen()
@@ -345,19 +348,3 @@ def _only_variables(value: Value) -> bool:
     if isinstance(value, Items):
         return all(isinstance(v, Tensor) and v.variable for v, _ in value.values)
     return False
-
-
-def _mentions_graph(node: ast.AST, code: Code) -> bool:
-    """Whether a class or function mentions TensorFlow: then what it makes may belong to a graph."""
-    roots = {
-        (a.asname or a.name).split(".")[0]
-        for n in code.nodes
-        if isinstance(n, ast.Import | ast.ImportFrom)
-        for a in n.names
-        if "tensorflow" in (a.name + (getattr(n, "module", "") or "")) or "tf_slim" in a.name
-    }
-    return any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(node))
-
-
-mentions_graph = _mentions_graph
-__all__ = ["Arguments", "Calls", "join", "mentions_graph"]

@@ -73,10 +73,23 @@ class Code:
         found: dict[str, list[ast.Call]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Call):
-                func = node.func
-                name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-                found.setdefault(name, []).append(node)
+                found.setdefault(last_name(node.func), []).append(node)
         return found
+
+    def mentions_tensorflow(self, node: ast.AST) -> bool:
+        """Whether code mentions TensorFlow: then what it makes may belong to a graph."""
+        return any(isinstance(n, ast.Name) and n.id in self._tensorflow for n in ast.walk(node))
+
+    @cached_property
+    def _tensorflow(self) -> frozenset[str]:
+        return frozenset(
+            (alias.asname or alias.name).split(".")[0]
+            for node in self.nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if "tensorflow" in (alias.name + (getattr(node, "module", "") or ""))
+            or "tf_slim" in alias.name
+        )
 
     @cached_property
     def declarations(self) -> list[ast.Global | ast.Nonlocal]:
@@ -146,6 +159,18 @@ class Codes:
                     waiting += sorted(imported_files(self.tree.sources, current, modules))
             self._closures[path] = list(found.values())
         return self._closures[path]
+
+
+def root_of(node: ast.AST) -> str | None:
+    """The name that a chain of attributes and subscripts begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def last_name(func: ast.expr) -> str:
+    """The last name of what is called, "" where it has none."""
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

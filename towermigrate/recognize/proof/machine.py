@@ -12,7 +12,7 @@ from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
-from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
+from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
 from towermigrate.recognize.proof.frames import Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
     Class,
@@ -30,6 +30,7 @@ from towermigrate.recognize.proof.values import (
     Tensor,
     join_all,
 )
+from towermigrate.tree import imported_files, modules_in
 
 STEPS = 60_000
 """Expressions that one proof may look at; a program that takes more is not proved."""
@@ -222,27 +223,37 @@ class Machine:
                     root = root.value
                 found |= {root.id} if isinstance(root, ast.Name) else set()
             for node in own_nodes(code.tree.body):
-                found |= {each.id for each in _handed_on(node) if isinstance(each, ast.Name)}
+                if not (isinstance(node, ast.Call) and self._only_reads(node.func, code)):
+                    found |= {each.id for each in _handed_on(node) if isinstance(each, ast.Name)}
             self._changed[code.path] = frozenset(found)
         return self._changed[code.path]
+
+    def _only_reads(self, func: ast.expr, code: Code) -> bool:
+        """Whether a function is a library's that changes no list that it is given, and gives back no list of it."""
+        bound = code.bindings.get(root_of(func) or "", [])
+        if code.star_imports or not all(self._of_library(node, code) for node in bound):
+            return False
+        with self.mode(False):
+            value = self.value(func, self.module(code)) if root_of(func) else None
+        name = value.name if isinstance(value, External) else ""
+        if name.startswith("builtins."):
+            return name.rpartition(".")[2] in _ONLY_READ
+        return name.startswith((*library.QUIET_LIBRARIES, "tf.")) and not name.endswith(
+            library.CHANGERS
+        )
+
+    def _of_library(self, node: ast.AST, code: Code) -> bool:
+        """Whether a statement imports from no file of the tree."""
+        modules = modules_in([node])
+        return bool(modules) and not imported_files(self.codes.tree.sources, code.path, modules)
 
     def bound_in(self, node: ast.expr, module: Frame) -> Value:
         """What an expression of a function gives, as far as its file's names tell: what is of the graph is Foreign."""
         with self.mode(False):
             value = self.value(node, module)
-        if isinstance(value, Unknown) and self.of_graph(node, module.code):
+        if isinstance(value, Unknown) and module.code.mentions_tensorflow(node):
             return Foreign()
         return value
-
-    def of_graph(self, node: ast.AST, code: Code) -> bool:
-        """Whether an expression mentions TensorFlow."""
-        roots = {
-            name
-            for name, nodes in code.bindings.items()
-            for n in nodes
-            if isinstance(n, ast.Import | ast.ImportFrom) and "tensorflow" in ast.unparse(n)
-        }
-        return any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(node))
 
     def _comes_by_star(self, name: str, code: Code) -> bool:
         """Whether a star import of the tree may bind a name that the file binds too."""
@@ -378,9 +389,6 @@ def _handed_on(node: ast.AST) -> list[ast.expr]:
         case ast.BoolOp():
             return node.values
         case ast.Call():
-            func = node.func
-            if isinstance(func, ast.Name) and func.id in _ONLY_READ:
-                return []
             return [*node.args, *(each.value for each in node.keywords)]
     return []
 

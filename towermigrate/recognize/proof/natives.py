@@ -48,8 +48,6 @@ _GOES_OVER = {
     "all",
 } | _ONCE
 """Builtins that go over their argument."""
-_CHANGE = (".shuffle", ".copyto", ".put", ".place", ".fill_diagonal", ".setitem", ".delitem")
-"""What functions of libraries are called that change a list or an array that they are given."""
 _GATHER = {
     "dict",
     "enumerate",
@@ -126,7 +124,7 @@ class Natives(Parts):
             return Setting()
         if known:
             return Setting(plain=True) if name in library.NUMPY else Plain()
-        if not name.startswith(library.QUIET_LIBRARIES) or name.endswith(_CHANGE):
+        if not name.startswith(library.QUIET_LIBRARIES) or name.endswith(library.CHANGERS):
             self.escapes(args.all())
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()

@@ -11,9 +11,9 @@ import ast
 from dataclasses import dataclass
 
 from towermigrate.flow.values import Const, External, Unknown, Value
-from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.slim import Slim, is_none
 from towermigrate.recognize.proof.values import (
     Items,

@@ -29,7 +29,6 @@ from towermigrate.recognize.proof.values import (
     Tensor,
     Text,
     holds_tensor,
-    join,
     join_all,
     keyed,
     needs_of,
@@ -99,11 +98,7 @@ class Parts(Asks):
                 )  # fmt: skip
             return Object(f"{value.kind}.{name}", value.needs)
         if isinstance(value, Either):
-            made = [self.attribute(v, name, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.attribute(v, name, node, frame) for v in value.values])
         if isinstance(value, Class | Function):
             return self.report(
                 "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
@@ -223,11 +218,7 @@ class Parts(Asks):
             self._differs(key, node, frame)
             return Plain() if isinstance(value, Python) else value
         if isinstance(value, Either):
-            made = [self.subscript(v, key, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.subscript(v, key, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
 
     def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
@@ -272,11 +263,7 @@ class Parts(Asks):
                 )  # fmt: skip
             return value
         if isinstance(value, Either):
-            made = [self.element(v, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.element(v, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
 
     # -- comprehensions

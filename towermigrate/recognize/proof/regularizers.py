@@ -14,10 +14,10 @@ import re
 from towermigrate.flow.values import Const, External, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.branches import Branches
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
     Items,
     Tensor,
@@ -147,7 +147,7 @@ def _elsewhere(proof: Regularizers, files: list[Code]) -> tuple[Code, ast.AST] |
 def _may_register(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if name in _ADDS:
         return True
     if name == "add_to_collection":

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
-from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
+from towermigrate.recognize.kinds import OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
@@ -522,10 +522,3 @@ def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
         if given.arg == keyword:
             return given.value
     return call.args[position] if position < len(call.args) else None
-
-
-def _iterate(items: Sequence[Item]) -> Iterator[Item]:
-    return (i for i in items if i.kind not in IN_GRAPH)
-
-
-__all__ = ["SessionCheck", "Tensor"]

@@ -10,7 +10,7 @@ from towermigrate.flow.scopes import body_of, names_of, own_nodes, parameters
 from towermigrate.flow.values import Const, External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -26,17 +26,6 @@ from towermigrate.recognize.proof.values import (
 
 _SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_WRITERS = {
-    "copyto",
-    "put",
-    "place",
-    "putmask",
-    "fill_diagonal",
-    "shuffle",
-    "put_along_axis",
-    "setitem",
-}
-"""Functions of libraries that change an array or list that they are given."""
 _COPIES = {
     "int",
     "float",
@@ -53,6 +42,8 @@ _COPIES = {
     "print",
 }
 """Builtins whose results hold nothing of their argument."""
+_DEEP = 4
+"""How many calls inside of calls are looked into for what changes an object."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -203,10 +194,7 @@ class _Settled:
         return False
 
     def _is_module(self, code: Code, target: ast.Attribute) -> bool:
-        root: ast.AST = target
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        nodes = code.bindings.get(root.id, []) if isinstance(root, ast.Name) else []
+        nodes = code.bindings.get(root_of(target) or "", [])
         return any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes)
 
     def _set_by_name(self) -> Iterator[tuple[Code, ast.AST]]:
@@ -222,7 +210,7 @@ class _Settled:
                     ):
                         yield code, node
                 elif isinstance(node, ast.Attribute):
-                    whole = f"{_root(node)}.{node.attr}"
+                    whole = f"{root_of(node)}.{node.attr}"
                     if whole in ("sys.modules", "importlib.reload", "imp.reload"):
                         yield code, node
 
@@ -328,13 +316,13 @@ class _Settled:
             if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
                 node.ctx, ast.Store | ast.Del
             ):
-                if _root(node) in names:
+                if root_of(node) in names:
                     self._say(one, code, node, f"is changed by `{code.said(node)} = …`")
                     return True
             if not isinstance(node, ast.Call):
                 continue
             func = node.func
-            if isinstance(func, ast.Attribute) and _root(func) in names:
+            if isinstance(func, ast.Attribute) and root_of(func) in names:
                 if func.attr not in library.READING_METHODS and not self._is_library(code, func):
                     self._say(one, code, node, f"may be changed by `{code.said(node)}`")
                     return True
@@ -355,12 +343,10 @@ class _Settled:
     def _writes(self, code: Code, call: ast.Call, names: set[str]) -> bool:
         """Whether a call of a library writes into an array that it is given."""
         outs = [k.value for k in call.keywords if k.arg == "out"]
-        if any(_root(v) in names for v in outs):
+        if any(root_of(v) in names for v in outs):
             return True
-        last = (
-            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        )
-        return last in _WRITERS and any(_root(a) in names for a in call.args)
+        last = last_name(call.func)
+        return last in library.WRITERS and any(root_of(a) in names for a in call.args)
 
     def _scalar_default(self, one: _Watched) -> bool:
         """Whether a parameter's default is a number or a text."""
@@ -380,11 +366,25 @@ class _Settled:
     def _is_library(self, code: Code, func: ast.Attribute) -> bool:
         return any(
             isinstance(n, ast.Import | ast.ImportFrom)
-            for n in code.bindings.get(_root(func) or "", [])
+            for n in code.bindings.get(root_of(func) or "", [])
         )
 
-    def _may_change(self, code: Code, call: ast.Call) -> bool:
-        """Whether a call may change an object that it is given."""
+    def _changes_own(self, code: Code, node: ast.AST, own: set[str], deep: int) -> bool:
+        """Whether a node of a function may change what one of its own names holds."""
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return root_of(node) in own
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr in library.MUTATORS:
+            if root_of(node.func) in own:
+                return True
+        given = [*node.args, *(each.value for each in node.keywords)]
+        if not any(isinstance(each, ast.Name) and each.id in own for each in given):
+            return False
+        return deep > _DEEP or self._may_change(code, node, deep + 1)
+
+    def _may_change(self, code: Code, call: ast.Call, deep: int = 0) -> bool:
+        """Whether a call may change an object that it is given; of one in a function of the tree, where that is seen."""
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr == "run" and code is self.proof.code:
             if isinstance(func.value, ast.Name):
@@ -395,26 +395,14 @@ class _Settled:
             function = self.proof.value(call.func, frame)
         if isinstance(function, External):
             known = function.name.startswith((*library.QUIET_LIBRARIES, "tf."))
-            return not known or function.name in ("random.shuffle", "numpy.random.shuffle")
+            return not (known or deep) or function.name.endswith(library.CHANGERS)
         if isinstance(function, Function):
-            own = set(parameters(function.node))
-            for node in ast.walk(function.node):
-                if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
-                    node.ctx, ast.Store
-                ):
-                    if _root(node) in own and _root(node) != "self":
-                        return True
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    if node.func.attr in library.MUTATORS and _root(node.func) in own:
-                        return True
-            return False
-        return not isinstance(function, Object)
-
-
-def _root(node: ast.AST) -> str | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
+            own = set(parameters(function.node)) - {"self"}
+            inside = list(ast.walk(function.node))
+            for _ in range(3):
+                own |= {name for node in inside for name in _aliases(node, own)}
+            return any(self._changes_own(function.code, node, own, deep) for node in inside)
+        return not deep and not isinstance(function, Object)
 
 
 def _aliases(node: ast.AST, names: set[str]) -> set[str]:

@@ -14,9 +14,9 @@ from typing import Final
 
 from towermigrate.flow.values import NONE, Const, External, Value
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.regularizers import Regularizers
 from towermigrate.recognize.proof.values import (
     Differs,
@@ -334,7 +334,7 @@ def check_arg_scopes(proof: Slim, home: Code, functions: Sequence[ast.AST]) -> N
         for node in code.nodes:
             if not isinstance(node, ast.Call) or id(node) in proof.arg_scopes:
                 continue
-            if _last_name(node.func) not in ("arg_scope", "add_arg_scope"):
+            if last_name(node.func) not in ("arg_scope", "add_arg_scope"):
                 continue
             block = entered.get(id(node))
             if block is None or any(names & _names_in(each) for each in block.body):
@@ -347,7 +347,3 @@ def check_arg_scopes(proof: Slim, home: Code, functions: Sequence[ast.AST]) -> N
 def _names_in(node: ast.AST) -> set[str]:
     found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     return found | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -9,7 +9,7 @@ from towermigrate.flow.scopes import names_of, own_nodes, parameters
 from towermigrate.flow.values import External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.code import root_of
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Module,
@@ -36,13 +36,8 @@ def _patched(proof: TowerProof) -> None:
         for node in code.nodes:
             if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)):
                 continue
-            root: ast.AST = node
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if not isinstance(root, ast.Name):
-                continue
-            bound = code.bindings.get(root.id, [])
-            if any(isinstance(b, ast.Import) for b in bound) or _from_library(code, root.id, bound):
+            bound = code.bindings.get(root_of(node) or "", [])
+            if any(isinstance(b, ast.Import | ast.ImportFrom) for b in bound):
                 with proof.mode(False):
                     value = proof.value(node.value, proof.module(code))
                 if isinstance(value, External) and value.name.split(".")[0] in (
@@ -88,10 +83,6 @@ def _patched_by_name(proof: TowerProof) -> None:
                 proof.always(
                     "TM229", code, node, f"`{code.said(node)}` may replace a function of TensorFlow"
                 )
-
-
-def _from_library(code: Code, name: str, nodes: list[ast.AST]) -> bool:
-    return any(isinstance(n, ast.ImportFrom) for n in nodes)
 
 
 def _nested(proof: TowerProof) -> None:

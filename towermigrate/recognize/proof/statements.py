@@ -8,9 +8,9 @@ from towermigrate.flow.scopes import bound_in
 from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
-from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.slim import ArgScope
 from towermigrate.recognize.proof.stops import Stops
@@ -99,18 +99,14 @@ class Statements(Stops):
     # -- binding
 
     def not_run(self, node: ast.stmt, frame: Frame) -> None:
-        """What a statement of code that stays binds or changes, which is not run, is not known.
-
-        What the towers made is known all the same: the readers of the session look at what becomes of it.
-        """
+        """What a statement of code that stays binds or changes, which is not run, is not known."""
+        graph = frame is self.scope or frame.code.mentions_tensorflow(node)
         for name in bound_in([node]):
             if not self.behind or is_python(frame.names.get(name, Plain())):
-                frame.names[name] = Foreign(name)
+                frame.names[name] = Foreign(name) if graph else Setting()
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                value = self._seen(each.id, frame)
-                if not self.behind or not holds_tensor(value):
-                    self.escapes([value])
+                self.escapes([self._seen(each.id, frame)])
 
     def _seen(self, name: str, frame: Frame) -> Value:
         """What a name of a function that is run holds; a module's names are looked at otherwise."""

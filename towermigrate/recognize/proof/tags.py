@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from towermigrate.flow.values import Unknown, Value
-from towermigrate.recognize.proof.code import BUILTINS, Code
+from towermigrate.recognize.proof.code import BUILTINS, Code, last_name, root_of
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -114,11 +114,7 @@ def _names(proof: TowerProof, files: Sequence[Code], scoped: bool) -> set[str]:
         for call in code.nodes:
             if not isinstance(call, ast.Call):
                 continue
-            last = (
-                call.func.attr
-                if isinstance(call.func, ast.Attribute)
-                else getattr(call.func, "id", "")
-            )
+            last = last_name(call.func)
             if id(call) in inside and last != "get_variable":
                 continue
             for value in _naming(proof, code, call, last):
@@ -190,11 +186,10 @@ def _functions(files: Sequence[Code]) -> set[str]:
 
 def _is_tf(code: Code, node: ast.expr) -> bool:
     """Whether a chain of names begins at TensorFlow, or where a star may have imported it."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return False
-    bound = code.bindings.get(node.id, [])
+    root = root_of(node)
+    bound = code.bindings.get(root or "", [])
     imported = [a.name for n in bound if isinstance(n, ast.Import) for a in n.names]
     imported += [n.module or "" for n in bound if isinstance(n, ast.ImportFrom)]
-    return any("tensorflow" in name for name in imported) or bool(code.star_imports and not bound)
+    return any("tensorflow" in name for name in imported) or bool(
+        root and code.star_imports and not bound
+    )

@@ -7,9 +7,10 @@ import ast
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.asked import place_of_bias
-from towermigrate.recognize.proof.calls import Arguments, Calls
+from towermigrate.recognize.proof.calls import Calls
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
     NOTHING,
     SHARED,
@@ -445,7 +446,7 @@ class TensorFlow(Calls):
         if name in library.INITIALIZERS:
             return Object("initializer")
         if name.startswith(library.QUIET_LIBRARIES):
-            return Object("python") if not all(is_python(v) for v in args.all()) else _setting()
+            return Object("python") if not all(is_python(v) for v in args.all()) else Setting()
         if name in library.CONSTANTS:
             return Plain()
         if name in library.PURE or name.startswith(("tf.image.", "tf.nn.")):
@@ -453,9 +454,3 @@ class TensorFlow(Calls):
         if "global_step" in last or last in ("Variable", "get_variable"):
             return Tensor(variable=True)
         return Foreign()
-
-
-def _setting() -> Value:
-    from towermigrate.recognize.proof.values import Setting
-
-    return Setting()

@@ -13,10 +13,10 @@ from towermigrate.flow.scopes import bindings, names_of
 from towermigrate.flow.values import Unknown, Value
 from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
-from towermigrate.recognize.proof.calls import Arguments
 from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import EVALUATION
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.statements import Statements
 from towermigrate.recognize.proof.values import (
     NOTHING,

@@ -126,14 +126,12 @@ class Items(Value):
         keys: tuple[str, ...] = (),
         parts: tuple[Items, ...] = (),
     ) -> None:
-        self._values: list[tuple[Value, bool]] = []
+        self._values = list(values)
         self._exact = exact and key is None
         self._key = key
         self.outer, self.mutable, self.name = outer, mutable, name
-        self.keys = keys
-        self.parts: tuple[Items, ...] = ()
-        self.grow(values)
-        self.parts = parts
+        self.keys, self.parts = keys, parts
+        self._few()
 
     @property
     def exact(self) -> bool:
@@ -176,7 +174,7 @@ class Items(Value):
     def grow(
         self, more: Sequence[tuple[Value, bool]], exact: bool = True, key: Value | None = None
     ) -> None:
-        """Add values behind the others, or somewhere; one stands for all where there are too many to follow."""
+        """Add values behind the others, or, where the order is not `exact`, somewhere."""
         if any(one is self for value, _ in more for one in _inside(value)):
             raise OutOfSteps  # a list that holds itself
         for part in self.parts:
@@ -186,12 +184,14 @@ class Items(Value):
         self._exact = self._exact and exact
         if self._key is not None and key is not None:
             self._key = join(self._key, key)
-        if len(self._values) + len(more) <= _FOLLOWED:
-            self._values.extend(more)
-            return
-        values = [value for value, _ in (*self._values, *more[:_FOLLOWED])]
-        self._values = [(join_all(values), any(sure for _, sure in (*self._values, *more)))]
-        self._exact = False
+        self._values.extend(more)
+        self._few()
+
+    def _few(self) -> None:
+        """One value stands for all where there are too many to follow."""
+        if len(self._values) > _FOLLOWED:
+            self._values = [(self.held(), any(sure for _, sure in self._values))]
+            self._exact = False
 
     @property
     def state(self) -> object:
