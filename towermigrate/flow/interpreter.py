@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from towermigrate.flow.domain import Call, Domain
 from towermigrate.flow.frames import Frame, Limits
-from towermigrate.flow.scopes import Scope, bound_in, named, yields
+from towermigrate.flow.scopes import Scope, body_of, bound_in, named, parameters, yields
 from towermigrate.flow.statements import Statements
 from towermigrate.flow.store import let_go
 from towermigrate.flow.values import NONE, Class, Const, Function, Instance, Place, Unknown, Value
@@ -116,11 +116,7 @@ class Interpreter(Statements):
             else node.body
         )
         spec = node.args
-        every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
-        own = {each.arg for each in every} | {
-            each.arg for each in (spec.vararg, spec.kwarg) if each
-        }
-        scope = Scope(function.scope.path, parent=function.scope, local=_locals(node) | own)
+        scope = Scope(function.scope.path, parent=function.scope, local=_locals(node))
         self._parameters(function, spec, scope, args, keywords, place, known)
         with self._frame(node) as frame:
             frame.function = function
@@ -215,8 +211,7 @@ class Interpreter(Statements):
 
 @lru_cache(4096)
 def _locals(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> frozenset[str]:
-    body = node.body if isinstance(node.body, list) else [node.body]
-    return bound_in(body)
+    return bound_in(body_of(node)).union(parameters(node))
 
 
 __all__ = ["Interpreter", "Limits"]

@@ -28,7 +28,7 @@ from towermigrate.flow.values import (
 _LARGE = 1 << 64
 _LONG = 10_000
 
-_OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+_OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -47,6 +47,8 @@ _OPERATORS: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
     ast.LtE: operator.le,
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
+    ast.In: lambda left, right: left in right,
+    ast.NotIn: lambda left, right: left not in right,
 }
 
 
@@ -58,12 +60,10 @@ class Operators(Objects):
         why = "an operation on what is not known"
         if all(isinstance(each, Const) for each in operands):
             first, second = (each.value for each in operands if isinstance(each, Const))
-            function = _OPERATORS.get(type(op))
-            if function is not None and _small(op, first, second):
-                try:
-                    return Const(function(first, second))
-                except Exception as error:
-                    why = type(error).__name__
+            computed = folded(op, first, second)
+            if isinstance(computed, Const):
+                return computed
+            why = computed or why
         else:
             found = self.joined_or_repeated(op, operands, place)
             if found is not None:
@@ -219,7 +219,18 @@ def _identical(left: Value, right: Value) -> bool | None:
     return None
 
 
-def _small(op: ast.AST, first: Any, second: Any) -> bool:
+def folded(op: object, first: object, second: object) -> Const | str:
+    """What an operator gives of two constants, or, where that is no value of a reasonable size, the error's name."""
+    function = _OPERATORS.get(type(op))
+    if function is None or not _small(op, first, second):
+        return ""
+    try:
+        return Const(function(first, second))
+    except Exception as error:
+        return type(error).__name__
+
+
+def _small(op: object, first: Any, second: Any) -> bool:
     """Whether the outcome of an operation on constants is of a reasonable size."""
     if isinstance(op, ast.Pow | ast.LShift):
         plain = isinstance(first, int | float) and isinstance(second, int | float)

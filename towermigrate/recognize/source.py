@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +12,13 @@ import libcst as cst
 from towermigrate.program import Span
 from towermigrate.recognize.places import Place, places_of
 from towermigrate.recognize.syntax import binds, calls, children, dotted, walk
-from towermigrate.tree import import_closure, import_graph, importers, modules_named
+from towermigrate.tree import (
+    import_closure,
+    import_graph,
+    importers,
+    module_file,
+    modules_named,
+)
 
 
 @dataclass(frozen=True)
@@ -304,28 +309,8 @@ class Tree:
 
     def module_path(self, importer: str, dotted_name: str) -> str | None:
         """The path of module `dotted_name` as seen from file `importer`, None when it is not in the tree."""
-        folder = posixpath.dirname(importer)
-        level = len(dotted_name) - len(dotted_name.lstrip("."))
-        parts = [p for p in dotted_name.lstrip(".").split(".") if p]
-        starts = []
-        if level:
-            base = folder
-            for _ in range(level - 1):
-                base = posixpath.dirname(base)
-            starts.append(base)
-        else:
-            base = folder
-            while True:
-                starts.append(base)
-                if not base:
-                    break
-                base = posixpath.dirname(base)
-        for start in starts:
-            stem = posixpath.join(start, *parts) if parts else start
-            for candidate in (stem + ".py", posixpath.join(stem, "__init__.py")):
-                if candidate in self.sources:
-                    return candidate
-        return None
+        dotted = dotted_name.lstrip(".")
+        return module_file(self.sources, importer, len(dotted_name) - len(dotted), dotted)
 
     def resolve(self, file: SourceFile, func: cst.CSTNode) -> Function | None:
         """The function of the tree that the callee `func` of a call in `file` names."""

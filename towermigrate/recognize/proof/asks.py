@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import Const, External, Value
 from towermigrate.recognize.proof.expressions import Expressions
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.values import (
@@ -15,12 +16,11 @@ from towermigrate.recognize.proof.values import (
     Function,
     Index,
     Items,
-    Library,
+    Plain,
     Python,
     Setting,
     Tensor,
     Text,
-    Value,
 )
 
 _TYPES = {
@@ -42,23 +42,23 @@ class Asks(Expressions):
         if name == "isinstance":
             return self._is_instance(given[0], given[1])
         if name == "type":
-            return Library("type") if _same_class(given[0]) else None
+            return External("type") if _same_class(given[0]) else None
         of = given[0]
-        if not isinstance(of, Items) or not all(_plain(v) for v, _ in of.values):
+        if not isinstance(of, Items) or not all(_plain(v) for v, _ in of.entries()):
             return None
         if name in ("any", "all"):
-            for value, _ in of.values:
+            for value, _ in of.entries():
                 self.truth(value, node, frame)
-            return Python()
-        return Items(list(of.values), False, not self.strict, name != "frozenset")
+            return Plain()
+        return Items(of.entries(), False, not self.strict, name != "frozenset")
 
     def _is_instance(self, value: Value, asked: Value) -> Value | None:
         classes = [v for v, _ in asked.values] if isinstance(asked, Items) else [asked]
-        names = [v.name if isinstance(v, Library) else None for v in classes]
+        names = [v.name if isinstance(v, External) else None for v in classes]
         if isinstance(value, Tensor):
             # What gives several tensors gives a list or a tuple, in TF1 and in a step.
             unsure = value.variable or value.gradient or not all(n in _TYPES for n in names)
-            return None if unsure else Python()
+            return None if unsure else Plain()
         if not _same_class(value):
             return None
         own = all(
@@ -67,14 +67,14 @@ class Asks(Expressions):
         )
         if not own:
             return None
-        if isinstance(value, Python) and value.known and all(n in _TYPES for n in names):
-            return Python(isinstance(value.constant, tuple(_TYPES[n] for n in names if n)))
-        return Python()
+        if isinstance(value, Const) and all(n in _TYPES for n in names):
+            return Const(isinstance(value.value, tuple(_TYPES[n] for n in names if n)))
+        return Plain()
 
 
 def _same_class(value: Value) -> bool:
     """Whether a value belongs to the same class in TF1 and in a step: it is no tensor, variable or static shape."""
-    return isinstance(value, Python | Setting | Items | Function | Library | Class)
+    return isinstance(value, Python | Setting | Items | Function | External | Class)
 
 
 def _plain(value: Value) -> bool:

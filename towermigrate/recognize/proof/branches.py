@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.proof.calls import Arguments
+from towermigrate.flow.values import Const, Unknown, Value
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import (
     Function,
-    Python,
     Tensor,
-    Value,
     needs_of,
     shared,
 )
@@ -45,10 +44,10 @@ class Branches(TensorFlow):
             return self._not_followed(node, frame)
         made = [self._part_of_graph(f, [], node, frame) for f in functions]
         if any(one is None for one in made):
-            return Value()
+            return Unknown()
         both = frozenset.intersection(*(needs_of(one) for one in made if one is not None))
         either = frozenset.union(*(needs_of(one) for one in made if one is not None))
-        return Tensor(needs_of(asked or Value()) | both | shared(either))
+        return Tensor(needs_of(asked or Unknown()) | both | shared(either))
 
     def _mapped(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         rows = args.get(1, "elems")
@@ -56,7 +55,7 @@ class Branches(TensorFlow):
             return self._not_followed(node, frame)
         assert isinstance(rows, Tensor)
         made = self._part_of_graph(args.get(0, "fn"), [Tensor(rows.needs)], node, frame)
-        return Value() if made is None else Tensor(rows.needs | shared(needs_of(made)))
+        return Unknown() if made is None else Tensor(rows.needs | shared(needs_of(made)))
 
     def _part_of_graph(
         self, function: Value | None, given: list[Value], node: ast.Call, frame: Frame
@@ -78,10 +77,10 @@ class Branches(TensorFlow):
                 f"`{frame.code.said(node)}` makes more than tensors in a function that TensorFlow calls",
             )  # fmt: skip
             return None
-        number = isinstance(made, Python) and type(made.constant) in (int, float)
+        number = isinstance(made, Const) and type(made.value) in (int, float)
         several = isinstance(made, Tensor) and (made.many or made.given)
         if several or not number and not _is_tensor(made):
-            if type(made) is not Value:
+            if not isinstance(made, Unknown):
                 self._not_followed(node, frame)
             return None
         return made

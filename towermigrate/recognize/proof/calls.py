@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from towermigrate.flow.scopes import parameters
+from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, parameters
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.functions import Functions
@@ -20,16 +23,14 @@ from towermigrate.recognize.proof.values import (
     Instance,
     Items,
     Keywords,
-    Library,
     Object,
     Partial,
-    Python,
+    Plain,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
-    join,
+    holds_tensor,
     join_all,
     keyed,
     needs_of,
@@ -50,7 +51,7 @@ class Calls(Functions):
             with self.perhaps():
                 made = [self._called(f, args, node, frame) for f in function.values]
             return join_all(made)
-        if args.starred and not isinstance(function, Library):
+        if args.starred and not isinstance(function, External):
             return self.report(
                 "TM222",
                 code,
@@ -65,7 +66,7 @@ class Calls(Functions):
             return self.enter(function, args.given, args.named, node, code)
         if isinstance(function, Partial):
             return self._called(function.function, self.completed(function, args), node, frame)
-        if isinstance(function, Library):
+        if isinstance(function, External):
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
@@ -73,16 +74,18 @@ class Calls(Functions):
             return self.method(function, args, node, frame)
         if isinstance(function, Setting | Foreign):
             if not self.strict:
+                self.escapes(args.all())
                 python = isinstance(function, Setting) and all(is_python(v) for v in args.all())
                 return Setting() if python else Foreign()
             return self._unknown(node, frame)
-        if type(function) is Value:
-            return Value()
+        if isinstance(function, Unknown):
+            return Unknown()
         return self._unknown(node, frame)
 
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if not self.strict:
-            builds = _mentions_graph(function.node, function.code)
+            self.escapes(args.all())
+            builds = function.code.mentions_tensorflow(function.node)
             python = all(is_python(v) for v in args.all())
             return Foreign() if builds or not python else Instance(function)
         return self.report(
@@ -116,6 +119,21 @@ class Calls(Functions):
             else:
                 args.named[keyword.arg] = value
         return args
+
+    def escapes(self, values: Iterable[Value]) -> None:
+        """Code that is not followed is given values: what they hold may be anything from now on.
+
+        Not what the towers made: the readers of the session look at what becomes of it.
+        """
+        for value in values:
+            of = value.of if isinstance(value, Object) else value
+            if isinstance(of, Items) and not (self.behind and holds_tensor(of)):
+                self.escapes([one for one, _ in of.values])
+                if of.mutable:
+                    of.loosen()
+                    of.grow([(Foreign(), False)], False, Plain())
+            elif isinstance(value, Either):
+                self.escapes(value.values)
 
     # -- functions of the tree
 
@@ -170,7 +188,7 @@ class Calls(Functions):
             rest = [(value, True) for value in given[len(names) :]]
             frame.names[args.vararg.arg] = Items(rest, True, not self.strict, False)
         if args.kwarg is not None:
-            frame.names[args.kwarg.arg] = _keywords(more, not self.strict)
+            frame.names[args.kwarg.arg] = Keywords(more, not self.strict)
         defaults = list(zip(reversed(names), reversed(args.defaults), strict=False))
         defaults += [
             (a.arg, d)
@@ -194,8 +212,8 @@ class Calls(Functions):
             self.stack.pop()
             self.asked.unsure = unsure
         if ends:
-            frame.returned.append(Python(None))
-        return join_all(frame.returned) if frame.returned else Python(None)
+            frame.returned.append(NONE)
+        return join_all(frame.returned) if frame.returned else NONE
 
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
         raise NotImplementedError
@@ -206,10 +224,10 @@ class Calls(Functions):
         if isinstance(value, Items) and value.mutable:
             value.outer = True
             value.name = "the default of an argument"
-        name = value.name if isinstance(value, Library) else ""
+        name = value.name if isinstance(value, External) else ""
         if name.startswith(library.BATCH_NORM):
             self._batch_norm(node, function.code)
-        if type(value) is Value or isinstance(value, Foreign):
+        if isinstance(value, Unknown) or isinstance(value, Foreign):
             return self.report(
                 "TM222",
                 function.code,
@@ -244,18 +262,20 @@ class Calls(Functions):
                 return written
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
-            return Python() if not self.strict else self._unknown(node, frame)
+            return Plain() if not self.strict else self._unknown(node, frame)
         if kind == "items" and isinstance(function.of, Items):
             made = self._of_items(function.of, name, args)
             if made is not None:
                 return made
+            if not self.strict:
+                self.escapes([function.of, *args.all()])
         if kind == "array" and (name in library.ARRAY_METHODS or not self.strict):
             if name == "tolist" or name not in library.MUTATORS:
                 return Setting(plain=True)
         if kind == "tensor":
             return self._tensor_method(function, name, args, node, frame)
         if kind == "variable scope" and name == "reuse_variables":
-            return Python(None)
+            return NONE
         if kind in ("optimizer", "moving average") and self.evaluates:
             return self.report(
                 "TM220", code, node, f"`{code.said(node)}` trains in what only looks at the model"
@@ -268,7 +288,7 @@ class Calls(Functions):
                 return Object("update", args.needs())
             loss = args.get(0, "loss")
             listed = args.get(2 if minimizes else 1, "var_list")
-            if listed is None or isinstance(listed, Python) and listed.constant is None:
+            if listed is None or listed == NONE:
                 # It lists the variables that are there: in the first tower not those that are made later.
                 self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)
@@ -324,27 +344,7 @@ class Calls(Functions):
         )
 
 
-def _keywords(given: dict[str, Value], outer: bool) -> Keywords:
-    return Keywords([(v, True) for v in given.values()], False, outer, given=given)
-
-
 def _only_variables(value: Value) -> bool:
     if isinstance(value, Items):
         return all(isinstance(v, Tensor) and v.variable for v, _ in value.values)
     return False
-
-
-def _mentions_graph(node: ast.AST, code: Code) -> bool:
-    """Whether a class or function mentions TensorFlow: then what it makes may belong to a graph."""
-    roots = {
-        (a.asname or a.name).split(".")[0]
-        for n in code.nodes
-        if isinstance(n, ast.Import | ast.ImportFrom)
-        for a in n.names
-        if "tensorflow" in (a.name + (getattr(n, "module", "") or "")) or "tf_slim" in a.name
-    }
-    return any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(node))
-
-
-mentions_graph = _mentions_graph
-__all__ = ["Arguments", "Calls", "join", "mentions_graph"]

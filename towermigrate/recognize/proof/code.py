@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterator
 from functools import cached_property
 
 from towermigrate.findings import Finding
+from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
+from towermigrate.tree import imported_files, modules_in, parse_python
 
-Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+Scope = ast.Module | Definition
 
 
 class Code:
@@ -73,10 +73,23 @@ class Code:
         found: dict[str, list[ast.Call]] = {}
         for node in self.nodes:
             if isinstance(node, ast.Call):
-                func = node.func
-                name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-                found.setdefault(name, []).append(node)
+                found.setdefault(last_name(node.func), []).append(node)
         return found
+
+    def mentions_tensorflow(self, node: ast.AST) -> bool:
+        """Whether code mentions TensorFlow: then what it makes may belong to a graph."""
+        return any(isinstance(n, ast.Name) and n.id in self._tensorflow for n in ast.walk(node))
+
+    @cached_property
+    def _tensorflow(self) -> frozenset[str]:
+        return frozenset(
+            (alias.asname or alias.name).split(".")[0]
+            for node in self.nodes
+            if isinstance(node, ast.Import | ast.ImportFrom)
+            for alias in node.names
+            if "tensorflow" in (alias.name + (getattr(node, "module", "") or ""))
+            or "tf_slim" in alias.name
+        )
 
     @cached_property
     def declarations(self) -> list[ast.Global | ast.Nonlocal]:
@@ -95,14 +108,18 @@ class Code:
         ]
 
     def bound_in(self, scope: Scope) -> dict[str, list[ast.AST]]:
-        """`bindings` of a scope of this file, looked for once."""
+        """The names that a scope of this file binds with the nodes that do, the scope itself for parameters; found once."""
         if id(scope) not in self._bound:
-            self._bound[id(scope)] = bindings(scope)
+            given = [] if isinstance(scope, ast.Module) else parameters(scope)
+            found: dict[str, list[ast.AST]] = {name: [scope] for name in given}
+            for name, nodes in bindings(body_of(scope)).items():
+                found.setdefault(name, []).extend(nodes)
+            self._bound[id(scope)] = found
         return self._bound[id(scope)]
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.AST]]:
-        return bindings(self.tree)
+        return self.bound_in(self.tree)
 
 
 class Codes:
@@ -115,13 +132,11 @@ class Codes:
 
     def code(self, path: str) -> Code | None:
         if path not in self._known:
-            made: Code | None = None
             text = self.tree.sources.get(path)
-            if text is not None:
-                try:
-                    made = Code(path, text, ast.parse(text))
-                except (SyntaxError, ValueError, RecursionError):
-                    made = None
+            try:
+                made = Code(path, text, parse_python(text)) if text is not None else None
+            except (SyntaxError, ValueError):
+                made = None
             self._known[path] = made
         return self._known[path]
 
@@ -133,126 +148,29 @@ class Codes:
     def closure(self, path: str) -> list[Code]:
         """A file and every file of the tree that it imports, directly or through others."""
         if path not in self._closures:
-            self._closures[path] = self._closure(path)
+            found: dict[str, Code] = {}
+            waiting = [path]
+            while waiting:
+                current = waiting.pop()
+                code = self.code(current)
+                if current not in found and code is not None:
+                    found[current] = code
+                    modules = modules_in(code.nodes)
+                    waiting += sorted(imported_files(self.tree.sources, current, modules))
+            self._closures[path] = list(found.values())
         return self._closures[path]
 
-    def _closure(self, path: str) -> list[Code]:
-        found: dict[str, Code] = {}
-        waiting = [path]
-        while waiting:
-            current = waiting.pop()
-            code = self.code(current)
-            if current in found or code is None:
-                continue
-            found[current] = code
-            for node in code.nodes:
-                for module in _modules(node):
-                    target = self.tree.module_path(current, module)
-                    if target is not None:
-                        waiting.append(target)
-        return list(found.values())
+
+def root_of(node: ast.AST) -> str | None:
+    """The name that a chain of attributes and subscripts begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
 
 
-def _modules(node: ast.AST) -> Iterator[str]:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            yield alias.name
-    elif isinstance(node, ast.ImportFrom):
-        base = "." * node.level + (node.module or "")
-        if base.strip("."):
-            yield base
-        for alias in node.names:
-            yield f"{base}.{alias.name}" if not base.endswith(".") else base + alias.name
-
-
-def names_of(target: ast.AST) -> list[str]:
-    """Names that an assignment target binds."""
-    if isinstance(target, ast.Name):
-        return [target.id]
-    if isinstance(target, ast.Tuple | ast.List):
-        return [n for e in target.elts for n in names_of(e)]
-    if isinstance(target, ast.Starred):
-        return names_of(target.value)
-    return []
-
-
-def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> list[str]:
-    args = node.args
-    named = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
-    return [*named, *(a.arg for a in (args.vararg, args.kwarg) if a is not None)]
-
-
-def own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
-    """Every node of a scope, those of functions, classes and comprehensions in it left out.
-
-    The nested functions and classes themselves are given, their bodies are not.
-    """
-    if isinstance(scope, ast.Lambda):
-        waiting: list[ast.AST] = [scope.body]
-    elif isinstance(scope, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef):
-        waiting = list(reversed(scope.body))
-    else:
-        waiting = [scope]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            inner = [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
-            if not isinstance(node, ast.Lambda):
-                inner.extend(node.decorator_list)
-            waiting.extend(reversed(inner))
-        elif isinstance(node, ast.ClassDef):
-            waiting.extend(reversed([*node.bases, *node.decorator_list]))
-        elif isinstance(node, _COMPREHENSIONS):
-            waiting.append(node.generators[0].iter)
-        else:
-            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-
-
-def bindings(scope: Scope) -> dict[str, list[ast.AST]]:
-    """The names that a scope binds, each with the statements that bind it, in source order.
-
-    Names that the scope declares `global` or `nonlocal` are not its own; parameters are.
-    """
-    found: dict[str, list[ast.AST]] = {}
-    outside: set[str] = set()
-    if not isinstance(scope, ast.Module):
-        for name in parameters(scope):
-            found.setdefault(name, []).append(scope)
-
-    def bind(names: list[str], node: ast.AST) -> None:
-        for name in names:
-            found.setdefault(name, []).append(node)
-
-    for node in own_nodes(scope):
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            outside |= set(node.names)
-        elif isinstance(node, ast.Assign):
-            for target in node.targets:
-                bind(names_of(target), node)
-        elif isinstance(node, ast.AugAssign):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.AnnAssign):
-            bind(names_of(node.target) if node.value is not None else [], node)
-        elif isinstance(node, ast.For | ast.AsyncFor):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.With | ast.AsyncWith):
-            for item in node.items:
-                bind(names_of(item.optional_vars) if item.optional_vars else [], node)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            bind([node.name], node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            bind([(a.asname or a.name).split(".")[0] for a in node.names if a.name != "*"], node)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            bind([node.name], node)
-        elif isinstance(node, ast.NamedExpr):
-            bind(names_of(node.target), node)
-        elif isinstance(node, ast.Delete):
-            for target in node.targets:
-                bind(names_of(target), node)
-    for name in outside:
-        found.pop(name, None)
-    return found
+def last_name(func: ast.expr) -> str:
+    """The last name of what is called, "" where it has none."""
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 BUILTINS = frozenset(dir(builtins)) | {"xrange", "unicode", "long", "basestring", "raw_input"}

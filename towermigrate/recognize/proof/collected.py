@@ -10,7 +10,7 @@ import ast
 import re
 import sys
 
-from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.code import Code, Codes, last_name
 
 _ADDS = re.compile(r"batch_?(?:re)?norm|updates_collections|normalizer|add_update", re.IGNORECASE)
 _LOADS = frozenset(
@@ -161,7 +161,7 @@ def _known(codes: Codes, code: Code, node: ast.Import | ast.ImportFrom) -> bool:
 
 def _plain(call: ast.Call) -> bool:
     """Whether a call adds to no collection that is not plain, and looks up no name that is not."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    name = last_name(call.func)
     if name in ("add_to_collection", "add_to_collections"):
         key = call.args[0] if call.args else None
         if isinstance(key, ast.Attribute):

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Callable, Sequence
 
+from towermigrate.flow.operators import folded
+from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import Machine, is_python
@@ -18,20 +20,20 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
-    Library,
     Object,
+    Plain,
     Present,
     Python,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     holds_static,
     holds_tensor,
     join,
     join_all,
     needs_of,
+    text_of,
 )
 
 _COPY_ENDS = ["replica_"[k:] for k in range(len("replica_"))]
@@ -64,11 +66,11 @@ class Expressions(Machine):
     # -- plain
 
     def _constant(self, node: ast.Constant, frame: Frame) -> Value:
-        return Python(node.value)
+        return Const(node.value)
 
     def _name(self, node: ast.Name, frame: Frame) -> Value:
         value = self.lookup(node.id, frame, node, frame.code)
-        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+        if isinstance(value, External) and value.name.startswith(library.BATCH_NORM):
             self.report(
                 "TM207", frame.code, node, f"batch normalisation in the towers: `{node.id}`"
             )
@@ -91,6 +93,7 @@ class Expressions(Machine):
         made = self._display(node.elts, frame, mutable=True)
         if holds_tensor(made):
             return self._hashed(node, frame)
+        made.loosen()
         return made
 
     def _hashed(self, node: ast.expr, frame: Frame) -> Value:
@@ -99,7 +102,7 @@ class Expressions(Machine):
             f"`{frame.code.said(node)}` looks a tensor or variable up by its identity; in TF2 it cannot be hashed",
         )  # fmt: skip
 
-    def _display(self, nodes: list[ast.expr], frame: Frame, mutable: bool) -> Value:
+    def _display(self, nodes: list[ast.expr], frame: Frame, mutable: bool) -> Items:
         made: list[tuple[Value, bool]] = []
         exact = True
         for node in nodes:
@@ -116,14 +119,34 @@ class Expressions(Machine):
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Value:
         made: list[tuple[Value, bool]] = []
+        keys: list[Value] = []
         for key, value in zip(node.keys, node.values, strict=True):
-            if key is not None and holds_tensor(self.value(key, frame)):
+            if key is None:
+                spread = self.value(value, frame)
+                keys.append(self.element(spread, value, frame))
+                inside = spread.values if isinstance(spread, Items) else [(spread, False)]
+                made.extend((one, False) for one, _ in inside)
+                continue
+            keys.append(self.value(key, frame))
+            if holds_tensor(keys[-1]):
                 self._hashed(key, frame)
             made.append((self.value(value, frame), True))
-        keys = [key.value for key in node.keys if isinstance(key, ast.Constant)]
-        texts = tuple(key for key in keys if isinstance(key, str))
-        known = texts if len(texts) == len(node.keys) else ()
-        return Items(made, exact=False, outer=not self.strict, keys=known)
+        texts = [text for text in map(text_of, keys) if text is not None]
+        known = tuple(texts) if len(texts) == len(made) == len(node.keys) else ()
+        of_all = join_all(keys) if keys else Plain()
+        return Items(made, outer=not self.strict, key=of_all, keys=known)
+
+    def _namedexpr(self, node: ast.NamedExpr, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        if self.strict:
+            return self.report(
+                "TM223", frame.code, node,
+                f"`{frame.code.said(node)}` is not known to mean the same in {self.where} that is traced again",
+            )  # fmt: skip
+        while frame.node is None and frame.parent is not None:
+            frame = frame.parent
+        frame.names[node.target.id] = value
+        return value
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
         for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
@@ -178,13 +201,13 @@ class Expressions(Machine):
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Items) and isinstance(op, ast.Mult) and is_python(other):
                 return Items(one.values, False, not self.strict, one.mutable)
-        if isinstance(left, Python) and isinstance(right, Python) and left.known and right.known:
-            return Python(_computed(op, left.constant, right.constant))
-        if type(left) is Value or type(right) is Value:
-            return Value()
+        if isinstance(left, Const) and isinstance(right, Const):
+            return _folded(op, left, right)
+        if isinstance(left, Unknown) or isinstance(right, Unknown):
+            return Unknown()
         if is_python(left) and is_python(right):
             settings = [v for v in (left, right) if isinstance(v, Setting)]
-            return Setting(all(v.plain for v in settings)) if settings else Python()
+            return Setting(all(v.plain for v in settings)) if settings else Plain()
         return self._mixed(node, left, right, frame)
 
     # What follows is defined with the parts of values.
@@ -214,7 +237,7 @@ class Expressions(Machine):
                 return side
             if isinstance(side, Collected):
                 self.all_towers(needs_of(side))
-                return Value()
+                return Unknown()
         return self.report(
             "TM222", frame.code, node, f"what `{frame.code.said(node)}` gives is not understood"
         )
@@ -263,7 +286,7 @@ class Expressions(Machine):
                     "TM223", frame.code, node,
                     f"`{frame.code.said(node)}` writes a tensor into a text; its name differs in a step",
                 )  # fmt: skip
-        return Python()
+        return Plain()
 
     def _unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
         value = self.value(node.operand, frame)
@@ -271,15 +294,16 @@ class Expressions(Machine):
             known = self.truth(value, node.operand, frame)
             if isinstance(value, Index | Differs):
                 return Differs()
-            return Python() if known is None else Python(not known)
-        if isinstance(value, Python) and value.known and isinstance(node.op, ast.USub):
-            return Python(_computed(ast.Sub(), 0, value.constant))
+            return Plain() if known is None else Const(not known)
+        if isinstance(value, Const) and not isinstance(node.op, ast.UAdd):
+            negated = isinstance(node.op, ast.USub)  # `~x` is `-1 - x`
+            return _folded(ast.Sub(), Const(0 if negated else -1), value)
         return value
 
     def truth(self, value: Value, node: ast.AST, frame: Frame) -> bool | None:
         """Whether a value is true where Python asks; None where the program decides when it runs."""
-        if isinstance(value, Python) and value.known:
-            return bool(value.constant)
+        if isinstance(value, Const):
+            return bool(value.value)
         if holds_static(value) and not isinstance(value, Items):
             self.report(
                 "TM228", frame.code, node,
@@ -336,12 +360,18 @@ class Expressions(Machine):
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         if self._asks_a_name(node, frame):
-            return Python()
+            return Plain()
         values = [self.value(n, frame) for n in [node.left, *node.comparators]]
-        result: Value = Python()
-        for op, left, right in zip(node.ops, values, values[1:], strict=False):
-            result = self._compared(node, op, left, right, frame)
-        return result
+        made = [
+            self._compared(node, op, left, right, frame)
+            for op, left, right in zip(node.ops, values, values[1:], strict=False)
+        ]
+        if len(made) == 1:
+            return made[0]
+        known = [self.truth(value, node, frame) for value in made]
+        if any(isinstance(value, Differs | Index) for value in made):
+            return Differs()
+        return Plain() if None in known else Const(all(known))
 
     def _asks_a_name(self, node: ast.Compare, frame: Frame) -> bool:
         """Whether a variable's name is asked for a text that the name of a replica's copy has or lacks as well."""
@@ -388,9 +418,9 @@ class Expressions(Machine):
                 return Differs()
             if isinstance(side, Text) and side.of in ("index", "scope", "tensor"):
                 self._asked_text(side, node, frame)
-                return Python()
-        if isinstance(left, Python) and isinstance(right, Python) and left.known and right.known:
-            return Python(_answer(op, left.constant, right.constant))
+                return Plain()
+        if isinstance(left, Const) and isinstance(right, Const):
+            return _folded(op, left, right)
         for side in (left, right):
             unsure = isinstance(side, Object | Either) and not is_python(side)
             if unsure and isinstance(op, _IDENTITY) or isinstance(side, Foreign):
@@ -398,14 +428,14 @@ class Expressions(Machine):
                     "TM226", code, node,
                     f"`{code.said(node)}` may compare tensors or variables, by identity in TF1, by value in TF2",
                 )  # fmt: skip
-        return Python()
+        return Plain()
 
     def _identity(
         self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
     ) -> Value:
         negated = isinstance(op, ast.IsNot)
         for one, other in ((left, right), (right, left)):
-            if not (isinstance(other, Python) and other.known and other.constant is None):
+            if other != NONE:
                 continue
             if holds_static(one):
                 return self.report(
@@ -413,19 +443,19 @@ class Expressions(Machine):
                     f"`{frame.code.said(node)}` asks whether a static shape is known; a step knows shapes that "
                     "the graph did not",
                 )  # fmt: skip
-            if isinstance(one, Python) and one.known:
-                return Python((one.constant is None) is not negated)
+            if isinstance(one, Const):
+                return Const((one.value is None) is not negated)
             if isinstance(one, Tensor) and not one.gradient:
-                return Python(negated)
-            if isinstance(one, Items | Function | Library | Object | Text | Index):
-                return Python(negated)
-            return Present() if negated and isinstance(one, Tensor) else Python()
+                return Const(negated)
+            if isinstance(one, Items | Function | External | Object | Text | Index):
+                return Const(negated)
+            return Present() if negated and isinstance(one, Tensor) else Plain()
         if holds_tensor(left) or holds_tensor(right):
             return self.report(
                 "TM226", frame.code, node,
                 f"`{frame.code.said(node)}` asks whether two tensors or variables are one",
             )  # fmt: skip
-        return Python()
+        return Plain()
 
     def _ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         test = self.value(node.test, frame)
@@ -448,14 +478,14 @@ def spelled(made: Value, parts: Sequence[Value], write: Callable[..., str]) -> V
         parts: what it is made of.
         write: makes it of their values.
     """
-    known = [p.constant for p in parts if isinstance(p, Python) and type(p.constant) in (str, int)]
-    if type(made) is not Python or made.known or len(known) < len(parts):
+    known = [p.value for p in parts if isinstance(p, Const) and type(p.value) in (str, int)]
+    if not isinstance(made, Plain) or len(known) < len(parts):
         return made
     try:
         text = write(*known)
     except (TypeError, ValueError, LookupError, AttributeError):
         return made
-    return Python(text) if len(text) < _LONG else made
+    return Const(text) if len(text) < _LONG else made
 
 
 def _formatted(node: ast.expr) -> ast.expr:
@@ -478,50 +508,10 @@ def in_copies_only(text: str) -> bool:
 
 
 def _is_text(value: Value) -> bool:
-    known = isinstance(value, Python) and isinstance(value.constant, str)
-    return known or isinstance(value, Text)
+    return text_of(value) is not None or isinstance(value, Text)
 
 
-def _computed(op: object, left: object, right: object) -> object:
-    from towermigrate.recognize.proof.values import MISSING
-
-    if isinstance(left, str) and isinstance(op, ast.Mod):
-        return MISSING
-    numbers = isinstance(left, int | float) and isinstance(right, int | float)
-    try:
-        if numbers or isinstance(left, str) and isinstance(right, str):
-            if isinstance(op, ast.Add):
-                return left + right  # type: ignore[operator]
-        if numbers and abs(left) < 1e9 and abs(right) < 1e9:  # type: ignore[arg-type]
-            if isinstance(op, ast.Sub):
-                return left - right  # type: ignore[operator]
-            if isinstance(op, ast.Mult):
-                return left * right  # type: ignore[operator]
-            if isinstance(op, ast.FloorDiv):
-                return left // right  # type: ignore[operator]
-    except (ArithmeticError, ValueError):
-        return MISSING
-    return MISSING
-
-
-def _answer(op: ast.cmpop, left: object, right: object) -> object:
-    from towermigrate.recognize.proof.values import MISSING
-
-    try:
-        if isinstance(op, ast.Eq):
-            return left == right
-        if isinstance(op, ast.NotEq):
-            return left != right
-        if isinstance(op, ast.Lt):
-            return left < right  # type: ignore[operator]
-        if isinstance(op, ast.LtE):
-            return left <= right  # type: ignore[operator]
-        if isinstance(op, ast.Gt):
-            return left > right  # type: ignore[operator]
-        if isinstance(op, ast.GtE):
-            return left >= right  # type: ignore[operator]
-        if isinstance(op, ast.In) and isinstance(left, str) and isinstance(right, str):
-            return left in right
-    except TypeError:
-        return MISSING
-    return MISSING
+def _folded(op: object, left: Const, right: Const) -> Value:
+    """What an operator gives of two values that are known."""
+    found = folded(op, left.value, right.value)
+    return found if isinstance(found, Const) else Plain()

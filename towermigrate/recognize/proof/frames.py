@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
+from towermigrate.flow.values import Value
 from towermigrate.recognize.proof.code import Code, Scope
-from towermigrate.recognize.proof.values import Value
 
 
 @dataclass(eq=False)

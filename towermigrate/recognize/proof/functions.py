@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import External, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
@@ -11,10 +12,8 @@ from towermigrate.recognize.proof.natives import Arguments, Natives
 from towermigrate.recognize.proof.values import (
     Function,
     Instance,
-    Library,
     Partial,
     Python,
-    Value,
 )
 
 _WRAPS = ("functools.wraps", "six.wraps")
@@ -45,7 +44,7 @@ class Functions(Natives):
         """`@functools.wraps(fn)`, which gives a function another one's name."""
         with self.mode(False):
             function = self.value(place.func, frame)
-        return isinstance(function, Library) and function.name in _WRAPS
+        return isinstance(function, External) and function.name in _WRAPS
 
     def partial(self, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         """`functools.partial(…)`; None where it holds what may be changed before it is called."""
@@ -53,7 +52,7 @@ class Functions(Natives):
             return None
         function, *given = args.given
         known = isinstance(function, Function | Partial) or (
-            isinstance(function, Library) and function.name in library.PURE - library.SUMMARIES
+            isinstance(function, External) and function.name in library.PURE - library.SUMMARIES
         )
         held = [*given, *args.named.values()]
         if not known or (not self.strict and not all(_never_changes(v) for v in held)):
@@ -72,4 +71,4 @@ class Functions(Natives):
 
 
 def _never_changes(value: Value) -> bool:
-    return isinstance(value, Python | Library | Function) and is_python(value)
+    return isinstance(value, Python | External | Function) and is_python(value)

@@ -226,6 +226,9 @@ MUTATORS = frozenset(
     "popleft rotate fill resize put sort itemset setflags subtract difference_update intersection_update __setitem__ "
     "__setattr__".split()
 )
+WRITERS = frozenset("copyto put place putmask fill_diagonal shuffle put_along_axis setitem".split())
+"""Functions of libraries that change an array or list that they are given."""
+CHANGERS = tuple(f".{name}" for name in sorted(WRITERS))
 ARRAY_METHODS = frozenset(
     "reshape astype copy tolist sum mean max min transpose flatten ravel dot cumsum prod squeeze clip round std var "
     "argmax argmin all any item repeat".split()

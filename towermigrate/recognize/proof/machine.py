@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from towermigrate.findings import Finding
+from towermigrate.flow.scopes import own_nodes
+from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
-from towermigrate.recognize.proof.code import BUILTINS, Code, Codes
+from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
 from towermigrate.recognize.proof.frames import Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
     Class,
@@ -19,27 +21,27 @@ from towermigrate.recognize.proof.values import (
     Function,
     Index,
     Items,
-    Library,
     Module,
     Object,
+    OutOfSteps,
     Partial,
     Python,
     Setting,
     Tensor,
-    Value,
     join_all,
 )
+from towermigrate.tree import imported_files, modules_in
 
 STEPS = 60_000
 """Expressions that one proof may look at; a program that takes more is not proved."""
 DEPTH = 30
 EVALUATION = "an evaluation"
+_ONLY_READ = frozenset(
+    "len range str int float print sum min max any all repr bool isinstance".split()
+)
+"""Builtins that change nothing that they are given, and give back no list of theirs."""
 MAY_DESCRIBE = (ast.Call, ast.Name, ast.Attribute, ast.Lambda)
 """What may give a descriptor, that of a property for instance, to an attribute of a class."""
-
-
-class OutOfSteps(Exception):
-    """The program is too large for a proof."""
 
 
 class Machine:
@@ -62,6 +64,7 @@ class Machine:
         self.stack: list[ast.AST] = []
         self.where = "a tower"
         self.line = 0
+        self.behind = False  # the towers have been run
         self.scope: Frame | None = None
         self.made_variables = 0
         self.asked = AskedFor()
@@ -106,7 +109,7 @@ class Machine:
         if self.strict:
             finding = code.finding(rule, node, message)
             self.findings.setdefault((rule, finding.path, finding.line, finding.column), finding)
-        return Value()
+        return Unknown()
 
     def always(self, rule: str, code: Code, node: ast.AST, message: str) -> None:
         """Report, whether the code at hand moves or not."""
@@ -184,7 +187,7 @@ class Machine:
             return Foreign(name)
         key = (frame.code.path, name)
         if key in self._evaluating:
-            return Value()
+            return Unknown()
         self._evaluating.add(key)
         try:
             with self.mode(False):
@@ -195,54 +198,63 @@ class Machine:
         if isinstance(value, Either | Python) and len(found) > 1:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Items) and value.mutable and _is_python(value):
-            if name in self._changed_in_place(frame.code):
+            beside = self.codes.closure(self.home.path) if self.home is not None else []
+            if any(name in self._changed_in_place(code) for code in {*beside, frame.code}):
                 value = Setting()
         if isinstance(value, Items):
             value.outer = True
             value.name = name
-        elif type(value) is Value:
+        elif isinstance(value, Unknown):
             value = Foreign(name)
         frame.names[name] = value
         return value
 
     def _changed_in_place(self, code: Code) -> frozenset[str]:
-        """Names of lists and dicts that a file changes somewhere: what they hold when they are read is not known."""
+        """Names of lists and dicts that a file may change somewhere: what they hold when they are read is not known."""
         if code.path not in self._changed:
             found: set[str] = set()
             for node in code.nodes:
-                root: ast.AST = node
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    root = node.func.value if node.func.attr in library.MUTATORS else node
-                elif isinstance(node, ast.AugAssign):
-                    root = node.target
-                elif not isinstance(getattr(node, "ctx", None), ast.Store | ast.Del):
-                    continue
-                elif isinstance(node, ast.Name):
+                changes = isinstance(node, ast.Attribute) and node.attr in library.MUTATORS
+                changes |= isinstance(getattr(node, "ctx", None), ast.Store | ast.Del)
+                root: ast.AST = node.target if isinstance(node, ast.AugAssign) else node
+                if isinstance(node, ast.Name) or not (changes or root is not node):
                     continue
                 while isinstance(root, ast.Attribute | ast.Subscript):
+                    found |= {root.attr} if isinstance(root, ast.Attribute) else set()
                     root = root.value
-                if isinstance(root, ast.Name):
-                    found.add(root.id)
+                found |= {root.id} if isinstance(root, ast.Name) else set()
+            for node in own_nodes(code.tree.body):
+                if not (isinstance(node, ast.Call) and self._only_reads(node.func, code)):
+                    found |= {each.id for each in _handed_on(node) if isinstance(each, ast.Name)}
             self._changed[code.path] = frozenset(found)
         return self._changed[code.path]
+
+    def _only_reads(self, func: ast.expr, code: Code) -> bool:
+        """Whether a function is a library's that changes no list that it is given, and gives back no list of it."""
+        bound = code.bindings.get(root_of(func) or "", [])
+        if code.star_imports or not all(self._of_library(node, code) for node in bound):
+            return False
+        with self.mode(False):
+            value = self.value(func, self.module(code)) if root_of(func) else None
+        name = value.name if isinstance(value, External) else ""
+        if name.startswith("builtins."):
+            return name.rpartition(".")[2] in _ONLY_READ
+        return name.startswith((*library.QUIET_LIBRARIES, "tf.")) and not name.endswith(
+            library.CHANGERS
+        )
+
+    def _of_library(self, node: ast.AST, code: Code) -> bool:
+        """Whether a statement imports from no file of the tree."""
+        modules = modules_in([node])
+        return bool(modules) and not imported_files(self.codes.tree.sources, code.path, modules)
 
     def bound_in(self, node: ast.expr, module: Frame) -> Value:
         """What an expression of a function gives, as far as its file's names tell: what is of the graph is Foreign."""
         with self.mode(False):
             value = self.value(node, module)
-        if type(value) is Value and self.of_graph(node, module.code):
+        if isinstance(value, Unknown) and module.code.mentions_tensorflow(node):
             return Foreign()
         return value
-
-    def of_graph(self, node: ast.AST, code: Code) -> bool:
-        """Whether an expression mentions TensorFlow."""
-        roots = {
-            name
-            for name, nodes in code.bindings.items()
-            for n in nodes
-            if isinstance(n, ast.Import | ast.ImportFrom) and "tensorflow" in ast.unparse(n)
-        }
-        return any(isinstance(n, ast.Name) and n.id in roots for n in ast.walk(node))
 
     def _comes_by_star(self, name: str, code: Code) -> bool:
         """Whether a star import of the tree may bind a name that the file binds too."""
@@ -298,7 +310,7 @@ class Machine:
                 whole = alias.name if alias.asname else alias.name.split(".")[0]
                 target = self.codes.imported(code.path, whole)
                 return Module(target) if target is not None else named(whole)
-        return Value()
+        return Unknown()
 
     def imported_from(self, code: Code, name: str, node: ast.ImportFrom) -> Value:
         base = "." * node.level + (node.module or "")
@@ -316,7 +328,7 @@ class Machine:
                     return self.outer(alias.name, inner)
                 return Foreign(name)
             return Foreign(name) if node.level else named(below)
-        return Value()
+        return Unknown()
 
     def _builtin(self, name: str, frame: Frame, node: ast.AST, code: Code) -> Value:
         origin = frame
@@ -335,7 +347,7 @@ class Machine:
                     f"`{name}` may come from `from {base} import *`, and what it then is is not known",
                 )  # fmt: skip
         if name in BUILTINS:
-            return Library("builtins." + name)
+            return External("builtins." + name)
         return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")
 
     def all_towers(self, needs: frozenset[str]) -> None:
@@ -364,17 +376,35 @@ class Machine:
         raise NotImplementedError
 
 
-def named(full: str) -> Library:
+def _handed_on(node: ast.AST) -> list[ast.expr]:
+    """What is given another name or to other code where a module is run, which may change it by that."""
+    match node:
+        case ast.Assign() | ast.AnnAssign() | ast.NamedExpr() | ast.Starred():
+            return [node.value] if node.value is not None else []
+        case ast.Tuple() | ast.List() | ast.Set():
+            return node.elts
+        case ast.Dict():
+            return node.values
+        case ast.IfExp():
+            return [node.body, node.orelse]
+        case ast.BoolOp():
+            return node.values
+        case ast.Call():
+            return [*node.args, *(each.value for each in node.keywords)]
+    return []
+
+
+def named(full: str) -> External:
     """The library name of a dotted import, TensorFlow's in TF1's spelling."""
     full = library.SIX.get(full, full)
     if full == "tf_slim" or full.startswith("tf_slim."):
         full = "tensorflow.contrib.slim" + full[len("tf_slim") :]
     for prefix in ("tensorflow.compat.v1", "tensorflow"):
         if full == prefix or full.startswith(prefix + "."):
-            return Library("tf" + full[len(prefix) :])
+            return External("tf" + full[len(prefix) :])
     if full in ("np", "numpy") or full.startswith("numpy."):
-        return Library(full)
-    return Library(full)
+        return External(full)
+    return External(full)
 
 
 def _is_python(value: Value) -> bool:
@@ -386,7 +416,7 @@ def _is_python(value: Value) -> bool:
     if isinstance(value, Partial):
         parts = (value.function, *value.given, *(v for _, v in value.named))
         return all(_is_python(v) for v in parts)
-    return isinstance(value, Python | Setting | Library | Function | Class | Module | Index)
+    return isinstance(value, Python | Setting | External | Function | Class | Module | Index)
 
 
 is_python = _is_python

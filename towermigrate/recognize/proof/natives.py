@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
+from towermigrate.flow.values import NONE, Const, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asks import ASKS
 from towermigrate.recognize.proof.expressions import spelled
@@ -15,18 +17,18 @@ from towermigrate.recognize.proof.values import (
     Collected,
     Differs,
     Foreign,
-    Function,
     Index,
     Instance,
     Items,
-    Python,
+    Object,
+    Plain,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     holds_tensor,
     join_all,
+    may_run,
     needs_of,
 )
 
@@ -46,6 +48,19 @@ _GOES_OVER = {
     "all",
 } | _ONCE
 """Builtins that go over their argument."""
+_GATHER = {
+    "dict",
+    "enumerate",
+    "len",
+    "list",
+    "range",
+    "reversed",
+    "slice",
+    "tuple",
+    "xrange",
+    "zip",
+}
+"""Builtins that call nothing of what they are given a list of."""
 
 
 class Arguments:
@@ -91,7 +106,7 @@ class Natives(Parts):
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
             )
         known = name in library.NUMPY or name in library.OTHERS
-        if not known and self.strict:
+        if self.strict and (not known or any(may_run(value) for value in args.all())):
             if name.startswith(("numpy.random.", "random.")):
                 return self.report(
                     "TM206", frame.code, node,
@@ -106,11 +121,11 @@ class Natives(Parts):
             if isinstance(value, Static):
                 return Static()
         if name in ("functools.reduce", "copy.deepcopy"):
-            if any(isinstance(v, Function) for v in args.all()):
-                return self._unknown(node, frame)
             return Setting()
         if known:
-            return Setting(plain=True) if name in library.NUMPY else Python()
+            return Setting(plain=True) if name in library.NUMPY else Plain()
+        if not name.startswith(library.QUIET_LIBRARIES) or name.endswith(library.CHANGERS):
+            self.escapes(args.all())
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()
         return Foreign()
@@ -145,11 +160,12 @@ class Natives(Parts):
         """A builtin of the list."""
         values = args.given
         if not self.strict and name in _ONCE:
+            self.escapes([value for value in args.all() if isinstance(value, Object)])
             return Foreign()
         if len(values) == 1 and name in _GOES_OVER and isinstance(values[0], Setting):
             self.element(values[0], node.args[0], frame)
         for value in args.all():
-            if isinstance(value, Instance):
+            if isinstance(value, Instance) or name not in _GATHER and may_run(value):
                 return self._unknown(node, frame)
             if isinstance(value, Collected):
                 return self._part_of(value, node, frame)
@@ -160,12 +176,10 @@ class Natives(Parts):
             for value in values:
                 if isinstance(value, Index | Differs):
                     self._differs(value, node, frame)
-            numbers = [
-                v.constant for v in values if isinstance(v, Python) and isinstance(v.constant, int)
-            ]
+            numbers = [v.value for v in values if isinstance(v, Const) and isinstance(v.value, int)]
             if len(numbers) == len(values) and numbers and len(span := range(*numbers)) <= 64:
-                return Items([(Python(k), True) for k in span], True, fresh, False)
-            return Items([(Python(), False)], False, fresh, False)
+                return Items([(Const(k), True) for k in span], True, fresh, False)
+            return Items([(Plain(), False)], False, fresh, False)
         if (
             name == "zip"
             and values
@@ -188,21 +202,23 @@ class Natives(Parts):
             return Items([(row, False)], False, fresh, False)
         if name == "enumerate" and values:
             inner = values[0]
-            if isinstance(inner, Items) and inner.exact and len(values) == 1:
+            if isinstance(inner, Items) and inner.exact and len(args.all()) == 1:
                 pairs = [
-                    Items([(Python(k), True), (v, s)], True, fresh, False)
+                    Items([(Const(k), True), (v, s)], True, fresh, False)
                     for k, (v, s) in enumerate(inner.values)
                 ]
                 return Items([(p, True) for p in pairs], True, fresh, False)
             pair = Items(
-                [(Python(), True), (self.element(inner, node, frame), True)], True, fresh, False
+                [(Plain(), True), (self.element(inner, node, frame), True)], True, fresh, False
             )
             return Items([(pair, False)], False, fresh, False)
-        if name in ("list", "tuple", "reversed", "sorted", "set", "frozenset", "dict"):
+        if name == "dict":
+            return self._dict_of(args, node, frame)
+        if name in ("list", "tuple", "reversed", "sorted", "set", "frozenset"):
             if not values:
                 return Items([], True, fresh)
             if isinstance(values[0], Items):
-                made = list(values[0].values)
+                made = values[0].entries()
                 if name == "reversed":
                     made.reverse()
                 kept = values[0].exact and name in ("list", "tuple", "reversed")
@@ -210,10 +226,10 @@ class Natives(Parts):
             return Items([(self.element(values[0], node, frame), False)], False, fresh)
         if name == "len" and values:
             if isinstance(values[0], Items) and values[0].exact:
-                return Python(len(values[0].values))
-            return Python()
+                return Const(len(values[0].values))
+            return Plain()
         if name in ("int", "float") and values and isinstance(values[0], Static):
-            return Python()
+            return Plain()
         if name in ("str", "repr", "unicode", "slice") or name == "format":
             text = self._text(values, node, frame)
             return spelled(text, values, str) if name == "str" and len(values) == 1 else text
@@ -233,7 +249,27 @@ class Natives(Parts):
                 return Differs()
             if isinstance(value, Static):
                 return Static()
-        return Setting() if any(isinstance(v, Setting) for v in values) else Python()
+        return Setting() if any(isinstance(v, Setting) for v in values) else Plain()
+
+    def _dict_of(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """`dict(pairs, name=value)`."""
+        values: list[tuple[Value, bool]] = [(value, True) for value in args.named.values()]
+        keys: list[Value] = [Plain()] if values else []
+        for given in args.given:
+            if isinstance(given, Items) and given.key is not None:
+                values.extend(given.values)
+                keys.append(given.key)
+                continue
+            pairs = given.values if isinstance(given, Items) else [(Unknown(), False)]
+            for pair, _ in pairs:
+                if not (isinstance(pair, Items) and pair.exact and len(pair.values) == 2):
+                    return self._unknown(node, frame)
+                keys.append(pair.values[0][0])
+                values.append((pair.values[1][0], False))
+        return Items(values, outer=not self.strict, key=join_all(keys) if keys else Plain())
+
+    def escapes(self, values: Iterable[Value]) -> None:
+        raise NotImplementedError
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
@@ -244,17 +280,20 @@ class Natives(Parts):
     def _of_items(self, holder: Items, name: str, args: Arguments) -> Value | None:
         """A method of a list or dict that changes nothing."""
         fresh = not self.strict
+        key = holder.key
         if name == "get":
-            default = args.get(1, "default") or Python(None)
-            return join_all([*([holder.element()] if holder.values else []), default])
-        if name in ("values", "copy"):
-            return Items(list(holder.values), holder.exact and name == "copy", fresh)
+            default = args.get(1, "default") or NONE
+            return join_all([*([holder.held()] if holder.values else []), default])
+        if name == "copy":
+            return Items(holder.values, holder.exact, fresh, key=key, keys=holder.keys)
+        if name == "values":
+            return Items(holder.values, False, fresh)
         if name == "keys":
-            return Items([(Python(), False)], False, fresh)
+            return Items(holder.entries(), False, fresh)
         if name == "items":
-            pair = Items([(Python(), True), (holder.element(), True)], True, fresh, False)
+            pair = Items([(key or Plain(), True), (holder.held(), True)], True, fresh, False)
             return Items([(pair, False)], False, fresh)
-        return Python() if name in ("index", "count") else None
+        return Plain() if name in ("index", "count") else None
 
     def _unknown(self, node: ast.Call, frame: Frame) -> Value:
         return self.report(

@@ -10,20 +10,20 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from towermigrate.recognize.proof.calls import Arguments
+from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.slim import Slim, is_none
 from towermigrate.recognize.proof.values import (
     Items,
-    Library,
     Object,
     Python,
     Setting,
     Tensor,
     Text,
-    Value,
     holds_tensor,
+    text_of,
 )
 
 _KEYS = ("tf.GraphKeys.UPDATE_OPS", "update_ops")
@@ -76,7 +76,7 @@ class Norms(Slim):
             return super().tf_call(name, args, node, frame)
         if name == "tf.get_collection":
             key = args.get(0, "key")
-            text = key.name if isinstance(key, Library) else getattr(key, "constant", None)
+            text = key.name if isinstance(key, External) else text_of(key)
             if text in _KEYS:
                 return self._updates(args, node, frame)
             if text in _LISTS and self.where != "a tower":
@@ -121,8 +121,8 @@ class Norms(Slim):
         bound = args.named
         known = {k for k, v in bound.items() if not is_none(v)} <= _UNDERSTOOD_OF_SLIM
         where = bound.get("updates_collections")
-        default = where is None or isinstance(where, Library) and where.name == _KEYS[0]
-        default = default or isinstance(where, Python) and where.constant == _KEYS[1]
+        default = where is None or isinstance(where, External) and where.name == _KEYS[0]
+        default = default or text_of(where) == _KEYS[1]
         if not known or not default:
             return self._batch_norm(node, frame.code)
         return self._norm("slim.batch_norm", "scope", "is_training", args, node, frame)
@@ -141,11 +141,11 @@ class Norms(Slim):
             )  # fmt: skip
         named = self.layer_name(bound.named.get(name), node, frame)
         more = [
-            bound.named.get(one, Python(kind != "slim.batch_norm" or one == "center"))
+            bound.named.get(one, Const(kind != "slim.batch_norm" or one == "center"))
             for one in ("center", "scale")
         ]
-        known = named is not None and all(isinstance(v, Python) and v.known for v in more)
-        flags = tuple(v.constant for v in more if isinstance(v, Python))
+        known = named is not None and all(isinstance(v, Const) for v in more)
+        flags = tuple(v.value for v in more if isinstance(v, Const))
         key = self.asks_for(kind, named or None, flags, known, node, frame)
         for value in bound.named.values():
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
@@ -164,10 +164,10 @@ class Norms(Slim):
     def name_scope(self, args: Arguments) -> Text:
         """A name scope is entered."""
         first = args.get(0, "name")
-        text = first.constant if isinstance(first, Python) else None
-        below = isinstance(first, Text) or isinstance(text, str) and text and not text.endswith("/")
+        text = text_of(first)
+        below = isinstance(first, Text) or text and not text.endswith("/")
         if self.where == "a tower" and not below:
-            named = is_none(first or Value()) and args.get(1, "default_name") is not None
+            named = is_none(first or Unknown()) and args.get(1, "default_name") is not None
             self.left_root = self.left_root or not named
         return ScopeText("scope", len(self.norms))
 

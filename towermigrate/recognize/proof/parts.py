@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asks import Asks
 from towermigrate.recognize.proof.frames import Frame
@@ -19,18 +20,19 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
-    Library,
     Module,
     Object,
+    Plain,
     Python,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     holds_tensor,
-    join,
+    join_all,
+    keyed,
     needs_of,
+    text_of,
 )
 
 UNROLL = 40
@@ -54,7 +56,7 @@ class Parts(Asks):
             value = self.value(root, frame)
         for name in reversed(chain):
             value = self.attribute(value, name, node, frame)
-        if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+        if isinstance(value, External) and value.name.startswith(library.BATCH_NORM):
             self.report(
                 "TM207",
                 frame.code,
@@ -66,10 +68,10 @@ class Parts(Asks):
     def attribute(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         """`value.name`."""
         code = frame.code
-        if isinstance(value, Library):
+        if isinstance(value, External):
             if value.name.endswith("flags.FLAGS"):
                 return Setting()
-            return Library(f"{value.name}.{name}")
+            return External(f"{value.name}.{name}")
         if isinstance(value, Module):
             return self.lookup(name, self.module(value.code), node, code)
         if isinstance(value, Setting) and value.plain:
@@ -86,7 +88,7 @@ class Parts(Asks):
             return self._of_tensor(value, name, node, frame)
         if isinstance(value, Object):
             if value.kind == "variable scope" and name == "name":
-                return Python()
+                return Plain()
             if value.kind in ("operation", "tensor's operation") and name == "name":
                 return Text("name" if value.kind == "operation" else "tensor")
             if value.kind == "variable scope" and name == "reuse":
@@ -96,11 +98,7 @@ class Parts(Asks):
                 )  # fmt: skip
             return Object(f"{value.kind}.{name}", value.needs)
         if isinstance(value, Either):
-            made = [self.attribute(v, name, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.attribute(v, name, node, frame) for v in value.values])
         if isinstance(value, Class | Function):
             return self.report(
                 "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
@@ -157,7 +155,7 @@ class Parts(Asks):
                 f"`{frame.code.said(node)}`: a variable of TF1 has a dtype of its own (`float32_ref`), a replica's has not",
             )  # fmt: skip
         if name in ("dtype", "base_dtype", "as_numpy_dtype"):
-            return Python()
+            return Plain()
         if name in ("op", "name") and value.given:
             return self.report(
                 "TM227", frame.code, node,
@@ -173,7 +171,7 @@ class Parts(Asks):
         if name == "name":
             asked = {id(node), id(getattr(node, "value", None))} & frame.code.asked_names
             if value.variable and asked and self.names_variables(node, frame):
-                return Python()
+                return Plain()
             if value.variable:
                 return self.report(
                     "TM227", frame.code, node,
@@ -196,7 +194,7 @@ class Parts(Asks):
             return Static(shape=isinstance(node.slice, ast.Slice))
         if isinstance(value, Items):
             numbers = all(
-                isinstance(v, Python) and type(v.constant) in (int, float) for v, _ in value.values
+                isinstance(v, Const) and type(v.value) in (int, float) for v, _ in value.values
             )
             if self.may_differ and isinstance(key, Index) and value.exact and numbers:
                 return Differs()
@@ -205,34 +203,33 @@ class Parts(Asks):
                 return self._hashed(node, frame)
             if isinstance(node.slice, ast.Slice):
                 return Items([(v, False) for v, _ in value.values], False, not self.strict)
-            if value.exact and isinstance(key, Python) and isinstance(key.constant, int):
-                if -len(value.values) <= key.constant < len(value.values):
-                    return value.values[key.constant][0]
-            return value.element()
+            if value.exact and isinstance(key, Const) and isinstance(key.value, int):
+                if -len(value.values) <= key.value < len(value.values):
+                    return value.values[key.value][0]
+            by_key, text = keyed(value), text_of(key)
+            if by_key is not None and text in by_key:
+                return by_key[text]
+            return value.held()
         if isinstance(value, Text):
             return Text("index" if value.of == "scope" else value.of)
         if isinstance(value, Setting) and not value.plain and "__getitem__" in self.running:
             return self._runs_code(node, frame)
         if isinstance(value, Python | Setting):
             self._differs(key, node, frame)
-            return Python() if isinstance(value, Python) else value
+            return Plain() if isinstance(value, Python) else value
         if isinstance(value, Either):
-            made = [self.subscript(v, key, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.subscript(v, key, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
 
     def _part_of(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """A part of a value that has none that are known."""
-        if isinstance(value, Foreign) or type(value) is Value:
+        if isinstance(value, Foreign) or isinstance(value, Unknown):
             return value
         if isinstance(value, Collected):
             if self.strict:
                 self.all_towers(needs_of(value))
-            return Value()
-        if isinstance(value, Object | Library) and not self.strict:
+            return Unknown()
+        if isinstance(value, Object | External) and not self.strict:
             return Foreign()
         return self.report(
             "TM222",
@@ -257,7 +254,7 @@ class Parts(Asks):
         if isinstance(value, Static):
             return Static()
         if isinstance(value, Python):
-            return Python()
+            return Plain()
         if isinstance(value, Setting):
             if not value.plain:
                 self.report(
@@ -266,11 +263,7 @@ class Parts(Asks):
                 )  # fmt: skip
             return value
         if isinstance(value, Either):
-            made = [self.element(v, node, frame) for v in value.values]
-            result = made[0]
-            for one in made[1:]:
-                result = join(result, one)
-            return result
+            return join_all([self.element(v, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
 
     # -- comprehensions
@@ -299,11 +292,13 @@ class Parts(Asks):
         own: dict[str, list[ast.AST]] = {}
         inner = Frame(frame.code, None, frame, self.strict, own)
         made: list[tuple[Value, bool]] = []
+        keys: list[Value] = []
 
         def run(position: int, sure: bool, exact: bool) -> bool:
             if position == len(node.generators):
                 for part in parts[:-1]:
-                    if holds_tensor(self.value(part, inner)):
+                    keys.append(self.value(part, inner))
+                    if holds_tensor(keys[-1]):
                         self._hashed(part, inner)
                 made.append((self.value(parts[-1], inner), sure))
                 return exact
@@ -333,7 +328,9 @@ class Parts(Asks):
         with self.perhaps(any(one.ifs for one in node.generators)):
             exact = run(0, True, True)
         self.maybe = before
-        return Items(made, exact, outer=not self.strict)
+        key = join_all(keys) if isinstance(node, ast.DictComp) else None
+        ordered = exact and not isinstance(node, ast.SetComp)
+        return Items(made, ordered, outer=not self.strict, key=key)
 
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
         raise NotImplementedError

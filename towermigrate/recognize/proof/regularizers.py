@@ -11,20 +11,19 @@ from __future__ import annotations
 import ast
 import re
 
+from towermigrate.flow.values import Const, External, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.branches import Branches
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
     Items,
-    Library,
-    Python,
     Tensor,
     Text,
-    Value,
     needs_of,
+    text_of,
 )
 
 _KEYS = ("tf.GraphKeys.REGULARIZATION_LOSSES", "regularization_losses")
@@ -68,7 +67,7 @@ class Regularizers(Branches):
             return super().tf_call(name, args, node, frame)
         if name == "tf.get_collection" and len(args.all()) <= 2:
             key = args.get(0, "key")
-            text = key.name if isinstance(key, Library) else getattr(key, "constant", None)
+            text = key.name if isinstance(key, External) else text_of(key)
             if text in _KEYS and self._reads(args.get(1, "scope"), node, frame):
                 return Items([(Tensor(), False)], False)
         if name in _READS and len(args.all()) <= 3:
@@ -101,7 +100,7 @@ class Regularizers(Branches):
         if isinstance(scope, Text):
             return scope.of == "scope"
         if scope is not None:
-            text = scope.constant if isinstance(scope, Python) else False
+            text = scope.value if isinstance(scope, Const) else False
             plain = isinstance(text, str) and _PLAIN_SCOPE.fullmatch(text)
             if text is not None and (not plain or _MENTIONS.search(str(text))):
                 return False
@@ -148,7 +147,7 @@ def _elsewhere(proof: Regularizers, files: list[Code]) -> tuple[Code, ast.AST] |
 def _may_register(node: ast.AST) -> bool:
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if name in _ADDS:
         return True
     if name == "add_to_collection":

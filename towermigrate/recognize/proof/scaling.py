@@ -9,8 +9,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
+from towermigrate.flow.values import Const, Value
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.values import Python, Tensor, Value, holds_tensor
+from towermigrate.recognize.proof.values import (
+    Tensor,
+    holds_tensor,
+)
 
 _PRODUCTS = frozenset({"tf.multiply", "tf.scalar_mul", "tf.mul"})
 _QUOTIENTS = frozenset({"tf.div", "tf.divide", "tf.realdiv", "tf.truediv", "tf.div_no_nan"})
@@ -58,6 +62,6 @@ def _scales(product: bool, quotient: bool, given: list[Value]) -> bool:
     if all(tensors):
         return quotient
     number = given[1] if tensors[0] else given[0]
-    if len(given) > 1 and isinstance(number, Python) and isinstance(number.constant, int | float):
-        return abs(number.constant) > 1 if quotient else 0 < abs(number.constant) < 1
+    if len(given) > 1 and isinstance(number, Const) and isinstance(number.value, int | float):
+        return abs(number.value) > 1 if quotient else 0 < abs(number.value) < 1
     return True

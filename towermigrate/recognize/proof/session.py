@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 
+from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
-from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
+from towermigrate.recognize.kinds import OPS, Kind, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
@@ -14,13 +15,11 @@ from towermigrate.recognize.proof.values import (
     Differs,
     Index,
     Items,
-    Library,
     Python,
     Setting,
     Static,
     Tensor,
     Text,
-    Value,
     needs_of,
 )
 from towermigrate.recognize.scope import Item
@@ -61,7 +60,7 @@ class SessionCheck:
                 or given.source in proof.facts.placeholders
             ):
                 continue
-            value = proof.top.names.get(given.source.split(".")[0], Value())
+            value = proof.top.names.get(given.source.split(".")[0], Unknown())
             needs |= needs_of(value)
         return needs
 
@@ -138,7 +137,7 @@ class SessionCheck:
         needs = NOTHING
         for node in nodes:
             if isinstance(node, ast.Name):
-                needs |= needs_of(self.proof.top.names.get(node.id, Value()))
+                needs |= needs_of(self.proof.top.names.get(node.id, Unknown()))
         self.proof.all_towers(needs)
         evaluates = run is not None and run.evaluates
         if evaluates and needs:
@@ -158,7 +157,7 @@ class SessionCheck:
         if isinstance(node, ast.Call):
             with self.proof.mode(False):
                 function = self.proof.value(node.func, self.proof.top)
-            if isinstance(function, Library) and "initializer" in function.name:
+            if isinstance(function, External) and "initializer" in function.name:
                 return Kind.INIT
         return Kind.PYTHON
 
@@ -372,7 +371,7 @@ class SessionCheck:
                 continue
             with self.proof.mode(False):
                 value = self.proof.value(call.func, self.proof.top)
-            if isinstance(value, Library) and value.name in _SESSIONS:
+            if isinstance(value, External) and value.name in _SESSIONS:
                 keywords = {k.arg for k in call.keywords}
                 if call.args or not keywords <= {"config", "graph"}:
                     self._say(
@@ -382,8 +381,8 @@ class SessionCheck:
     def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
         func = call.func
         with self.proof.mode(False):
-            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Value()
-        if isinstance(value, Library) and value.name.startswith("tf."):
+            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Unknown()
+        if isinstance(value, External) and value.name.startswith("tf."):
             self._tf_call(item, call, value.name, allowed)
             return
         if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
@@ -490,7 +489,7 @@ class SessionCheck:
             return False
         with self.proof.mode(False):
             value = self.proof.value(node.func, self.proof.top)
-        return isinstance(value, Library) and value.name in library.LISTS
+        return isinstance(value, External) and value.name in library.LISTS
 
     def _in_loop_over(self, call: ast.Call) -> bool:
         """Whether it lists the variables that a loop only reads."""
@@ -536,10 +535,3 @@ def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
         if given.arg == keyword:
             return given.value
     return call.args[position] if position < len(call.args) else None
-
-
-def _iterate(items: Sequence[Item]) -> Iterator[Item]:
-    return (i for i in items if i.kind not in IN_GRAPH)
-
-
-__all__ = ["SessionCheck", "Tensor"]

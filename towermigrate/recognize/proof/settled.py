@@ -6,15 +6,16 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from towermigrate.flow.scopes import body_of, names_of, own_nodes, parameters
+from towermigrate.flow.values import Const, External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
+from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Class,
     Function,
-    Library,
     Module,
     Object,
     Partial,
@@ -25,17 +26,6 @@ from towermigrate.recognize.proof.values import (
 
 _SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-_WRITERS = {
-    "copyto",
-    "put",
-    "place",
-    "putmask",
-    "fill_diagonal",
-    "shuffle",
-    "put_along_axis",
-    "setitem",
-}
-"""Functions of libraries that change an array or list that they are given."""
 _COPIES = {
     "int",
     "float",
@@ -52,6 +42,8 @@ _COPIES = {
     "print",
 }
 """Builtins whose results hold nothing of their argument."""
+_DEEP = 4
+"""How many calls inside of calls are looked into for what changes an object."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -78,7 +70,7 @@ class _Watched:
     @property
     def immutable(self) -> bool:
         value = self.frame.names.get(self.name)
-        return isinstance(value, Python | Library | Function | Partial | Class | Module | Text)
+        return isinstance(value, Python | External | Function | Partial | Class | Module | Text)
 
 
 def check_reads(proof: TowerProof) -> None:
@@ -104,7 +96,7 @@ class _Settled:
         self.moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
         self._stores = list(self._attribute_stores())
         self._by_name = list(self._set_by_name())
-        self._inside = frozenset(id(n) for n in own_nodes(self.scope_node))
+        self._inside = frozenset(id(n) for n in own_nodes(body_of(self.scope_node)))
         self._imported: dict[str, frozenset[int]] = {}
 
     def check(self, one: _Watched) -> None:
@@ -112,7 +104,7 @@ class _Settled:
             return
         value = one.frame.names.get(one.name)
         if one.immutable or isinstance(value, Tensor | Object):
-            flags = isinstance(value, Library) and "flags" in f"{value.name} {one.attributes}"
+            flags = isinstance(value, External) and "flags" in f"{value.name} {one.attributes}"
             if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
                 return
         self._changed(one)
@@ -122,10 +114,10 @@ class _Settled:
         value = one.frame.names.get(one.name)
         if isinstance(value, Tensor | Object | Text | Module):
             return True
-        if isinstance(value, Library | Function | Partial):
-            return not one.attributes or isinstance(value, Library) and "flags" not in value.name
-        if isinstance(value, Python) and value.known:
-            return not isinstance(value.constant, list | dict | set)
+        if isinstance(value, External | Function | Partial):
+            return not one.attributes or isinstance(value, External) and "flags" not in value.name
+        if isinstance(value, Const):
+            return True
         return not one.attributes and self._scalar_default(one)
 
     def check_window(self, one: _Watched) -> None:
@@ -158,7 +150,8 @@ class _Settled:
         with self.proof.mode(False):
             function = self.proof.value(node.func, self.proof.top)
         return not (
-            isinstance(function, Library) and function.name.startswith(("tf.", "time.", "os.path."))
+            isinstance(function, External)
+            and function.name.startswith(("tf.", "time.", "os.path."))
         )
 
     def _say(self, one: _Watched, code: Code, node: ast.AST, how: str) -> None:
@@ -201,10 +194,7 @@ class _Settled:
         return False
 
     def _is_module(self, code: Code, target: ast.Attribute) -> bool:
-        root: ast.AST = target
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        nodes = code.bindings.get(root.id, []) if isinstance(root, ast.Name) else []
+        nodes = code.bindings.get(root_of(target) or "", [])
         return any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes)
 
     def _set_by_name(self) -> Iterator[tuple[Code, ast.AST]]:
@@ -220,7 +210,7 @@ class _Settled:
                     ):
                         yield code, node
                 elif isinstance(node, ast.Attribute):
-                    whole = f"{_root(node)}.{node.attr}"
+                    whole = f"{root_of(node)}.{node.attr}"
                     if whole in ("sys.modules", "importlib.reload", "imp.reload"):
                         yield code, node
 
@@ -281,7 +271,7 @@ class _Settled:
     def _top_level(self, code: Code) -> frozenset[int]:
         """The nodes of a file that run when it is imported."""
         if code.path not in self._imported:
-            self._imported[code.path] = frozenset(id(n) for n in own_nodes(code.tree))
+            self._imported[code.path] = frozenset(id(n) for n in own_nodes(code.tree.body))
         return self._imported[code.path]
 
     def _regions(self, one: _Watched) -> Iterator[tuple[Code, ast.AST, str]]:
@@ -326,13 +316,13 @@ class _Settled:
             if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
                 node.ctx, ast.Store | ast.Del
             ):
-                if _root(node) in names:
+                if root_of(node) in names:
                     self._say(one, code, node, f"is changed by `{code.said(node)} = …`")
                     return True
             if not isinstance(node, ast.Call):
                 continue
             func = node.func
-            if isinstance(func, ast.Attribute) and _root(func) in names:
+            if isinstance(func, ast.Attribute) and root_of(func) in names:
                 if func.attr not in library.READING_METHODS and not self._is_library(code, func):
                     self._say(one, code, node, f"may be changed by `{code.said(node)}`")
                     return True
@@ -353,12 +343,10 @@ class _Settled:
     def _writes(self, code: Code, call: ast.Call, names: set[str]) -> bool:
         """Whether a call of a library writes into an array that it is given."""
         outs = [k.value for k in call.keywords if k.arg == "out"]
-        if any(_root(v) in names for v in outs):
+        if any(root_of(v) in names for v in outs):
             return True
-        last = (
-            call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        )
-        return last in _WRITERS and any(_root(a) in names for a in call.args)
+        last = last_name(call.func)
+        return last in library.WRITERS and any(root_of(a) in names for a in call.args)
 
     def _scalar_default(self, one: _Watched) -> bool:
         """Whether a parameter's default is a number or a text."""
@@ -378,11 +366,25 @@ class _Settled:
     def _is_library(self, code: Code, func: ast.Attribute) -> bool:
         return any(
             isinstance(n, ast.Import | ast.ImportFrom)
-            for n in code.bindings.get(_root(func) or "", [])
+            for n in code.bindings.get(root_of(func) or "", [])
         )
 
-    def _may_change(self, code: Code, call: ast.Call) -> bool:
-        """Whether a call may change an object that it is given."""
+    def _changes_own(self, code: Code, node: ast.AST, own: set[str], deep: int) -> bool:
+        """Whether a node of a function may change what one of its own names holds."""
+        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+            return root_of(node) in own
+        if not isinstance(node, ast.Call):
+            return False
+        if isinstance(node.func, ast.Attribute) and node.func.attr in library.MUTATORS:
+            if root_of(node.func) in own:
+                return True
+        given = [*node.args, *(each.value for each in node.keywords)]
+        if not any(isinstance(each, ast.Name) and each.id in own for each in given):
+            return False
+        return deep > _DEEP or self._may_change(code, node, deep + 1)
+
+    def _may_change(self, code: Code, call: ast.Call, deep: int = 0) -> bool:
+        """Whether a call may change an object that it is given; of one in a function of the tree, where that is seen."""
         func = call.func
         if isinstance(func, ast.Attribute) and func.attr == "run" and code is self.proof.code:
             if isinstance(func.value, ast.Name):
@@ -391,28 +393,16 @@ class _Settled:
         frame = self.proof.module(code)
         with self.proof.mode(False):
             function = self.proof.value(call.func, frame)
-        if isinstance(function, Library):
+        if isinstance(function, External):
             known = function.name.startswith((*library.QUIET_LIBRARIES, "tf."))
-            return not known or function.name in ("random.shuffle", "numpy.random.shuffle")
+            return not (known or deep) or function.name.endswith(library.CHANGERS)
         if isinstance(function, Function):
-            own = set(parameters(function.node))
-            for node in ast.walk(function.node):
-                if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(
-                    node.ctx, ast.Store
-                ):
-                    if _root(node) in own and _root(node) != "self":
-                        return True
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    if node.func.attr in library.MUTATORS and _root(node.func) in own:
-                        return True
-            return False
-        return not isinstance(function, Object)
-
-
-def _root(node: ast.AST) -> str | None:
-    while isinstance(node, ast.Attribute | ast.Subscript):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else None
+            own = set(parameters(function.node)) - {"self"}
+            inside = list(ast.walk(function.node))
+            for _ in range(3):
+                own |= {name for node in inside for name in _aliases(node, own)}
+            return any(self._changes_own(function.code, node, own, deep) for node in inside)
+        return not deep and not isinstance(function, Object)
 
 
 def _aliases(node: ast.AST, names: set[str]) -> set[str]:

@@ -12,25 +12,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from towermigrate.flow.values import NONE, Const, External, Value
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.regularizers import Regularizers
 from towermigrate.recognize.proof.values import (
     Differs,
     Function,
     Index,
     Items,
-    Library,
     Object,
     Python,
     Setting,
     Tensor,
     Text,
-    Value,
     holds_tensor,
     keyed,
+    text_of,
 )
 
 _WHERE = ("tf.contrib.slim.", "tf.contrib.layers.", "tf.contrib.framework.")
@@ -88,7 +88,7 @@ class ArgScope(Value):
 
 
 def is_none(value: Value) -> bool:
-    return isinstance(value, Python) and value.known and value.constant is None
+    return value == NONE
 
 
 def slim_name(name: str) -> str | None:
@@ -134,7 +134,7 @@ class Slim(Regularizers):
         if not self.strict:
             return None
         function = self.value(node.func, frame)
-        if not isinstance(function, Library) or slim_name(function.name) != "arg_scope":
+        if not isinstance(function, External) or slim_name(function.name) != "arg_scope":
             return None
         args = self._arguments(node, frame)
         self.arg_scopes.add(id(node))
@@ -145,7 +145,7 @@ class Slim(Regularizers):
             return None
         made = {layer: dict(given) for layer, given in self.defaults.items()}
         for value, _ in first.values:
-            layer = slim_name(value.name) if isinstance(value, Library) else None
+            layer = slim_name(value.name) if isinstance(value, External) else None
             if layer in _BY_THEMSELVES:
                 continue
             if layer not in _UNDERSTOOD or not args.named.keys() <= set(_UNDERSTOOD[layer]):
@@ -183,7 +183,7 @@ class Slim(Regularizers):
             self._weights(layer, bound, node, frame)
         elif layer == "dropout":
             seed = bound.named.get("seed")
-            plain = seed is None or isinstance(seed, Python) and seed.constant is None
+            plain = seed is None or seed == NONE
             self.random.append((code, node, "dropout" if plain else "seeded"))
         for name, value in bound.named.items():
             if name == "is_training" and holds_tensor(value):
@@ -198,8 +198,8 @@ class Slim(Regularizers):
     def _weights(self, layer: str, bound: Arguments, node: ast.Call, frame: Frame) -> None:
         """The variables of a layer: how they are called, and what they start from."""
         named = self.layer_name(bound.named.get("scope"), node, frame)
-        bias = bound.named.get("biases_initializer", Python(True))
-        no_bias = isinstance(bias, Python) and bias.known and bias.constant is None
+        bias = bound.named.get("biases_initializer", Const(True))
+        no_bias = bias == NONE
         known = named is not None and (no_bias or isinstance(bias, Object | Python))
         normalizer = bound.named.get("normalizer_fn")
         normal = normalizer is not None and not is_none(normalizer)
@@ -230,8 +230,7 @@ class Slim(Regularizers):
                     f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
                 )  # fmt: skip
             return ""
-        text = scope.constant if isinstance(scope, Python) else None
-        return text if isinstance(text, str) and text else None
+        return text_of(scope) or None
 
     def _normalized(self, bound: Arguments, node: ast.Call, frame: Frame) -> bool:
         """Whether what normalises a layer, if anything does, is batch normalisation that is understood; makes it."""
@@ -240,14 +239,13 @@ class Slim(Regularizers):
             return True
         given = bound.named.get("normalizer_params")
         named = None if given is None or is_none(given) else keyed(given)
-        plain = isinstance(function, Library) and slim_name(function.name) == "batch_norm"
+        plain = isinstance(function, External) and slim_name(function.name) == "batch_norm"
         if not plain or named is None and given is not None and not is_none(given):
             return False
         one = Arguments()
         one.named = self.defaults.get("batch_norm", {}) | (named or {})
         scope = bound.named.get("scope")
-        text = scope.constant if isinstance(scope, Python) else None
-        self.asked.enter(text if isinstance(text, str) and text else None, not self.maybe)
+        self.asked.enter(text_of(scope) or None, not self.maybe)
         self.scopes.append(True)
         self.slim_norm(one, node, frame)
         self.scopes.pop()
@@ -262,19 +260,19 @@ class Slim(Regularizers):
         """`slim.repeat(x, 2, slim.conv2d, 64, [3, 3], scope='conv1')`, `slim.stack(x, slim.fully_connected, [32, 64])`."""
         where = 2 if short == "repeat" else 1
         function = args.given[where] if len(args.given) > where else None
-        layer = slim_name(function.name) if isinstance(function, Library) else None
+        layer = slim_name(function.name) if isinstance(function, External) else None
         scope = args.named.get("scope")
-        plain = isinstance(scope, Python) and isinstance(scope.constant, str)
-        if layer not in _UNDERSTOOD or not plain:
+        name = text_of(scope)
+        if layer not in _UNDERSTOOD or name is None:
             return self._unknown(node, frame)
         one = Arguments()
         one.named = dict(args.named)
         if short == "repeat":
             count = args.given[1]
-            if not isinstance(count, Python) or not isinstance(count.constant, int):
+            if not isinstance(count, Const) or not isinstance(count.value, int):
                 return self._unknown(node, frame)
             one.given = [args.given[0], *args.given[3:]]
-            rounds = [list(one.given) for _ in range(min(count.constant, _ROUNDS + 1))]
+            rounds = [list(one.given) for _ in range(min(count.value, _ROUNDS + 1))]
         else:
             sizes = args.given[2] if len(args.given) == 3 else None
             if not isinstance(sizes, Items) or not sizes.exact:
@@ -283,14 +281,13 @@ class Slim(Regularizers):
             rounds = [[args.given[0], *(v for v, _ in values)] for values in each]
         if not 1 <= len(rounds) <= _ROUNDS:
             return self._unknown(node, frame)
-        assert isinstance(scope, Python)
-        self.asked.enter(str(scope.constant), not self.maybe)
+        self.asked.enter(name, not self.maybe)
         self.scopes.append(True)
         made: Value = args.given[0]
         for number, given in enumerate(rounds, 1):
             turn = Arguments()
             turn.given = [made, *given[1:]]
-            turn.named = {**args.named, "scope": Python(f"{scope.constant}_{number}")}
+            turn.named = {**args.named, "scope": Const(f"{name}_{number}")}
             made = self.layer(layer, turn, node, frame)
         self.scopes.pop()
         self.asked.leave(1)
@@ -337,7 +334,7 @@ def check_arg_scopes(proof: Slim, home: Code, functions: Sequence[ast.AST]) -> N
         for node in code.nodes:
             if not isinstance(node, ast.Call) or id(node) in proof.arg_scopes:
                 continue
-            if _last_name(node.func) not in ("arg_scope", "add_arg_scope"):
+            if last_name(node.func) not in ("arg_scope", "add_arg_scope"):
                 continue
             block = entered.get(id(node))
             if block is None or any(names & _names_in(each) for each in block.body):
@@ -350,7 +347,3 @@ def check_arg_scopes(proof: Slim, home: Code, functions: Sequence[ast.AST]) -> N
 def _names_in(node: ast.AST) -> set[str]:
     found = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
     return found | {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from towermigrate.flow.scopes import names_of, own_nodes, parameters
+from towermigrate.flow.values import External
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
-from towermigrate.recognize.proof.code import Code, names_of, own_nodes, parameters
+from towermigrate.recognize.proof.code import root_of
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.proof.values import Library, Module
+from towermigrate.recognize.proof.values import (
+    Module,
+)
 
 _SPECIAL = {
     Kind.PLACEHOLDER, Kind.SPLITS, Kind.SCHEDULE, Kind.TOWER_LIST, Kind.GRADIENTS, Kind.OPTIMIZER, Kind.SESSION,
@@ -32,16 +36,11 @@ def _patched(proof: TowerProof) -> None:
         for node in code.nodes:
             if not (isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del)):
                 continue
-            root: ast.AST = node
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if not isinstance(root, ast.Name):
-                continue
-            bound = code.bindings.get(root.id, [])
-            if any(isinstance(b, ast.Import) for b in bound) or _from_library(code, root.id, bound):
+            bound = code.bindings.get(root_of(node) or "", [])
+            if any(isinstance(b, ast.Import | ast.ImportFrom) for b in bound):
                 with proof.mode(False):
                     value = proof.value(node.value, proof.module(code))
-                if isinstance(value, Library) and value.name.split(".")[0] in (
+                if isinstance(value, External) and value.name.split(".")[0] in (
                     "tf",
                     "numpy",
                     "builtins",
@@ -86,10 +85,6 @@ def _patched_by_name(proof: TowerProof) -> None:
                 )
 
 
-def _from_library(code: Code, name: str, nodes: list[ast.AST]) -> bool:
-    return any(isinstance(n, ast.ImportFrom) for n in nodes)
-
-
 def _nested(proof: TowerProof) -> None:
     """Names of the tower loop that inner scopes bind for something else."""
     kinds = proof.facts.kinds.env
@@ -109,7 +104,7 @@ def _nested(proof: TowerProof) -> None:
                 node,
                 f"`{name}` is {what} outside and is bound again in an inner scope",
             )
-    own = list(own_nodes(ast.Module(body=proof.loop.body, type_ignores=[])))
+    own = list(own_nodes(proof.loop.body))
     for node in own:
         targets: list[ast.AST] = []
         if isinstance(node, ast.For):
@@ -158,7 +153,7 @@ def _tensorflow(proof: TowerProof) -> None:
                 continue
             with proof.mode(False):
                 value = proof.bound_by(name, imports[0], proof.module(code))
-            if isinstance(value, Library | Module):
+            if isinstance(value, External | Module):
                 other = next(n for n in nodes if n not in imports)
                 proof.always(
                     "TM229",

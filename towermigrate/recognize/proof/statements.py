@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.scopes import bound_in
+from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import names_of
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.parts import UNROLL
 from towermigrate.recognize.proof.slim import ArgScope
 from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
+    Foreign,
     Index,
     Items,
-    Library,
     Object,
+    Plain,
     Present,
     Python,
     Setting,
     Tensor,
     Text,
-    Value,
     holds_tensor,
     join,
-    needs_of,
+    join_all,
+    may_run,
+    text_of,
 )
 
 _NO_SCOPE = "no scope"
@@ -61,7 +65,7 @@ class Statements(Stops):
         elif isinstance(node, ast.Expr):
             self._expression(node, frame)
         elif isinstance(node, ast.Return):
-            frame.returned.append(self.value(node.value, frame) if node.value else Python(None))
+            frame.returned.append(self.value(node.value, frame) if node.value else NONE)
             return False
         elif isinstance(node, ast.If):
             return self._branch(node, frame)
@@ -82,6 +86,8 @@ class Statements(Stops):
         elif isinstance(node, ast.Assert | ast.Raise):
             return self.stops(node, frame)
         elif not isinstance(node, ast.Pass):
+            if not self.strict:
+                self.not_run(node, frame)
             said = _ONCE.get(type(node).__name__, f"`{type(node).__name__}`")
             self.report(
                 "TM223", frame.code, node,
@@ -91,6 +97,23 @@ class Statements(Stops):
         return True
 
     # -- binding
+
+    def not_run(self, node: ast.stmt, frame: Frame) -> None:
+        """What a statement of code that stays binds or changes, which is not run, is not known."""
+        graph = frame is self.scope or frame.code.mentions_tensorflow(node)
+        for name in bound_in([node]):
+            if not self.behind or is_python(frame.names.get(name, Plain())):
+                frame.names[name] = Foreign(name) if graph else Setting()
+        for each in ast.walk(node):
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
+                self.escapes([self._seen(each.id, frame)])
+
+    def _seen(self, name: str, frame: Frame) -> Value:
+        """What a name of a function that is run holds; a module's names are looked at otherwise."""
+        current: Frame | None = frame
+        while current is not None and name not in current.names:
+            current = current.parent
+        return Unknown() if current is None or current.is_module else current.names[name]
 
     def bind_name(self, name: str, value: Value, frame: Frame) -> None:
         frame.names[name] = value
@@ -102,19 +125,9 @@ class Statements(Stops):
     def bind(self, target: ast.expr, value: Value, frame: Frame) -> None:
         if isinstance(target, ast.Name):
             self.bind_name(target.id, value, frame)
-        elif isinstance(target, ast.Starred):
-            self.bind(
-                target.value, Items([(self.element(value, target, frame), False)], False), frame
-            )
         elif isinstance(target, ast.Tuple | ast.List):
-            parts = target.elts
-            if isinstance(value, Items) and value.exact and len(value.values) == len(parts):
-                for part, (one, _) in zip(parts, value.values, strict=True):
-                    self.bind(part, one, frame)
-            else:
-                inner = value if isinstance(value, Tensor) else self.element(value, target, frame)
-                for part in parts:
-                    self.bind(part, inner, frame)
+            for part, one in zip(target.elts, self._parts(target, value, frame), strict=True):
+                self.bind(part.value if isinstance(part, ast.Starred) else part, one, frame)
         elif isinstance(target, ast.Subscript):
             self._store(target, self.value(target.value, frame), value, frame)
         elif isinstance(target, ast.Attribute):
@@ -124,13 +137,34 @@ class Statements(Stops):
                 f"{self.where} stores a value in `{frame.code.said(target)}`; it can only return values",
             )  # fmt: skip
 
+    def _parts(self, target: ast.Tuple | ast.List, value: Value, frame: Frame) -> list[Value]:
+        """What each of several targets is given."""
+        stars = [k for k, part in enumerate(target.elts) if isinstance(part, ast.Starred)]
+        if isinstance(value, Items) and value.exact:
+            held = [one for one, _ in value.values]
+            behind = len(target.elts) - 1 - stars[0] if len(stars) == 1 else 0
+            if not stars and len(held) == len(target.elts):
+                return held
+            if len(stars) == 1 and len(held) >= len(target.elts) - 1:
+                end = len(held) - behind
+                middle = Items([(one, True) for one in held[stars[0] : end]])
+                return [*held[: stars[0]], middle, *held[end:]]
+        inner = value if isinstance(value, Tensor) else self.element(value, target, frame)
+        return [
+            Items([(inner, False)], False) if isinstance(part, ast.Starred) else inner
+            for part in target.elts
+        ]
+
     def _store(self, target: ast.Subscript, holder: Value, value: Value, frame: Frame) -> None:
         key = self.value(target.slice, frame)
         if holds_tensor(key):
             self._hashed(target, frame)
-        if isinstance(holder, Items) and not holder.outer and not self.branched:
-            holder.values.append((value, not self.maybe))
-            holder.exact = False
+        if isinstance(holder, Items) and not (holder.outer and self.strict) and not self.branched:
+            if isinstance(target.slice, ast.Slice):
+                holder.loosen()
+                holder.grow([(self.element(value, target, frame), False)], False)
+            else:
+                holder.grow([(value, not self.maybe)], False, key)
             return
         self._changes(holder, target, frame)
 
@@ -157,12 +191,12 @@ class Statements(Stops):
             holder = (
                 self.value(node.target.value, frame)
                 if isinstance(node.target, ast.Subscript | ast.Attribute)
-                else Value()
+                else Unknown()
             )
             if isinstance(node.target, ast.Subscript):
                 self._store(node.target, holder, value, frame)
             else:
-                self._changes(Value(), node, frame)
+                self._changes(Unknown(), node, frame)
             return
         name = node.target.id
         home: Frame | None = frame
@@ -176,13 +210,12 @@ class Statements(Stops):
             return
         before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
         if isinstance(before, Items) and isinstance(node.op, ast.Add):
-            if before.outer or self.branched:
+            if (before.outer and self.strict) or self.branched:
                 self._changes(before, node, frame)
                 return
-            given = value.values if isinstance(value, Items) else [(Value(), False)]
+            given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
             exact = isinstance(value, Items) and value.exact and not self.maybe
-            before.exact = before.exact and exact
-            before.grow([(v, s and not self.maybe) for v, s in given])
+            before.grow([(v, s and not self.maybe) for v, s in given], exact)
             return
         self.bind_name(name, self.operator(node, before, value, frame), frame)
 
@@ -210,26 +243,29 @@ class Statements(Stops):
             if self.branched or not self.collects(holder, func.attr, args):
                 self._changes(holder, call, frame)
             return True
-        if func.attr == "append" and len(args.given) == 1:
-            holder.values.append((args.given[0], not self.maybe))
-            holder.exact = holder.exact and not self.maybe
-        elif func.attr == "extend" and args.given:
-            given = args.given[0]
-            more = (
-                given.values
+        if func.attr == "sort" and any(may_run(value) for value in args.all()):
+            self._unknown(call, frame)
+        given = args.given[0] if len(args.given) == 1 and not args.named else None
+        sure = not self.maybe
+        if func.attr == "append" and given is not None:
+            holder.grow([(given, sure)], sure)
+        elif func.attr == "extend" and given is not None:
+            entries = (
+                given.entries()
                 if isinstance(given, Items)
                 else [(self.element(given, call, frame), False)]
             )
             exact = isinstance(given, Items) and given.exact
-            holder.exact = holder.exact and exact and not self.maybe
-            holder.grow([(v, s and not self.maybe) for v, s in more])
+            holder.grow([(v, s and sure) for v, s in entries], exact and sure)
         elif func.attr == "insert" and len(args.given) == 2:
-            holder.values.append((args.given[1], not self.maybe))
-            holder.exact = False
+            holder.grow([(args.given[1], sure)], False)
         else:
-            holder.values = [(v, False) for v, _ in holder.values]
-            holder.values.extend((v, False) for v in args.all())
-            holder.exact = False
+            holder.loosen()
+            key = join_all(args.given) if args.given else None
+            if func.attr == "update" and isinstance(given, Items) and given.key is not None:
+                holder.grow([(v, False) for v, _ in given.values], False, given.key)
+            else:
+                holder.grow([(v, False) for v in args.all()], False, key)
         return True
 
     def collects(self, holder: Items, method: str, args: Arguments) -> bool:
@@ -349,7 +385,7 @@ class Statements(Stops):
         if scope is not None:
             return scope
         function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
-        if not isinstance(function, Library) or function.name not in library.SCOPES:
+        if not isinstance(function, External) or function.name not in library.SCOPES:
             if isinstance(node, ast.Call):
                 self._arguments(node, frame)
             return self.report(
@@ -393,10 +429,9 @@ class Statements(Stops):
         made = node.args[0]
         if isinstance(made, ast.Call) and not made.args and isinstance(first, Object):
             function = self.value(made.func, frame)
-            if isinstance(function, Library) and function.name == "tf.get_variable_scope":
+            if isinstance(function, External) and function.name == "tf.get_variable_scope":
                 return SAME
-        text = first.constant if isinstance(first, Python) else None
-        return text if isinstance(text, str) and text else None
+        return text_of(first) or None
 
 
 def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
@@ -404,6 +439,3 @@ def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
     for name, value in b.items():
         made[name] = join(made[name], value) if name in made else value
     return made
-
-
-__all__ = ["Statements", "names_of", "needs_of"]

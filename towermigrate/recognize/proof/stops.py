@@ -7,9 +7,15 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import Const, Value
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.norms import Norms
-from towermigrate.recognize.proof.values import Differs, Index, Items, Python, Static, Value
+from towermigrate.recognize.proof.values import (
+    Differs,
+    Index,
+    Items,
+    Static,
+)
 
 
 class Stops(Norms):
@@ -64,4 +70,4 @@ def _asks_a_rank(node: ast.expr) -> bool:
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value, Python) and type(value.constant) is int
+    return isinstance(value, Const) and type(value.value) is int

@@ -11,10 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from towermigrate.recognize.proof.code import BUILTINS, Code
+from towermigrate.flow.values import Unknown, Value
+from towermigrate.recognize.proof.code import BUILTINS, Code, last_name, root_of
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.proof.values import Python, Text, Value
+from towermigrate.recognize.proof.values import (
+    Text,
+    text_of,
+)
 
 _OPERATORS = frozenset(
     "abs add addn and argmax argmin assert assign beta1power beta2power biasadd cast concat cond const div expanddims "
@@ -55,23 +59,24 @@ def check_tags(proof: TowerProof) -> None:
             why = "has the tag of another summary, and TF1 numbers the second"
         elif isinstance(tag, Text) and tag.of == "tensor":
             why = "has the name of an operation as its tag, which is another one in a step"
-        elif isinstance(tag, Text) or type(tag) is Value:
+        elif isinstance(tag, Text) or isinstance(tag, Unknown):
             continue  # of a plain value it was said where it was made why nothing is known of it
-        elif not isinstance(tag, Python) or not isinstance(tag.constant, str):
+        elif (text := text_of(tag)) is None:
             why = "has a tag that is not known, and TF1 numbers what is there already"
         else:
-            parts = {tag.constant.lower(), tag.constant.lower().rpartition("/")[2]}
-            plain = _plain(tag.constant)
-            own = own_scope and tag.constant.lower().startswith(own_scope)
+            parts = {text.lower(), text.lower().rpartition("/")[2]}
+            plain = _plain(text)
+            own = own_scope and text.lower().startswith(own_scope)
             if not parts & taken and plain not in functions and not own:
                 continue
             why = "has a tag that something else of the graph may have as its name: TF1 then numbers it"
         proof.always("TM231", code, node, f"`{code.said(node)}` {why}")
 
 
-def _key(tag: object, node: ast.Call) -> str:
-    if isinstance(tag, Python) and isinstance(tag.constant, str):
-        return tag.constant.lower()
+def _key(tag: Value | None, node: ast.Call) -> str:
+    text = text_of(tag)
+    if text is not None:
+        return text.lower()
     first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg), node)
     return ast.unparse(first)
 
@@ -109,11 +114,7 @@ def _names(proof: TowerProof, files: Sequence[Code], scoped: bool) -> set[str]:
         for call in code.nodes:
             if not isinstance(call, ast.Call):
                 continue
-            last = (
-                call.func.attr
-                if isinstance(call.func, ast.Attribute)
-                else getattr(call.func, "id", "")
-            )
+            last = last_name(call.func)
             if id(call) in inside and last != "get_variable":
                 continue
             for value in _naming(proof, code, call, last):
@@ -185,11 +186,10 @@ def _functions(files: Sequence[Code]) -> set[str]:
 
 def _is_tf(code: Code, node: ast.expr) -> bool:
     """Whether a chain of names begins at TensorFlow, or where a star may have imported it."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    if not isinstance(node, ast.Name):
-        return False
-    bound = code.bindings.get(node.id, [])
+    root = root_of(node)
+    bound = code.bindings.get(root or "", [])
     imported = [a.name for n in bound if isinstance(n, ast.Import) for a in n.names]
     imported += [n.module or "" for n in bound if isinstance(n, ast.ImportFrom)]
-    return any("tensorflow" in name for name in imported) or bool(code.star_imports and not bound)
+    return any("tensorflow" in name for name in imported) or bool(
+        root and code.star_imports and not bound
+    )

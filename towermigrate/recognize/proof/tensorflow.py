@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.asked import place_of_bias
-from towermigrate.recognize.proof.calls import Arguments, Calls
+from towermigrate.recognize.proof.calls import Calls
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
-    MISSING,
     NOTHING,
     SHARED,
+    Class,
     Collected,
     Differs,
+    Either,
     Foreign,
     Function,
     Index,
     Instance,
     Items,
-    Library,
     Object,
-    Python,
+    Partial,
+    Plain,
     Setting,
     Tensor,
     Text,
-    Value,
     needs_of,
+    text_of,
 )
 
 _VARIABLE_KEYS = {
@@ -44,7 +47,7 @@ class TensorFlow(Calls):
             return self._outside(name, args, node, frame)
         code = frame.code
         for value in args.all():
-            if isinstance(value, Library) and value.name.startswith(library.BATCH_NORM):
+            if isinstance(value, External) and value.name.startswith(library.BATCH_NORM):
                 return self._batch_norm(node, code)
         if name.startswith(library.BATCH_NORM):
             return self._batch_norm(node, code)
@@ -71,7 +74,7 @@ class TensorFlow(Calls):
         code = frame.code
         for keyword, value in args.named.items():
             rule = library.DENIED_KEYWORDS.get(keyword)
-            none = isinstance(value, Python) and value.known and value.constant is None
+            none = value == NONE
             if keyword.endswith("regularizer") and self._regularizes(keyword, value, node, frame):
                 continue
             if rule is not None and not none:
@@ -90,7 +93,7 @@ class TensorFlow(Calls):
                 f"`{code.said(node.func)}` is given {len(args.given)} arguments by position; {most} are understood",
             )  # fmt: skip
         for value in args.all():
-            if isinstance(value, Library):
+            if isinstance(value, External):
                 self._function_given(value, node, frame)
         return None
 
@@ -104,7 +107,7 @@ class TensorFlow(Calls):
             return isinstance(made, Tensor)
         return isinstance(value, Object) and value.kind == "regularizer"
 
-    def _function_given(self, value: Library, node: ast.Call, frame: Frame) -> None:
+    def _function_given(self, value: External, node: ast.Call, frame: Frame) -> None:
         """A function handed on must itself be on the list."""
         name = value.name
         fine = (
@@ -127,9 +130,9 @@ class TensorFlow(Calls):
         if name == "tf.get_variable":
             return self._variable(args, node, frame)
         if name in library.INITIALIZERS:
-            seed = args.get(9, "seed") if name in library.DRAWN_INITIALIZERS else Python(None)
-            if isinstance(seed, Python) and seed.known:
-                return Object("initializer", seed=seed.constant)
+            seed = args.get(9, "seed") if name in library.DRAWN_INITIALIZERS else NONE
+            if isinstance(seed, Const):
+                return Object("initializer", seed=seed.value)
             if seed is None and name in library.DRAWN_INITIALIZERS:
                 self.random.append((code, node, "initializer"))
                 return Object("initializer")
@@ -140,10 +143,8 @@ class TensorFlow(Calls):
             return self._collection(name, args, node, frame)
         if name == "tf.add_to_collection":
             key = args.get(0, "name")
-            value = args.get(1, "value") or Value()
-            text = (
-                key.constant if isinstance(key, Python) and isinstance(key.constant, str) else None
-            )
+            value = args.get(1, "value") or Unknown()
+            text = text_of(key)
             if text is None:
                 return self.report(
                     "TM219",
@@ -152,7 +153,7 @@ class TensorFlow(Calls):
                     f"`{code.said(node)}` adds to a collection that is no plain text",
                 )
             self.collections.setdefault(text, []).append((value, not self.maybe))
-            return Python(None)
+            return NONE
         if name in library.OPTIMIZERS or name == "tf.train.ExponentialMovingAverage":
             if self.evaluates:
                 return self.report(
@@ -163,7 +164,7 @@ class TensorFlow(Calls):
         if name == "tf.gradients":
             return self._gradients(args, node, frame)
         if name in ("tf.clip_by_global_norm",):
-            given = args.get(0, "t_list") or Value()
+            given = args.get(0, "t_list") or Unknown()
             many = Items([(Tensor(needs_of(given), gradient=True), True)], False)
             return Items([(many, True), (Tensor(args.needs()), True)], True, False, False)
         if name == "tf.group":
@@ -205,11 +206,10 @@ class TensorFlow(Calls):
         self, kind: str, name: Value | None, args: Arguments, node: ast.Call, frame: Frame
     ) -> None:
         """Note the variables that a call of a tower asks for; report those of an evaluation that no tower has."""
-        bias = args.get(place_of_bias(kind), "use_bias") or Python(True)
-        text = name.constant if isinstance(name, Python) else MISSING
-        named = text if isinstance(text, str) and text else None
-        known = isinstance(bias, Python) and bias.known and (name is None or named is not None)
-        more = (bias.constant,) if isinstance(bias, Python) else ()
+        bias = args.get(place_of_bias(kind), "use_bias") or Const(True)
+        named = text_of(name) or None
+        known = isinstance(bias, Const) and (name is None or named is not None)
+        more = (bias.value,) if isinstance(bias, Const) else ()
         self.asks_for(kind, named, more, known, node, frame)
 
     def asks_for(
@@ -262,9 +262,7 @@ class TensorFlow(Calls):
             variables = True
         else:
             given = args.get(0, "key")
-            key = given.name if isinstance(given, Library) else ""
-            if isinstance(given, Python) and isinstance(given.constant, str):
-                key = given.constant
+            key = given.name if isinstance(given, External) else text_of(given) or ""
             scope = args.get(1, "scope")
             variables = key in _VARIABLE_KEYS
         if self.no_updates and key in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
@@ -305,10 +303,10 @@ class TensorFlow(Calls):
         given = args.get(1, "xs")
         code = frame.code
         if (code.path, *code.place(node)) in self.of_variables and not self.stack:
-            needs = needs_of(args.get(0, "ys") or Value())
+            needs = needs_of(args.get(0, "ys") or Unknown())
             self.all_towers(needs)
             return Items([(Tensor(needs, gradient=True), True)], False)
-        wanted = given.values if isinstance(given, Items) else [(given or Value(), True)]
+        wanted = given.values if isinstance(given, Items) else [(given or Unknown(), True)]
         if any(not isinstance(v, Tensor) or v.variable or v.placeholder for v, _ in wanted):
             return self.report(
                 "TM202", frame.code, node,
@@ -339,7 +337,7 @@ class TensorFlow(Calls):
         if name in library.RANDOM:
             kind = "dropout" if name.endswith("dropout") else "draw"
             seed = args.named.get("seed")
-            fixed = seed is not None and not (isinstance(seed, Python) and seed.constant is None)
+            fixed = seed is not None and seed != NONE
             self.random.append((code, node, "seeded" if fixed else kind))
         if name in library.WITH_VARIABLES:
             self._asks(name, args.named.get("name"), args, node, frame)
@@ -380,10 +378,15 @@ class TensorFlow(Calls):
         code = frame.code
         if isinstance(value, Instance):
             self.own_object(value, node, frame)
-        if isinstance(value, Function):
+        if isinstance(value, Either):
+            for one in value.values:
+                self._given(one, node, frame)
+        elif isinstance(value, Function):
             arguments = [Tensor() for _ in value.node.args.args]
             with self.perhaps():
                 self.enter(value, list(arguments), {}, node, code)
+        elif isinstance(value, Class | Partial):
+            self._unknown(node, frame)
         elif isinstance(value, Index | Differs):
             self.report(
                 "TM227",
@@ -443,17 +446,11 @@ class TensorFlow(Calls):
         if name in library.INITIALIZERS:
             return Object("initializer")
         if name.startswith(library.QUIET_LIBRARIES):
-            return Object("python") if not all(is_python(v) for v in args.all()) else _setting()
+            return Object("python") if not all(is_python(v) for v in args.all()) else Setting()
         if name in library.CONSTANTS:
-            return Python()
+            return Plain()
         if name in library.PURE or name.startswith(("tf.image.", "tf.nn.")):
             return Tensor(NOTHING if name in library.NO_VALUES else args.needs())
         if "global_step" in last or last in ("Variable", "get_variable"):
             return Tensor(variable=True)
         return Foreign()
-
-
-def _setting() -> Value:
-    from towermigrate.recognize.proof.values import Setting
-
-    return Setting()

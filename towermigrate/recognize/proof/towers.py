@@ -9,12 +9,14 @@ from functools import cached_property
 
 import libcst as cst
 
+from towermigrate.flow.scopes import bindings, names_of
+from towermigrate.flow.values import Unknown, Value
 from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
-from towermigrate.recognize.proof.calls import Arguments
-from towermigrate.recognize.proof.code import Code, Codes, bindings, names_of
+from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import EVALUATION
+from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.statements import Statements
 from towermigrate.recognize.proof.values import (
     NOTHING,
@@ -28,7 +30,6 @@ from towermigrate.recognize.proof.values import (
     Setting,
     Tensor,
     Text,
-    Value,
     needs_of,
 )
 from towermigrate.recognize.scope import Item
@@ -84,7 +85,7 @@ class TowerProof(Statements):
             for where in [scope.file.span(item.node)]
         ]
         self.moved_nodes: list[ast.stmt] = list(self.loop.body)
-        self.tower = Frame(code, self.loop, self.top, True, bindings(_module(self.loop.body)))
+        self.tower = Frame(code, self.loop, self.top, True, bindings(self.loop.body))
 
     # -- where things are
 
@@ -136,7 +137,7 @@ class TowerProof(Statements):
             if isinstance(node, ast.Name):
                 for around in code.definitions:
                     inside = any(n is call for n in ast.walk(around))
-                    bound = bindings(around).get(node.id, []) if inside else []
+                    bound = code.bound_in(around).get(node.id, []) if inside else []
                     plain = [n for n in bound if isinstance(n, ast.Assign)]
                     if plain and len(bound) == 1 and len(plain[0].targets) == 1:
                         return self.bound_in(plain[0].value, frame)
@@ -214,7 +215,7 @@ class TowerProof(Statements):
             value = self._of_kind(item.kind, name, self.top.names.get(name))
             if value is not None:
                 self.top.names[name] = value
-            elif type(self.top.names.get(name, Value())) is Value:
+            elif isinstance(self.top.names.get(name, Unknown()), Unknown):
                 self.top.names[name] = Foreign(name)
 
     def _of_kind(self, kind: Kind, name: str, value: Value | None) -> Value | None:
@@ -239,7 +240,7 @@ class TowerProof(Statements):
             needs = needs_of(value) if value is not None else NOTHING
             return Items([(Tensor(needs), True)], False, outer=True, name=name)
         if kind is Kind.PIPELINE and isinstance(value, Items):
-            return Items(value.values, value.exact, True, False, name)
+            return Items(value.values, value.exact, True, False, name, key=value.key)
         if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object):
             return Tensor(frozenset({f"unknown:{name}"}))
         return None
@@ -273,7 +274,7 @@ class TowerProof(Statements):
             return False
         if self.lists.get(holder.name) is not holder or self.body is None:
             return False
-        holder.values.append((args.given[0], True))
+        holder.grow([(args.given[0], True)])
         return True
 
     def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
@@ -350,6 +351,7 @@ class TowerProof(Statements):
         stays: Callable[[Item, list[ast.stmt]], None],
     ) -> None:
         """Run what stands behind the towers: statements of the graph move, all others stay."""
+        self.behind = True
         pending: list[ast.stmt] = []
         of_towers = set(self.facts.lists)
         for item in items:
@@ -386,10 +388,10 @@ class TowerProof(Statements):
             for node in ast.walk(statement)
         )  # fmt: skip
 
-    def _held(self) -> dict[str, tuple[Items, list[tuple[int, bool]], bool]]:
+    def _held(self) -> dict[str, tuple[Items, object]]:
         """What the lists of the scope hold now."""
         return {
-            name: (value, [(id(v), sure) for v, sure in value.values], value.exact)
+            name: (value, value.state)
             for name, value in self.top.names.items()
             if isinstance(value, Items)
         }
@@ -398,12 +400,11 @@ class TowerProof(Statements):
         self,
         item: Item,
         node: ast.stmt,
-        before: dict[str, tuple[Items, list[tuple[int, bool]], bool]],
+        before: dict[str, tuple[Items, object]],
     ) -> None:
         """Report a list that a statement changes without showing it: a step is given what its names show."""
-        for name, (value, held, exact) in before.items():
-            now = [(id(v), sure) for v, sure in value.values]
-            if name in item.changes or (now == held and value.exact == exact):
+        for name, (value, held) in before.items():
+            if name in item.changes or value.state == held:
                 continue
             self.report(
                 "TM206", self.code, node,
@@ -414,7 +415,7 @@ class TowerProof(Statements):
         """What stands under control dependencies needs what they need."""
         needs = NOTHING
         for name in item.ordered_after:
-            needs |= needs_of(self.top.names.get(name, Value()))
+            needs |= needs_of(self.top.names.get(name, Unknown()))
         for name in item.binds:
             value = self.top.names.get(name)
             if isinstance(value, Tensor):
@@ -447,7 +448,7 @@ def _of_all(value: Value) -> Value:
         return Tensor(_everywhere(value.needs), value.variable, value.gradient)
     if isinstance(value, Items):
         made = [(_of_all(v), s) for v, s in value.values]
-        return Items(made, value.exact, value.outer, value.mutable, value.name)
+        return Items(made, value.exact, value.outer, value.mutable, value.name, key=value.key)
     return value
 
 
@@ -458,7 +459,3 @@ def _everywhere(needs: frozenset[str]) -> frozenset[str]:
 def _is_compound(node: ast.stmt) -> bool:
     """Whether a statement holds statements, which its lines then are."""
     return hasattr(node, "body")
-
-
-def _module(body: list[ast.stmt]) -> ast.Module:
-    return ast.Module(body=body, type_ignores=[])

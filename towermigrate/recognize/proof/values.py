@@ -7,41 +7,39 @@ computing it is sure to make; where it cannot be said, there are none.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from towermigrate.flow.values import NONE, Const, External, Unknown, Value, same
 
 if TYPE_CHECKING:
     from towermigrate.recognize.proof.code import Code
     from towermigrate.recognize.proof.frames import Frame
 
-MISSING: Final = object()
 NOTHING: Final[frozenset[str]] = frozenset()
 SHARED: Final = "collection of all towers "
 
 
-_FOLLOWED = 200
+class OutOfSteps(Exception):
+    """The program is too large for a proof."""
+
+
+_FOLLOWED = 1000
 """How many values of one list are told apart."""
 
 
 @dataclass(eq=False)
-class Value:
-    """Any value; of a plain one nothing is known, and why it is not was said where it was made."""
+class Plain(Value):
+    """An immutable Python value of which no more is known."""
+
+
+Python = Const | Plain
+"""An immutable Python value."""
 
 
 @dataclass(eq=False)
-class Python(Value):
-    """An immutable Python value; `constant` where it is known."""
-
-    constant: object = MISSING
-
-    @property
-    def known(self) -> bool:
-        return self.constant is not MISSING
-
-
-@dataclass(eq=False)
-class Present(Python):
+class Present(Plain):
     """Whether a gradient is not None, which is so for at least one of a list of gradients."""
 
 
@@ -106,39 +104,128 @@ class Differs(Value):
     """A Python value that differs between the towers: `i > 0`, a reuse flag."""
 
 
-@dataclass(eq=False)
 class Items(Value):
     """A list, tuple, set or dict: its values and whether each is surely there. `exact` knows the order.
 
-    `keys` are those of a dict as it was written; it may have been changed since.
+    Args:
+        outer: it was made outside of the code that moves.
+        key: what stands for the keys of a dict, None for all that is no dict.
+        keys: the keys of a dict as it was written; it may have been changed since.
+        parts: what it is one of. It holds what any of them holds, now and later, and what changes it changes one of them.
     """
 
-    values: list[tuple[Value, bool]] = field(default_factory=list)
-    exact: bool = True
-    outer: bool = False
-    mutable: bool = True
-    name: str = ""
-    keys: tuple[str, ...] = ()
+    def __init__(
+        self,
+        values: Sequence[tuple[Value, bool]] = (),
+        exact: bool = True,
+        outer: bool = False,
+        mutable: bool = True,
+        name: str = "",
+        *,
+        key: Value | None = None,
+        keys: tuple[str, ...] = (),
+        parts: tuple[Items, ...] = (),
+    ) -> None:
+        self._values = list(values)
+        self._exact = exact and key is None
+        self._key = key
+        self.outer, self.mutable, self.name = outer, mutable, name
+        self.keys, self.parts = keys, parts
+        self._few()
 
-    def element(self) -> Value:
+    @property
+    def exact(self) -> bool:
+        return self._of_parts()[1] if self.parts else self._exact
+
+    @property
+    def values(self) -> Sequence[tuple[Value, bool]]:
+        return self._of_parts()[0] if self.parts else self._values
+
+    def _of_parts(self) -> tuple[list[tuple[Value, bool]], bool]:
+        one = self.parts[0]
+        values, exact = list(one.values), one.exact
+        for other in self.parts[1:]:
+            exact = exact and other.exact and len(values) == len(other.values)
+            if exact:
+                pairs = zip(values, other.values, strict=True)
+                values = [(join(x, y), s and t) for (x, s), (y, t) in pairs]
+            else:
+                values = [(v, False) for v, _ in [*values, *other.values]]
+        return values, exact
+
+    @property
+    def key(self) -> Value | None:
+        keys = [part.key for part in self.parts] or [self._key]
+        return join_all([key for key in keys if key is not None]) if None not in keys else None
+
+    def held(self) -> Value:
         """One value that stands for all."""
         return join_all([value for value, _ in self.values])
 
-    def grow(self, more: Sequence[tuple[Value, bool]]) -> None:
-        """Add values behind the others; one stands for all where there are too many to follow."""
-        if len(self.values) + len(more) <= _FOLLOWED:
-            self.values.extend(more)
+    def entries(self) -> list[tuple[Value, bool]]:
+        """What going over it gives, and whether surely: the keys of a dict."""
+        key = self.key
+        return list(self.values) if key is None else [(key, any(sure for _, sure in self.values))]
+
+    def element(self) -> Value:
+        """One value that stands for all that going over it gives."""
+        return self.held() if self.key is None else join_all([one for one, _ in self.entries()])
+
+    def grow(
+        self, more: Sequence[tuple[Value, bool]], exact: bool = True, key: Value | None = None
+    ) -> None:
+        """Add values behind the others, or, where the order is not `exact`, somewhere."""
+        if any(one is self for value, _ in more for one in _inside(value)):
+            raise OutOfSteps  # a list that holds itself
+        for part in self.parts:
+            part.grow([(value, False) for value, _ in more], False, key)
+        if self.parts:
             return
-        values = [value for value, _ in (*self.values, *more[:_FOLLOWED])]
-        self.values = [(join_all(values), any(sure for _, sure in (*self.values, *more)))]
-        self.exact = False
+        self._exact = self._exact and exact
+        if self._key is not None and key is not None:
+            self._key = join(self._key, key)
+        self._values.extend(more)
+        self._few()
+
+    def _few(self) -> None:
+        """One value stands for all where there are too many to follow."""
+        if len(self._values) > _FOLLOWED:
+            self._values = [(self.held(), any(sure for _, sure in self._values))]
+            self._exact = False
+
+    @property
+    def state(self) -> object:
+        """What tells whether it was changed."""
+        own = [(id(value), sure) for value, sure in self._values]
+        return own, self._exact, [part.state for part in self.parts]
+
+    def loosen(self) -> None:
+        """Any of its values may be gone, and their order may be another."""
+        for part in self.parts:
+            part.loosen()
+        self._values = [(value, False) for value, _ in self._values]
+        self._exact = False
 
 
-@dataclass(eq=False)
+def _inside(value: Value) -> Iterator[Items]:
+    """The lists that a value is, may be or holds."""
+    if isinstance(value, Items):
+        yield value
+        for part in value.parts:
+            yield from _inside(part)
+        for one, _ in () if value.parts else value.values:
+            yield from _inside(one)
+    elif isinstance(value, Either):
+        for one in value.values:
+            yield from _inside(one)
+
+
 class Keywords(Items):
     """The dict of what a call gave by names that are no parameters: `**kwargs`."""
 
-    given: dict[str, Value] = field(default_factory=dict)
+    def __init__(self, given: dict[str, Value], outer: bool) -> None:
+        super().__init__([(v, True) for v in given.values()], outer=outer, key=Plain())
+        self.given = given
 
     @property
     def unchanged(self) -> bool:
@@ -184,13 +271,6 @@ class Instance(Value):
 
 
 @dataclass(eq=False)
-class Library(Value):
-    """A name of TensorFlow (`tf.nn.relu`), of another library (`numpy.zeros`) or a builtin (`builtins.zip`)."""
-
-    name: str
-
-
-@dataclass(eq=False)
 class Module(Value):
     """A module of the tree."""
 
@@ -222,6 +302,11 @@ class Either(Value):
     """One of several values; which one, Python decides."""
 
     values: tuple[Value, ...]
+
+
+def text_of(value: Value | None) -> str | None:
+    """The text that a value is, where it is known to be one."""
+    return value.value if isinstance(value, Const) and isinstance(value.value, str) else None
 
 
 def keyed(value: Value) -> dict[str, Value] | None:
@@ -260,6 +345,15 @@ def _of_both(parts: list[frozenset[str]]) -> frozenset[str]:
     return frozenset.intersection(*parts) | shared(frozenset.union(*parts))
 
 
+def may_run(value: Value) -> bool:
+    """Whether calling a value may run code of the program's, or it holds what does."""
+    if isinstance(value, Items):
+        return any(may_run(v) for v, _ in value.values)
+    if isinstance(value, Either):
+        return any(may_run(v) for v in value.values)
+    return isinstance(value, Function | Partial | Class | Instance)
+
+
 def holds_tensor(value: Value) -> bool:
     """Whether a value is a tensor or has one in it."""
     if isinstance(value, Items):
@@ -281,7 +375,7 @@ def holds_static(value: Value) -> bool:
 def join_all(values: list[Value]) -> Value:
     """What is true of all of some values."""
     if not values:
-        return Value()
+        return Unknown()
     joined = values[0]
     for value in values[1:]:
         joined = join(joined, value)
@@ -290,15 +384,26 @@ def join_all(values: list[Value]) -> Value:
 
 def join(a: Value, b: Value) -> Value:
     """What is true of a value that is one of two."""
+    parts: list[Value] = []
+    for value in (a, b):
+        for one in value.values if isinstance(value, Either) else (value,):
+            made = [_merged(part, one) for part in parts]
+            at = next((k for k, both in enumerate(made) if both is not None), None)
+            if at is None:
+                parts.append(one)
+            else:
+                parts[at] = made[at] or one
+    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+
+
+def _merged(a: Value, b: Value) -> Value | None:
+    """One value for two of a kind; None where they are of different kinds."""
     if a is b:
         return a
     if isinstance(a, Python) and isinstance(b, Python):
-        same = a.known and b.known and type(a.constant) is type(b.constant)
-        if same and a.constant == b.constant:
+        if same(a, b):
             return a
-        if (a.constant is None) != (b.constant is None):
-            return Either((a, b))
-        return Python()
+        return None if (a == NONE) != (b == NONE) else Plain()
     if isinstance(a, Tensor) and isinstance(b, Tensor):
         needs = _of_both([a.needs, b.needs])
         return Tensor(
@@ -312,18 +417,13 @@ def join(a: Value, b: Value) -> Value:
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
         return a
-    if isinstance(a, Library) and isinstance(b, Library) and a.name == b.name:
+    if isinstance(a, External) and same(a, b):
         return a
     if isinstance(a, Object) and isinstance(b, Object) and a.kind == b.kind:
-        return Object(a.kind, _of_both([a.needs, b.needs]))
-    if isinstance(a, Items) and isinstance(b, Items):
-        if a.exact and b.exact and len(a.values) == len(b.values):
-            pairs = zip(a.values, b.values, strict=True)
-            made = [(join(x, y), s and t) for (x, s), (y, t) in pairs]
-            return Items(made, True, a.outer or b.outer, a.mutable, a.name)
-        both = [(v, False) for v, _ in [*a.values, *b.values]]
-        return Items(both, False, a.outer or b.outer, a.mutable, a.name)
-    parts: list[Value] = []
-    for value in (a, b):
-        parts.extend(value.values if isinstance(value, Either) else [value])
-    return Either(tuple(parts[:8]))
+        seed = a.seed if a.seed == b.seed else True
+        return Object(a.kind, _of_both([a.needs, b.needs]), seed, a.of if a.of is b.of else None)
+    if isinstance(a, Items) and isinstance(b, Items) and (a.key is None) is (b.key is None):
+        each = dict.fromkeys(part for one in (a, b) for part in one.parts or (one,))
+        outer = a.outer or b.outer
+        return Items(outer=outer, mutable=a.mutable or b.mutable, name=a.name, parts=tuple(each))
+    return None
