@@ -64,9 +64,17 @@ class Behind:
             if item.reads & made or any(self._is_list(n) for n in item.reads):
                 found.append(item)
                 made |= item.binds
-        if all(self._is_mean_loss(item, fetches, found) for item in found):
+        wanted = set(fetches)
+        needed: list[Item] = []
+        for item in reversed(
+            found
+        ):  # a mean of which only the gradients are taken is none of a step's values
+            if item.binds & wanted:
+                needed.insert(0, item)
+                wanted |= item.reads
+        if all(self._is_mean_loss(item, fetches, needed) for item in needed):
             return []
-        return found
+        return needed
 
     def _is_mean_loss(self, item: Item, fetches: Sequence[str], others: Sequence[Item]) -> bool:
         losses = {code(stage.compute.loss) for stage in self.a.stages}
@@ -92,7 +100,10 @@ class Behind:
             for said in self._problems(item, made | whole):
                 yield item, f"`{code(item.node).strip().splitlines()[0]}` {said}"
             made |= item.binds
+        trains = [stage.average_item for stage in self.a.stages if stage.mean is not None]
         for item in picked:
+            if any(item is each for each in trains):
+                continue  # of a mean it takes the gradients, in each tower those of its own loss
             for name in sorted(item.reads & made - self._own(items, picked, item)):
                 yield (
                     item,

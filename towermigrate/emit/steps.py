@@ -383,7 +383,8 @@ class StepBuilder:
         if step.behind and not step.picked and len(step.fed) == len(self.a.body.inputs):
             whole = list(given) == returned
         if not whole:
-            inner = self._inner(step, returned, list(given))
+            gives = list(given) if step.behind else [self._value(v) for v in values]
+            inner = self._inner(step, returned, gives)
         args = "(" + ", ".join(params) + ("," if len(params) == 1 else "") + ")"
         called = tower if whole else self.inner
         run = f"{self.names.strategy}.run({called}, args={args})"
@@ -425,8 +426,6 @@ class StepBuilder:
 
     def _given(self, step: Step, values: list[str]) -> dict[str, str]:
         """What the replicas' function returns, and the name of each in the step; lists have their values' own names."""
-        if not step.behind:
-            return {self._value(v): self._bound(v) for v in values}
         made = step.made_behind
         named = {self._value(v): self._bound(v) for v in values if v not in made}
         listed = [self._of_tower(name) for name in self.behind.lists(step.behind)]
