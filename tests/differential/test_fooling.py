@@ -246,6 +246,8 @@ VALUES += [
 ]  # fmt: skip
 RIGHT = {
     "the mean of losses of rows",
+    "the mean of stacked losses of rows",
+    "a mean that keeps its dimension",
     "a rate that is read behind the update",
     "a batch of fewer rows than its placeholder",
     "a batch that has no equal parts",

@@ -89,6 +89,8 @@ MEANS = [
     case("in turns with another optimizer", *of_mean(
         "    other = tf.train.AdamOptimizer(0.01)\n" + MEAN + MINIMIZED + "    other_op = other.minimize(mean, var_list=[v for v in tf.trainable_variables() if 'b' in v.name])\n",
         (RUN, RUN + "            sess.run(other_op, feed_dict={X: bx, Y: by})\n"))),
+    case("beside the greatest", *of_mean("    top = tf.reduce_max(tf.stack(losses))\n" + MEAN + MINIMIZED, fetching("top"))),
+    case("without a name", *of_mean(MEAN + "    train_op = [opt.minimize(mean)]\n"), (RUN, RUN.replace("train_op", "train_op[0]"))),
 ]  # fmt: skip
 AGAIN = "    again = opt.minimize(mean)\n"
 NO_MEANS = [
@@ -126,13 +128,11 @@ NO_MEANS = [
     other("with a gradient of its own", "TM202", *of_mean(MEAN + MINIMIZED.replace("mean,", "mean, grad_loss=tf.constant(2.0),"))),
     other("with arguments that are not seen", "TM202", *of_mean(MEAN + "    more = {'grad_loss': tf.constant(2.0)}\n" + MINIMIZED.replace("mean,", "mean, **more,"))),
     other("of a variable twice", "TM211", *of_mean(MEAN + "    params = tf.trainable_variables() + tf.trainable_variables()\n" + MINIMIZED.replace("mean,", "mean, var_list=params,"))),
-    other("also in a summary", "TM203", *of_mean(MEAN + "    shown = tf.summary.scalar('mean', mean)\n" + MINIMIZED), fetching("shown")),
+    other("also in a summary", "TM231", *of_mean(MEAN + "    shown = tf.summary.scalar('mean', mean)\n" + MINIMIZED), fetching("shown")),
     other("a sum that is fetched too", "TM203", *of_mean("    total = tf.add_n(losses)\n    mean = total / 2\n" + MINIMIZED, fetching("total"))),
-    other("beside the greatest", "TM203", *of_mean("    top = tf.reduce_max(tf.stack(losses))\n" + MEAN + MINIMIZED, fetching("top"))),
     other("beside itself", "TM202", *of_mean(MEAN + MINIMIZED.replace("mean,", "mean, aggregation_method=int(mean is None),"))),
     other("twice in one run", "TM233", *of_mean(MEAN + MINIMIZED + AGAIN), (RUN, RUN.replace("_, value", "_, value, _").replace("loss]", "loss, again]"))),
     other("by an optimizer of its own", "TM202", (HEAD, HEAD + "\n\nclass Own(tf.train.GradientDescentOptimizer):\n    pass\n\n"), (OPT, "    opt = Own(0.1)\n"), *of_mean(MEAN + MINIMIZED)),
-    other("without a name", "TM204", *of_mean(MEAN + "    train_op = [opt.minimize(mean)]\n"), (RUN, RUN.replace("train_op", "train_op[0]"))),
     other("in a tower", "TM222", (GRADS, "                    train_op = opt.minimize(loss)\n"), (APPENDED, ""), (AVERAGED, ""), (APPLIED, "")),
     other("of what is used further", "TM204", *of_mean(MEAN + "    train_op = tf.identity(opt.minimize(mean))\n")),
     other("applied by another optimizer", "TM204", *of_mean("    other = tf.train.AdamOptimizer(0.1)\n" + MEAN + COMPUTED + APPLIED.replace("opt.", "other."))),
