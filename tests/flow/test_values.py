@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Sequence
+
 import pytest
 
 from tests.flow.probing import ANYTHING, HEAD, Probe, interpreted
@@ -31,6 +34,7 @@ KNOWN: dict[str, tuple[str, list[object]]] = {
         "a = [1]\ndef f():\n    if flip():\n        a.append(2)\n        return\n    a.append(2)\nf()\nshow(a)",
         [[1, 2]],
     ),
+    "a list that a branch makes": ("if flip():\n    a = [1, 2]\nshow(a)", [[1, 2]]),
     "two names of one list": ("a = [1]\nb = a\nb.append(2)\nshow(a)", [[1, 2]]),
     "a copy of a list": ("a = [1]\nb = list(a)\nb.append(2)\nshow(a)", [[1]]),
     "a list that is added to where it is": ("a = [1]\nb = a\nb += [2]\nshow(a)", [[1, 2]]),
@@ -270,6 +274,30 @@ def test_a_domain_says_what_libraries_mean() -> None:
     assert scope.lookup("x") == Const("called lib.new.f")
     assert scope.lookup("y") == Const(2)
     assert isinstance(scope.lookup("z"), Unknown)
+
+
+class _Asked(Domain):
+    """Every operation gives the name of its node's kind."""
+
+    def operation(self, node: ast.AST, operands: Sequence[Value], place: Place) -> Value | None:
+        return Const(type(node).__name__)
+
+
+@pytest.mark.parametrize(
+    ("expression", "kind"),
+    [
+        ("not x", "UnaryOp"),
+        ("-x", "UnaryOp"),
+        ("1 in x", "Compare"),
+        ("f'a{x}'", "JoinedStr"),
+        ("'a{}'.format(x)", "Call"),
+        ("'a'.startswith(x)", "Call"),
+        ("'abc'[0:1] + x", "BinOp"),
+    ],
+)
+def test_a_domain_says_what_an_operation_gives(expression: str, kind: str) -> None:
+    sources = {"a.py": f"import library\nx = library.x\ny = {expression}\n"}
+    assert Interpreter(sources, _Asked()).module("a.py").lookup("y") == Const(kind)
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,30 @@ AS_MANY_AS_INDEX = PARTS_BY_INDEX.replace(
     "name in ['a', 'b_%d' % n]", "name, _ in zip(['a', 'b'], range(n))"
 )
 
+COUNTED_UP = """\
+COUNT = [0]
+
+
+def counted():
+    COUNT[0] += 1
+    return COUNT[0]
+
+
+"""
+ONE_OF_TWO = """\
+    if n == 0:
+        with tf.variable_scope('one', reuse=tf.AUTO_REUSE):
+            x = x * tf.get_variable('v', [3])
+    else:
+        with tf.variable_scope('two', reuse=tf.AUTO_REUSE):
+            x = x * tf.get_variable('v', [3])
+    with tf.variable_scope('model', reuse=tf.AUTO_REUSE):
+"""
+
 NOT_SHARED = [
     pytest.param(in_model("i", "n", (SCOPE, PARTS_BY_INDEX)), id="one of a loop's names"),
+    pytest.param(in_model("counted()", "n", NUMBERED, COUNTED_UP), id="a number that a function counts up"),
+    pytest.param(in_model("i", "n", (SCOPE, ONE_OF_TWO)), id="one scope in the first tower and one in the others"),
     pytest.param(in_model("i", "n", (SCOPE, MORE_BY_INDEX)), id="more names in some towers"),
     pytest.param(in_model("i", "n", (SCOPE, AS_MANY_AS_INDEX)), id="fewer names in some towers"),
     pytest.param(in_loop("tf.variable_scope(names[i, 'w'])", "names = {}"), id="a text of a dict by index"),
@@ -162,6 +184,9 @@ COUNTED = PARTS.replace(
 
 SHARED = [
     pytest.param(in_loop("tf.name_scope('tower_%d' % i)"), id="a name scope"),
+    pytest.param(
+        in_model("i", "n", (SCOPE, ONE_OF_TWO.replace("'two'", "'one'"))), id="the same scope in two branches"
+    ),
     pytest.param(in_loop("tf.name_scope('tower_%d' % i) as scope"), id="a name scope with a name"),
     pytest.param(in_loop("tf.variable_scope('shared', reuse=i > 0)"), id="reuse by the index"),
     pytest.param(

@@ -245,10 +245,11 @@ class Containers(Core):
                 if isinstance(found, list):
                     return self.items([Const(each) for each in found], call.place)
                 return Const(found)
+            parts = [owner, Const(name), *call.args, *call.keywords.values()]
             if not call.keywords and name in ("startswith", "endswith"):
-                return call.unknown("a question about a text")
+                return self.asked(call.node, parts, "a question about a text", call.place)
             if name == "format":
-                return call.unknown("a text")
+                return self.asked(call.node, parts, "a text", call.place)
         return None
 
     def _of_list(self, owner: Items, name: str, call: Call) -> Value | None:

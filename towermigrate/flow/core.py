@@ -99,6 +99,12 @@ class Core(ABC):
     def call(self, function: Function, call: Call) -> Value: ...
 
     @abstractmethod
+    def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value: ...
+
+    @abstractmethod
+    def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value: ...
+
+    @abstractmethod
     def call_unknown(self, function: Function) -> Value: ...
 
     @abstractmethod
@@ -149,6 +155,11 @@ class Core(ABC):
         return found
 
     # ---- values ----------------------------------------------------------------------------------
+
+    def asked(self, node: ast.AST, operands: Sequence[Value], what: str, place: Place) -> Value:
+        """What the domain says of an operation on values, of which one at least is no constant."""
+        found = self.domain.operation(node, operands, place)
+        return Unknown(what, place) if found is None else found
 
     def items(
         self,

@@ -12,6 +12,7 @@ from towermigrate.flow.operators import Operators
 from towermigrate.flow.python import FUNCTIONS
 from towermigrate.flow.scopes import Scope
 from towermigrate.flow.values import (
+    NONE,
     ORDER,
     Class,
     Const,
@@ -99,7 +100,8 @@ class Expressions(Operators):
                 values = [each.value if isinstance(each, Const) else each for each in parts]
                 if all(each is None or isinstance(each, int) for each in values):
                     return Const(slice(*values))
-                return Unknown("a slice", self.place(node, scope.path))
+                operands = [each or NONE for each in parts]
+                return self.asked(node, operands, "a slice", self.place(node, scope.path))
         return self._opaque(node, scope, [])
 
     def _opaque(self, node: ast.expr, scope: Scope, values: Sequence[Value]) -> Value:
@@ -108,9 +110,8 @@ class Expressions(Operators):
             for child in ast.iter_child_nodes(node)
             if isinstance(child, ast.expr) and not values
         ]
-        place = self.place(node, scope.path)
-        found = self.domain.operation(node, [*values, *inside], place)
-        return Unknown("an expression that is not followed", place) if found is None else found
+        why = "an expression that is not followed"
+        return self.asked(node, [*values, *inside], why, self.place(node, scope.path))
 
     def read_name(self, name: str, node: ast.AST, scope: Scope) -> Value:
         found = scope.lookup(name)
@@ -157,13 +158,15 @@ class Expressions(Operators):
 
     def _text(self, node: ast.JoinedStr, scope: Scope) -> Value:
         parts: list[str] = []
+        values: list[Value] = []
         known = True
         for part in node.values:
             if isinstance(part, ast.FormattedValue):
                 value = self.evaluate(part.value, scope)
+                values.append(value)
                 plain = part.conversion == -1 and part.format_spec is None
                 if part.format_spec is not None:
-                    self.evaluate(part.format_spec, scope)
+                    values.append(self.evaluate(part.format_spec, scope))
                 if (
                     plain
                     and isinstance(value, Const)
@@ -174,7 +177,9 @@ class Expressions(Operators):
                     known = False
             elif isinstance(part, ast.Constant):
                 parts.append(str(part.value))
-        return Const("".join(parts)) if known else Unknown("a text", self.place(node, scope.path))
+        if known:
+            return Const("".join(parts))
+        return self.asked(node, values, "a text", self.place(node, scope.path))
 
     def _yield(self, node: ast.Yield | ast.YieldFrom, scope: Scope) -> Value:
         frame = self.frames[-1]

@@ -140,13 +140,11 @@ class Interpreter(Statements):
                 if frame.many:
                     return self.items(None, place, "iterator", self.any_of(frame.yielded))
                 return self.items(frame.yielded, place, "iterator")
+            if found and not isinstance(node, ast.AsyncFunctionDef):
+                return self.any_of(found)
         if isinstance(node, ast.AsyncFunctionDef):
             return Unknown("a coroutine", place)
-        return (
-            self.any_of(found)
-            if found
-            else Unknown("it returns on no way that was followed", place)
-        )
+        return Unknown("it returns on no way that was followed", place)
 
     def _recurs(self, first: int) -> None:
         """A function goes on calling itself: what its calls changed so far, those that are not followed change too."""

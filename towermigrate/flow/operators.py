@@ -81,11 +81,9 @@ class Operators(Objects):
         place = self.place(node, scope.path)
         if isinstance(node.op, ast.Not):
             known = self.truth(value)
-            return (
-                Unknown("it is not known whether it is true", place)
-                if known is None
-                else Const(not known)
-            )
+            if known is None:
+                return self.asked(node, [value], "it is not known whether it is true", place)
+            return Const(not known)
         if isinstance(value, Const) and isinstance(value.value, int | float | complex):
             number = value.value
             if isinstance(node.op, ast.USub):
@@ -94,8 +92,7 @@ class Operators(Objects):
                 return Const(+number)
             if isinstance(number, int):
                 return Const(~number)
-        found = self.domain.operation(node, [value], place)
-        return Unknown("an operation on what is not known", place) if found is None else found
+        return self.asked(node, [value], "an operation on what is not known", place)
 
     def _bool(self, node: ast.BoolOp, scope: Scope) -> Value:
         decides = isinstance(node.op, ast.Or)
@@ -137,7 +134,7 @@ class Operators(Objects):
             ]
             if all(isinstance(each, Const) for each in outcomes):
                 return Const(all(each.value for each in outcomes if isinstance(each, Const)))
-            return Unknown("a comparison", place)
+            return self.asked(node, outcomes, "a comparison", place)
         right = self.evaluate(node.comparators[0], scope)
         return self._compared(node, node.ops[0], left, right, scope)
 
@@ -152,8 +149,7 @@ class Operators(Objects):
         else:
             return self.operate(node, op, [left, right], scope)
         if found is None:
-            asked = self.domain.operation(node, [left, right], self.place(node, scope.path))
-            return Unknown("a comparison", self.place(node, scope.path)) if asked is None else asked
+            return self.asked(node, [left, right], "a comparison", self.place(node, scope.path))
         return Const(found is not negative)
 
     def truth(self, value: Value) -> bool | None:

@@ -117,6 +117,10 @@ class Items(Made):
     @property
     def held(self) -> Row | Many:
         found = self.cells.get(HELD)
+        if isinstance(found, Perhaps):
+            found = (
+                found.value
+            )  # made on some ways only: where it is, it was made with what it holds
         return found if isinstance(found, Row | Many) else Many(Unknown("changed elsewhere"))
 
     @property

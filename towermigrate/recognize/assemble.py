@@ -33,6 +33,7 @@ from towermigrate.recognize.listed import used_otherwise
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.own_gradients import check_own
 from towermigrate.recognize.own_names import check_own_names
+from towermigrate.recognize.own_variables import check_variable_names, turns_of
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.proof.collected import no_updates, summary_makers
 from towermigrate.recognize.reach import tower_functions
@@ -56,7 +57,6 @@ from towermigrate.recognize.syntax import (
 )
 from towermigrate.recognize.tower import Body
 from towermigrate.recognize.updates import check_updates, updates_of_one_tower
-from towermigrate.recognize.variable_names import check_variable_names
 
 
 class Assembler:
@@ -92,10 +92,10 @@ class Assembler:
         for item in before:
             graph.before(item, appended)
         self._needs_runs(after, loop)
-        with reasons.collected():
-            check_variable_names(self.kinds, self.candidate)
+        check_variable_names(reasons, self.kinds.traits, self.candidate)
         check_own_names(reasons, self.candidate)
-        body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons).read()
+        flags = turns_of(self.kinds.traits, self.candidate).flags
+        body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons, flags).read()
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
         gradients = {each.list_name for each in body.computes}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -11,7 +11,7 @@ from towermigrate.recognize.inputs import InputReader
 from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.own_gradients import OwnGradients, of_variables, roots
 from towermigrate.recognize.refusal import Reasons, refuse
-from towermigrate.recognize.reuse import drop_tail_reuse, is_reuse, reuse_flags
+from towermigrate.recognize.reuse import drop_tail_reuse, is_reuse
 from towermigrate.recognize.scope import (
     Item,
     bare_call,
@@ -75,13 +75,14 @@ class BodyReader:
         before: Sequence[Item],
         splits: dict[str, str],
         reasons: Reasons,
+        flags: Mapping[str, str],
     ) -> None:
         self.reasons = reasons
         self.file = file
         self.kinds = kinds
         self.loop = loop
         self.before = before
-        self.body = Body(loop, None)
+        self.body = Body(loop, None, flags=dict(flags))
         self.inputs = InputReader(file, kinds, self.body, splits)
         self.own = OwnGradients(file, kinds, self.body)
 
@@ -89,7 +90,6 @@ class BodyReader:
         body = self.body
         with self.reasons.collected():
             body.index = loop_index(self.file, self.loop)
-        body.flags = reuse_flags(self.loop, self.before)
         if body.flags:
             body.sharing.append("flag")
         body.kept = self._block(statements(self.loop.body), [])

@@ -15,6 +15,7 @@ from towermigrate.findings import Finding
 from towermigrate.recognize.evaluation import called_by, makes_variables
 from towermigrate.recognize.kinds import IN_GRAPH, UPDATES, Kind, Kinds, Traits, collection_key
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.own_variables import check_flags
 from towermigrate.recognize.reach import methods_by_name
 from towermigrate.recognize.refusal import Reasons, note
 from towermigrate.recognize.scope import Item
@@ -100,7 +101,7 @@ def check(
                 f"`{function.qualified}`, which a tower calls, changes `{', '.join(sorted(outer))}` outside itself",
             )
     _python_effects(reasons, tree, candidate, body, places)
-    _flags(reasons, tree, file, body)
+    check_flags(reasons, traits, candidate, body.kept)
     _collections(reasons, tree, file, body, functions)
     _sharing(reasons, candidate, body, places)
     _outer_objects(reasons, tree, file, body, functions)
@@ -237,91 +238,6 @@ def _python_effects(
                     call,
                     f"what `{code(call.func)}` does is not known, and a tower is traced several times",
                 )
-
-
-def _flags(reasons: Reasons, tree: Tree, file: SourceFile, body: Body) -> None:
-    """A reuse flag becomes the first tower's value, so it may say nothing but what is reused."""
-    flags = set(body.flags)
-    for node in body.kept:
-        allowed: set[int] = set()
-        for call in calls(node):
-            for position, arg in enumerate(call.args):
-                names = {n.value for n in walk(arg.value) if isinstance(n, cst.Name)}
-                by_keyword = arg.keyword is not None and arg.keyword.value == "reuse"
-                if not names & flags and not (by_keyword and body.index in names):
-                    continue
-                if isinstance(arg.value, cst.Call):
-                    # The call inside is looked at by itself.
-                    continue
-                if not _only_reuse(tree, file, call, position, arg, frozenset()):
-                    reasons.say(
-                        "TM214",
-                        file,
-                        call,
-                        f"`{code(arg.value)}`, which differs between the towers, decides more than reuse in "
-                        f"`{code(call.func)}`",
-                    )
-                allowed |= {id(n) for n in walk(arg.value)}
-        for inner in walk(node):
-            if isinstance(inner, cst.Arg) and inner.keyword is not None:
-                allowed.add(id(inner.keyword))
-            elif isinstance(inner, cst.Attribute):
-                allowed.add(id(inner.attr))
-        for inner in walk(node):
-            if isinstance(inner, cst.Name) and inner.value in flags and id(inner) not in allowed:
-                reasons.say(
-                    "TM214", file, inner, f"the reuse flag `{inner.value}` decides more than reuse"
-                )
-
-
-def _only_reuse(
-    tree: Tree,
-    file: SourceFile,
-    call: cst.Call,
-    position: int,
-    arg: cst.Arg,
-    seen: frozenset[tuple[int, str]],
-) -> bool:
-    """Whether an argument ends up as `reuse=` of variable scopes and layers, and nowhere else."""
-    if file.tf(call.func) is not None:
-        return arg.keyword is not None and arg.keyword.value == "reuse"
-    function = tree.resolve(file, call.func)
-    if function is None:
-        return False
-    names = parameters(function.node)
-    if arg.keyword is not None:
-        parameter = arg.keyword.value
-    else:
-        offset = 1 if function.is_method and names[:1] == ["self"] else 0
-        if position + offset >= len(names):
-            return False
-        parameter = names[position + offset]
-    if parameter not in names:
-        return False
-    if (id(function.node), parameter) in seen:
-        return True
-    seen = seen | {(id(function.node), parameter)}
-    allowed: set[int] = set()
-    for node in walk(function.node.body):
-        if isinstance(node, cst.Call):
-            for place, given in enumerate(node.args):
-                if isinstance(given.value, cst.Name) and given.value.value == parameter:
-                    if not _only_reuse(tree, function.file, node, place, given, seen):
-                        return False
-                    allowed.add(id(given.value))
-        elif isinstance(node, cst.Arg) and node.keyword is not None:
-            allowed.add(id(node.keyword))
-        elif isinstance(node, cst.Attribute):
-            allowed.add(id(node.attr))
-        elif isinstance(node, cst.If) and code(node.test) == parameter and node.orelse is None:
-            inside = code(node.body)
-            if inside.endswith("reuse_variables()") and "\n" not in inside:
-                allowed.add(id(node.test))
-    return all(
-        id(n) in allowed
-        for n in walk(function.node.body)
-        if isinstance(n, cst.Name) and n.value == parameter
-    )
 
 
 def _collections(

@@ -10,6 +10,7 @@ from towermigrate.recognize.optimizers import makes_optimizer
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
 from towermigrate.towers.averages import Averaging, averaging
+from towermigrate.towers.twice import TowerLoop, Turns, turns
 
 
 class Kind(Enum):
@@ -158,6 +159,7 @@ class Traits:
         self.tree = tree
         self._called: dict[int, frozenset[str]] = {}
         self._averaging: dict[int, Averaging | None] = {}
+        self._turns: dict[TowerLoop, Turns] = {}
 
     def called(self, function: Function) -> frozenset[str]:
         """TF1 names that the function calls, directly or through functions of the tree."""
@@ -194,6 +196,12 @@ class Traits:
                 found = averaging(self.tree.sources, function.file.path, line, name)
             self._averaging[key] = found
         return self._averaging[key]
+
+    def turns(self, loop: TowerLoop) -> Turns:
+        """What the towers of a loop do."""
+        if loop not in self._turns:
+            self._turns[loop] = turns(self.tree.sources, loop)
+        return self._turns[loop]
 
 
 def builds_graph(name: str) -> bool:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import libcst as cst
 
 from towermigrate.findings import Finding
-from towermigrate.recognize.kinds import Kinds, Traits
+from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.own_variables import own_variable
 from towermigrate.recognize.reach import tower_functions
-from towermigrate.recognize.refusal import Refused, note
+from towermigrate.recognize.refusal import note
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, dotted, elements, reads, statements, walk
-from towermigrate.recognize.variable_names import check_variable_names
 from towermigrate.recognize.while_loops import tied_to_its_function
 from towermigrate.tree import import_closure, modules_named
 
@@ -50,7 +50,8 @@ def unfit(
     above = [*own, *around]
     findings: list[Finding] = []
     findings += _roles(file, candidate)
-    findings += _copies(traits, candidate)
+    copies = own_variable(traits, candidate, "TM252")
+    findings += [] if copies is None else [copies]
     findings += _eager([file, *(function.file for function in called)], loop)
     findings += _nccl(tree, file, [*called, *above])
     findings += _cluster(file, candidate, above)
@@ -138,14 +139,6 @@ def _is_part(value: cst.BaseExpression) -> bool:
     if not isinstance(part, cst.Slice) or (part.lower is None) == (part.upper is None):
         return False
     return "device" in (dotted(value.value) or "").lower()
-
-
-def _copies(traits: Traits, candidate: Candidate) -> Iterator[Finding]:
-    try:
-        check_variable_names(Kinds(candidate.file, traits), candidate)
-    except Refused as refusal:
-        found = refusal.finding
-        yield Finding("TM252", found.path, found.line, found.column, found.message)
 
 
 def _handed_on(own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:

@@ -1,0 +1,169 @@
+"""What towers call their variables, by running them for the first tower and for another."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.towers.looping import HEAD, towers
+from towermigrate.towers.names import differing_name
+from towermigrate.towers.twice import TowerLoop, Turns, turns
+
+
+def name_of(found: Turns) -> int | None:
+    """The line, counted from that of the loop's end backwards, of the name that differs."""
+    event = differing_name(found)
+    return None if event is None else event.place.line
+
+
+SCOPE = "with tf.variable_scope({}):\n    pass\n"
+COUNTER = "class Net(object):\n    made = 0\n    def __init__(self):\n        self.count = 0\n"
+BUILD = "    def build(self):\n        with tf.variable_scope('net_%d' % self.count):\n            pass\n"
+
+OTHERS = [
+    pytest.param(towers(SCOPE.format("'a' if names[i] else 'b'")), id="a choice by what is not known of the tower"),
+    pytest.param(
+        towers(SCOPE.format("named(i)"), "def named(k):\n    if names[k]:\n        return 'a'\n    return 'b'\n"),
+        id="one of two texts that a function returns by it",
+    ),
+    pytest.param(
+        towers("for name in ['a', 'b']:\n    if names[i] == name:\n        break\n" + SCOPE.format("name")),
+        id="what a loop was left with",
+    ),
+    pytest.param(
+        towers("k += 1\n" + SCOPE.format("'w%d' % k"), inside="k = 0\n"), id="a number that is counted up"
+    ),
+    pytest.param(
+        towers(SCOPE.format("'w%d' % (k // 2)") + "k += 1\n", inside="k = 0\n"),
+        id="a number that is counted up and changes at every second tower",
+    ),
+    pytest.param(
+        towers(SCOPE.format("'w%d' % len(seen)") + "seen.append(i)\n", inside="seen = []\n"),
+        id="the length of a list that grows",
+    ),
+    pytest.param(
+        towers("net.build()\n", COUNTER + BUILD + "        self.count += 1\n", "net = Net()\n"),
+        id="a number that an object counts up",
+    ),
+    pytest.param(
+        towers("with build(i):\n    pass\n",
+               "import contextlib\n@contextlib.contextmanager\ndef build(k):\n"
+               "    with tf.variable_scope('w%d' % k):\n        yield\n"),
+        id="a context of its own",
+    ),
+    pytest.param(
+        towers("build = lambda: tf.get_variable('w%d' % i)\ntf.cond(x, build, build)\n", inside="x = None\n"),
+        id="a function that TensorFlow calls",
+    ),
+    pytest.param(
+        towers("config.scope = 'w%d' % i\n" + SCOPE.format("config.scope")), id="an attribute of an argument"
+    ),
+    pytest.param(
+        towers("config['scope'] = 'w%d' % i\n" + SCOPE.format("config['scope']")), id="an entry of an argument"
+    ),
+    pytest.param(
+        towers("tf.app.flags.FLAGS.scope = 'w%d' % i\n" + SCOPE.format("tf.app.flags.FLAGS.scope")), id="a flag"
+    ),
+    pytest.param(
+        towers("build(config, i)\n",
+               "def build(c, k):\n    c.set(k)\n    with tf.variable_scope(c.scope):\n        pass\n"
+               "class Config(object):\n    def set(self, k):\n        self.scope = 'w%d' % k\n"),
+        id="what a method sets of an object of which only that is known",
+    ),
+    pytest.param(
+        towers("if i == 0:\n    " + SCOPE.format("'a'").replace("\n", "\n    ") + "\nelse:\n    "
+               + SCOPE.format("'b'").replace("\n", "\n    ")),
+        id="one name in the first tower and one in the others",
+    ),
+    pytest.param(
+        towers("first, second = ('a', 'b') if i == 0 else ('b', 'a')\n"
+               "with tf.variable_scope(first):\n    pass\nwith tf.variable_scope(second):\n    pass\n"),
+        id="names that change places",
+    ),
+    pytest.param(
+        towers("build(**{'name': 'w%d' % i})\n", "def build(**given):\n    tf.get_variable(**given)\n"),
+        id="an argument of a table",
+    ),
+    pytest.param(
+        towers("tf.layers.dense(config, 1, name=next(names))\n"), id="the next of an iterator"
+    ),
+    pytest.param(
+        towers("net(config, i)\n",
+               "class Layer(tf.keras.layers.Layer):\n    def call(self, x, k):\n        return tf.get_variable('w%d' % k)\n",
+               "net = Layer()\n"),
+        id="a layer of the program's own",
+    ),
+    pytest.param(towers(SCOPE.format("'w%(i)d' % locals()")), id="a text of all names"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("found", OTHERS)
+def test_towers_with_variables_of_their_own(found: Turns) -> None:
+    assert found.whole
+    assert name_of(found) is not None
+
+
+def test_code_that_is_made_while_the_program_runs_may_name_anything() -> None:
+    assert not towers("exec('name = %r' % i)\n" + SCOPE.format("name"), inside="name = 'a'\n").whole
+
+
+ALIKE = [
+    pytest.param(towers(SCOPE.format("'a' if i >= 0 else 'b'")), id="a choice that is the same for all towers"),
+    pytest.param(
+        towers("if i == 0:\n    " + SCOPE.format("config.name").replace("\n", "\n    ") + "\nelse:\n    "
+               + SCOPE.format("config.name, reuse=True").replace("\n", "\n    ")),
+        id="one name in two branches",
+    ),
+    pytest.param(towers(SCOPE.format("'a' if config.large else 'b'")), id="a choice by a setting"),
+    pytest.param(towers(SCOPE.format("'{}/{}'.format(config.name, names[0])")), id="a text of what is not known"),
+    pytest.param(towers(SCOPE.format("'a' if not config.large else f'{config.name}'")), id="an f-string"),
+    pytest.param(
+        towers("for k in range(config.depth):\n    " + SCOPE.format("'layer_%d' % k").replace("\n", "\n    ")),
+        id="numbered layers",
+    ),
+    pytest.param(
+        towers("for k, size in enumerate(sizes):\n    " + SCOPE.format("'layer_%d' % k").replace("\n", "\n    "),
+               inside="sizes = list(range(70))\n"),
+        id="more layers than are read one by one",
+    ),
+    pytest.param(
+        towers("for k, size in enumerate(sizes):\n    " + SCOPE.format("'layer_%d' % k").replace("\n", "\n    "),
+               inside="if config.large:\n    sizes = [1, 2]\nelse:\n    sizes = [1]\n"),
+        id="layers of a list that a branch chose",
+    ),
+    pytest.param(
+        towers("net.build()\n", COUNTER + BUILD, "net = Net()\n"), id="a number that an object keeps"
+    ),
+    pytest.param(
+        towers("Net().build()\n", COUNTER + BUILD + "        self.count += 1\n"), id="a number of an object of the tower"
+    ),
+    pytest.param(
+        towers("config.build(names[0], i)\n",
+               "class A(object):\n    def build(self, name, k):\n        with tf.variable_scope(name):\n            pass\n"),
+        id="a method of an argument that is given the index for something else",
+    ),
+    pytest.param(
+        towers("size = names.size\nwhile config.more():\n    size *= 2\n" + SCOPE.format("'a_%d' % size")),
+        id="a number that a loop over what is not known changes",
+    ),
+    pytest.param(
+        towers("try:\n    name = config.name\nexcept AttributeError:\n    name = 'a'\n" + SCOPE.format("name")),
+        id="a text of a `try`",
+    ),
+    pytest.param(
+        towers("a, b = (x, y) if config.large else (y, x)\n" + SCOPE.format("a"), inside="x, y = 'x', 'y'\n"),
+        id="one of two pairs",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("found", ALIKE)
+def test_towers_with_the_same_variables(found: Turns) -> None:
+    assert found.whole
+    assert name_of(found) is None
+
+
+def test_a_function_that_is_called_for_something_else_first() -> None:
+    train = "def train(n, training):\n    for i in range(n):\n"
+    body = "        with tf.variable_scope('w%d' % i if training else 'w'):\n            pass\n"
+    text = f"{HEAD}{train}{body}train(2, False)\ntrain(2, True)\n"
+    assert name_of(turns({"a.py": text}, TowerLoop("a.py", 3, 4))) == 4

@@ -1,0 +1,549 @@
+"""TF1's meaning as a domain: what its calls give to Python, and what they do to the graph, as events in order.
+
+TensorFlow's tensors are of no interest here; what is told apart is what Python does with the values that a program has
+besides: texts, numbers, flags. What is not run of it is a term, the same of the same values, so that one tower's values
+can be compared with another's.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from towermigrate.flow import Call, Domain
+from towermigrate.flow.python import FUNCTIONS
+from towermigrate.flow.scopes import Scope
+from towermigrate.flow.store import Cells
+from towermigrate.flow.values import (
+    NONE,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Items,
+    Made,
+    Method,
+    Place,
+    Table,
+    Unknown,
+    Value,
+    read,
+)
+from towermigrate.towers.values import (
+    TENSOR,
+    Key,
+    NameScope,
+    Template,
+    Tensor,
+    Term,
+    Terms,
+    VariableScope,
+)
+
+_NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
+    "tf.variable_scope": ((0, "name_or_scope"), (1, "default_name")),
+    "tf.variable_op_scope": ((1, "name_or_scope"), (2, "default_name")),
+    "tf.get_variable": ((0, "name"),),
+    "tf.get_local_variable": ((0, "name"),),
+    "tf.make_template": ((0, "name_"), (None, "unique_name_")),
+    "tf.contrib.framework.variable": ((0, "name"),),
+    "tf.contrib.framework.model_variable": ((0, "name"),),
+    "tf.contrib.slim.variable": ((0, "name"),),
+    "tf.contrib.slim.model_variable": ((0, "name"),),
+}
+"""The arguments, by position and keyword, that name variables."""
+
+_LAYERS = (
+    "tf.layers.", "tf.keras.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.contrib.rnn.",
+    "tf.nn.rnn_cell.", "tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn",
+    "tf.nn.static_bidirectional_rnn",
+)  # fmt: skip
+"""Functions whose `name` or `scope` names the variables they make."""
+
+_NO_VARIABLES = re.compile(
+    r"pool|flatten|dropout|(?<!spatial_)softmax|regularizer|summar|arg_scope|\.losses\."
+    r"|\.(?:unit_norm|one_hot_encoding|maxout)$"
+    r"|\.keras\.layers\.(?:Input|InputLayer|Activation|Reshape|Permute|RepeatVector|Masking|ReLU|LeakyReLU|ELU"
+    r"|ThresholdedReLU|Add|Subtract|Multiply|Average|Maximum|Minimum|Concatenate|Dot|GaussianNoise"
+    r"|(?:Cropping|UpSampling|ZeroPadding)[123]D)$",
+    re.I,
+)
+"""The ones among them that make none."""
+
+_SAME = {"shape", "get_shape", "dtype", "get_next", "dequeue"}
+"""What is asked of a tower's inputs: tensors, and what is the same of all towers' tensors."""
+
+_SPELLINGS = [
+    (re.compile(r"^tf_slim(?=\.|$)"), "tf.contrib.slim"),
+    (re.compile(r"^tensorflow(?=\.|$)"), "tf"),
+    (re.compile(r"^tf\.compat\.v1(?=\.|$)"), "tf"),
+    (re.compile(r"^six\.moves\.(?=x?range$|zip$)"), "builtins."),
+]
+
+FLAG = object()
+"""A constant that stands for a flag."""
+
+
+@lru_cache(4096)
+def _spelled(name: str) -> str:
+    for pattern, spelling in _SPELLINGS:
+        name = pattern.sub(spelling, name)
+    return name
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that a call of TensorFlow does to the graph.
+
+    `names` is one that says what variables are called: `key` is the name, `node` where it is written, `path` the names of
+    the scopes around it and the name. `decides` is one that goes by a reuse flag and is no reuse.
+    """
+
+    what: Literal["names", "decides"]
+    place: Place
+    written: ast.AST
+    key: Key = None
+    path: tuple[Key, ...] = ()
+    node: ast.expr | None = None
+
+    @property
+    def site(self) -> Key:
+        return (self.what, self.place, None if self.node is None else self.node.col_offset)
+
+
+class Towers(Domain):
+    """The domain. `events` are in the order in which the calls were read."""
+
+    def __init__(self) -> None:
+        self.terms = Terms()
+        self.events: list[Event] = []
+        self.scopes: tuple[Key, ...] = ()
+        self.names: tuple[Key, ...] = ()
+        self.asked: frozenset[Key] = frozenset()
+        """What was asked, and left open, on the way to what is read."""
+        self.without_class: Callable[[Value, str], Sequence[Instance]] = lambda owner, name: ()
+        """The objects that a value may be whose method of that name is called, where nothing else is known of it."""
+        self.lost = False
+        """Whether something is run that cannot be followed: code that is made then, calls that nest too deeply."""
+        self.flagged = False
+        """Whether a flag stands for what says whether variables are reused."""
+        self._named: dict[Key, Value | None] = {}
+        self._around: list[tuple[tuple[Key, ...], tuple[Key, ...]]] = []
+        self.set_elsewhere: Cells = {}
+        """What was set on values that are no objects of the tree."""
+
+    def turn(self) -> None:
+        """Another tower begins."""
+        self._named = {}
+
+    def spelled(self, name: str) -> str:
+        return _spelled(name)
+
+    def name(self, name: str, value: Value) -> Value:
+        if isinstance(value, External) and self.set_elsewhere:
+            return read(self.set_elsewhere.get(("library", value.name), value))
+        if isinstance(value, Unknown) and value.reason.startswith(f"{name} "):
+            return self.terms.of("name", (name,))  # bound nowhere that can be seen
+        return value
+
+    def constant(self, value: object) -> Value | None:
+        return self.terms.flag if value is FLAG else None
+
+    # ---- calls -----------------------------------------------------------------------------------
+
+    def function(self, call: Call) -> Value | None:
+        name = call.name
+        if not name.startswith("tf.") and name != "tf":
+            return self._of_python(call)
+        for place, value in _naming(call):
+            key = self.terms.key(value)
+            path = value.path if isinstance(value, VariableScope) else (*self.scopes, key)
+            self.events.append(Event("names", call.place, call.node, key, path, place))
+        others = [value for each, value in call.keywords.items() if each != "reuse"]
+        self.decides(call.node, call.place, *call.args, *others)
+        meaning = _MEANINGS.get(name)
+        if meaning is not None:
+            return meaning(self, call)
+        self._run_given(call)
+        return TENSOR
+
+    def _of_python(self, call: Call) -> Value | None:
+        own = _PYTHON.get(call.name)
+        if own is not None:
+            found = own(self, call)
+            if found is not None:
+                return found
+        meaning = FUNCTIONS.get(call.name)
+        if meaning is not None and call.known:
+            found = meaning(call)
+            if found is not None and not isinstance(found, Unknown) or call.name == "builtins.next":
+                if found is None or "flag" not in self.terms.marks(self.terms.key(found)):
+                    self._goes_by(call)
+                return found
+        if meaning is None and not call.name.startswith(("builtins.", "functools.", "contextlib.")):
+            self._run_given(call)
+        return self._opaque(call, call.name)
+
+    def _opaque(self, call: Call, of: Value | str) -> Value:
+        """What a call gives that is not followed."""
+        self._goes_by(call)
+        if not call.known:
+            return call.unknown("a call whose arguments are not known")
+        named = [part for name, value in call.keywords.items() for part in (name, value)]
+        return self.terms.of("call", (of, *call.args, *named))
+
+    def _goes_by(self, call: Call) -> None:
+        self.decides(call.node, call.place, *call.args, *call.keywords.values())
+
+    def _run_given(self, call: Call) -> None:
+        """A call that is not followed may call the functions that it is given."""
+        for value in (*call.args, *call.keywords.values()):
+            for each in (value.entries or ()) if isinstance(value, Items) else (value,):
+                if isinstance(each, Function):
+                    self._call(call, each)
+
+    def _call(self, call: Call, function: Function) -> Value:
+        spec = function.node.args
+        count = len(spec.posonlyargs) + len(spec.args) - (function.bound is not None)
+        return call.interpreter.call_with(function, [TENSOR] * max(count, 0), call.node, call.scope)
+
+    def method(self, call: Call, owner: Value, receiver: ast.expr) -> Value | None:
+        if isinstance(owner, Items | Table):
+            return None
+        if isinstance(owner, VariableScope):
+            return NONE if call.name == "reuse_variables" else self._opaque(call, owner)
+        if isinstance(owner, Tensor) or call.name in _SAME:
+            self._run_given(call)
+            self._goes_by(call)
+            return TENSOR
+        if isinstance(owner, Term | Unknown):
+            self._goes_by(call)
+            changed = [each for each in owner.may_be if isinstance(each, Items | Table)]
+            call.interpreter.escape(changed, call.unknown("it may be changed"))
+            kinds = {self.terms.key(e): e for e in owner.may_be if isinstance(e, Instance)}
+            found = self._of_one(call, list(kinds.values()), owner) or self._by_name(call, owner)
+            if found is not None:
+                return found
+        self._run_given(call)
+        return self._opaque(call, self.terms.of("attribute", (owner, call.name)))
+
+    def _of_one(self, call: Call, objects: Sequence[Instance], owner: Value) -> Value | None:
+        """What a method gives that one of several objects has; None where none has it."""
+        found: list[Value] = []
+        assert isinstance(call.node.func, ast.Attribute)
+        functions = [
+            function
+            for each in objects
+            for function in [call.interpreter.attribute(each, call.node.func, call.scope)]
+            if isinstance(function, Function)
+        ]
+        call.interpreter.ways([_running(call, function, found) for function in functions])
+        if not found:
+            return None
+        value = call.interpreter.any_of(found)
+        if isinstance(value, Const | Term | External):
+            return self.terms.of("call", (owner, call.name, value))
+        return value
+
+    def _by_name(self, call: Call, owner: Value) -> Value | None:
+        """What the methods of a name give that an object may have of which nothing is known, given what goes by the tower."""
+        keys = tuple(self.terms.key(e) for e in (owner, *call.args, *call.keywords.values()))
+        if not self.terms.marks(keys):
+            return None
+        if (call.name, keys) not in self._named:
+            self._named[(call.name, keys)] = None  # for one that calls itself
+            found = self._of_one(call, self.without_class(owner, call.name), owner)
+            self._named[(call.name, keys)] = found
+        return self._named[(call.name, keys)]
+
+    def called(self, call: Call, value: Value) -> Value | None:
+        match value:
+            case Method():
+                self._goes_by(call)
+                return None
+            case Tensor():
+                self._run_given(call)
+                self._goes_by(call)
+                return TENSOR
+            case Template():
+                return call.interpreter.invoke(value.function, call)
+            case Instance():
+                written = ast.copy_location(ast.Attribute(call.node, "call", ast.Load()), call.node)
+                function = call.interpreter.attribute(value, written, call.scope)
+                if isinstance(function, Function):
+                    return call.interpreter.invoke(function, call)
+        may_be = value.may_be if isinstance(value, Term | Unknown) else ()
+        functions = [each for each in may_be if isinstance(each, Function | Class | External)]
+        self._goes_by(call)
+        if functions:
+            found: list[Value] = []
+            call.interpreter.ways([_running(call, each, found) for each in functions])
+            return call.interpreter.any_of(found)
+        self._run_given(call)
+        return self._opaque(call, value)
+
+    def changes(self, call: Call, values: Sequence[Value]) -> bool:
+        """Libraries do nothing to what they are given that names go by; methods of Python's own containers do."""
+        self.decides(call.node, call.place, *values)
+        return any(
+            isinstance(each, Method) and isinstance(each.owner, Items | Table) for each in values
+        )
+
+    def decorated(self, decorator: Value, node: ast.expr, function: Value) -> Value | None:
+        return function
+
+    def decides(self, node: ast.AST, place: Place, *values: Value) -> None:
+        """Note that something other than what is reused goes by some values, where one of them goes by a flag."""
+        if self.flagged and any("flag" in self.terms.marks(self.terms.key(e)) for e in values):
+            self.events.append(Event("decides", place, node))
+
+    # ---- parts of values -------------------------------------------------------------------------
+
+    def attribute(self, owner: Value, node: ast.Attribute, place: Place) -> Value | None:
+        name = node.attr
+        if self.set_elsewhere:
+            found = self.set_elsewhere.get(("attribute", self.terms.key(owner), name))
+            if found is not None:
+                return read(found)
+        if isinstance(owner, Tensor) or name in _SAME:
+            return TENSOR
+        if isinstance(owner, VariableScope) and name == "name":
+            return self.scope_name(owner.path)
+        return self.terms.of("attribute", (owner, name))
+
+    def scope_name(self, path: tuple[Key, ...]) -> Value:
+        texts = [_text(each) for each in path]
+        known = [each for each in texts if each is not None]
+        return Const("/".join(known)) if len(known) == len(path) else self.terms.of("path", path)
+
+    def subscript(
+        self, owner: Value, key: Value, node: ast.Subscript, place: Place
+    ) -> Value | None:
+        if self.set_elsewhere:
+            cell = ("entry", self.terms.key(owner), self.terms.key(key))
+            if cell in self.set_elsewhere:
+                return read(self.set_elsewhere[cell])
+        return TENSOR if isinstance(owner, Tensor) else self.terms.of("entry", (owner, key))
+
+    def entry(self, value: Value) -> Value | None:
+        return TENSOR if isinstance(value, Tensor) else self.terms.of("turn", (value,))
+
+    def unpacked(self, value: Value, count: int) -> Sequence[Value] | None:
+        if isinstance(value, Tensor):
+            return [TENSOR] * count
+        return [self.terms.of("entry", (value, Const(number))) for number in range(count)]
+
+    # ---- operators -------------------------------------------------------------------------------
+
+    def operation(self, node: ast.AST, operands: Sequence[Value], place: Place) -> Value | None:
+        if isinstance(node, ast.Compare) and len(operands) == 2:
+            known = self._compared(node.ops[0], operands[0], operands[1])
+            if known is not None:
+                return Const(known)
+        if any(isinstance(each, Tensor) for each in operands):
+            if all(isinstance(each, Tensor) or _is_number(each) for each in operands):
+                return TENSOR
+        written = getattr(node, "ops", [getattr(node, "op", None)])
+        kinds = [type(each).__name__ for each in written]
+        return self.terms.of(type(node).__name__, (*kinds, *operands))
+
+    def _compared(self, op: ast.cmpop, first: Value, second: Value) -> bool | None:
+        """What is true of the index of the first tower, which is 0, or of another, which is 1 or more."""
+        indices = (self.terms.first, self.terms.tower)
+        compare = _COMPARISONS.get(type(op))
+        if second in indices:
+            first, second = second, first
+            compare = _COMPARISONS.get(_TURNED.get(type(op), type(op)))
+        if first not in indices or not isinstance(second, Const) or type(second.value) is not int:
+            return None
+        if compare is None:
+            return None
+        number = second.value
+        if first is self.terms.first:
+            return compare(0, number)
+        # The same of all numbers from 1 on, where it is of 1, of the next one and of one that is larger than both.
+        found = {compare(each, number) for each in (1, 2, number, number + 1) if each >= 1}
+        return found.pop() if len(found) == 1 else None
+
+    def truth(self, value: Value) -> bool | None:
+        if value is self.terms.first or value is self.terms.tower:
+            return value is self.terms.tower
+        return None
+
+    def join(self, first: Value, second: Value) -> Value | None:
+        if isinstance(first, Tensor) or isinstance(second, Tensor):
+            return TENSOR
+        if NONE in (first, second):  # a module that may not be there
+            other = second if first == NONE else first
+            if isinstance(other, External):
+                return other
+        parts: list[Value] = []
+        for value in (first, second):
+            if isinstance(value, Unknown | Term):
+                parts += value.may_be
+            elif isinstance(value, Made | External):
+                parts.append(value)
+        return self.terms.of("either", (self.asked, first, second), tuple(parts[:40]))
+
+    # ---- scopes ----------------------------------------------------------------------------------
+
+    def entering(self, value: Value, node: ast.withitem, scope: Scope) -> Value | None:
+        self._around.append((self.scopes, self.names))
+        if isinstance(value, VariableScope):
+            self.scopes = value.path
+            return value
+        if isinstance(value, NameScope):
+            self.names = (*self.names, value.name)
+            return self.terms.of("name scope", self.names)
+        if isinstance(value, Unknown):
+            return self.terms.of("context", (value,), value.may_be)
+        return value if isinstance(value, Term | Tensor) else None
+
+    def leaving(self, value: Value, node: ast.withitem, scope: Scope) -> None:
+        self.scopes, self.names = self._around.pop()
+
+
+def _running(call: Call, target: Value, found: list[Value]) -> Callable[[], bool]:
+    def run() -> bool:
+        one = call
+        if isinstance(target, External):
+            one = Call(
+                call.interpreter, call.node, call.scope, target.name, call.args, call.keywords, call.known
+            )  # fmt: skip
+        found.append(call.interpreter.invoke(target, one))
+        return True
+
+    return run
+
+
+def _text(key: Key) -> str | None:
+    """The text that a key stands for."""
+    match key:
+        case ("const", "str", str() as written):
+            return str(ast.literal_eval(written))
+    return None
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and isinstance(value.value, int | float)
+
+
+_COMPARISONS: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
+    ast.Eq: operator.eq,
+    ast.Is: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.IsNot: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Gt: ast.Lt,
+    ast.GtE: ast.LtE,
+    ast.Lt: ast.Gt,
+    ast.LtE: ast.GtE,
+}
+
+
+def _naming(call: Call) -> Iterator[tuple[ast.expr | None, Value]]:
+    """The arguments of a call that name variables, with where they are written."""
+    places: Sequence[tuple[int | None, str]] = _NAMES.get(call.name, ())
+    if not places and call.name.startswith(_LAYERS) and not _NO_VARIABLES.search(call.name):
+        places = ((None, "name"), (None, "scope"))
+    for position, keyword in places:
+        value = call.get(len(call.args) if position is None else position, keyword)
+        if value is not None:
+            written = next((each.value for each in call.node.keywords if each.arg == keyword), None)
+            if written is None and position is not None and position < len(call.node.args):
+                written = call.node.args[position]
+            yield written, value
+    if places and not call.known:
+        yield None, call.unknown("arguments that are not known")
+
+
+# ---- what calls mean -----------------------------------------------------------------------------
+
+
+def _variable_scope(domain: Towers, call: Call) -> Value:
+    first = 1 if call.name == "tf.variable_op_scope" else 0
+    value = call.get(first, "name_or_scope") or NONE
+    if value == NONE:
+        value = call.get(first + 1, "default_name") or NONE
+    if isinstance(value, VariableScope):
+        return value
+    return VariableScope((*domain.scopes, domain.terms.key(value)))
+
+
+def _current_scope(domain: Towers, call: Call) -> Value:
+    return VariableScope(domain.scopes)
+
+
+def _name_scope(domain: Towers, call: Call) -> Value:
+    value = call.get(1 if call.name == "tf.op_scope" else 0, "name") or NONE
+    return NameScope(domain.terms.key(value))
+
+
+def _make_template(domain: Towers, call: Call) -> Value:
+    function = call.get(1, "func_")
+    return TENSOR if function is None else Template(function)
+
+
+def _arg_scope(domain: Towers, call: Call) -> Value:
+    return TENSOR  # the functions that it is given are not called
+
+
+_MEANINGS: dict[str, Callable[[Towers, Call], Value]] = {
+    "tf.variable_scope": _variable_scope,
+    "tf.variable_op_scope": _variable_scope,
+    "tf.get_variable_scope": _current_scope,
+    "tf.name_scope": _name_scope,
+    "tf.op_scope": _name_scope,
+    "tf.make_template": _make_template,
+    "tf.contrib.framework.arg_scope": _arg_scope,
+    "tf.contrib.slim.arg_scope": _arg_scope,
+}
+
+
+def _range(domain: Towers, call: Call) -> Value | None:
+    if all(isinstance(each, Const) for each in call.args):
+        return None
+    number = domain.terms.of("number of", call.args)
+    return call.interpreter.items(None, call.place, "tuple", number)
+
+
+def _enumerate(domain: Towers, call: Call) -> Value | None:
+    if not call.args:
+        return None
+    over = call.args[0]
+    entries = over.entries if isinstance(over, Items) else None
+    if entries is not None and len(entries) <= call.interpreter.limits.turns:
+        return None
+    entry = call.interpreter.entry(over, call.node, call.scope)
+    pair = (domain.terms.of("count of", (over,)), entry)
+    made = call.interpreter.items(pair, call.place, "tuple")
+    return call.interpreter.items(None, call.place, "iterator", made)
+
+
+def _exec(domain: Towers, call: Call) -> Value:
+    domain.lost = True
+    return NONE
+
+
+def _fresh(domain: Towers, call: Call) -> Value:
+    return call.unknown("another value each time")
+
+
+_PYTHON: dict[str, Callable[[Towers, Call], Value | None]] = {
+    "builtins.range": _range,
+    "builtins.xrange": _range,
+    "builtins.enumerate": _enumerate,
+    "builtins.exec": _exec,
+    **dict.fromkeys((f"builtins.{name}" for name in ("eval", "globals", "locals", "vars")), _fresh),
+}

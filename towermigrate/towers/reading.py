@@ -1,0 +1,270 @@
+"""How a program is read whose towers are compared: what goes by what is kept, where nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from towermigrate.flow import Call, Interpreter, Limits
+from towermigrate.flow.frames import Frame
+from towermigrate.flow.scopes import Scope, named
+from towermigrate.flow.store import Changes
+from towermigrate.flow.values import (
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Items,
+    Made,
+    Many,
+    Method,
+    Module,
+    Perhaps,
+    Place,
+    Row,
+    Table,
+    Unknown,
+    Value,
+    read,
+)
+from towermigrate.towers.domain import Towers
+from towermigrate.towers.values import TENSOR, Key, Tensor, Term
+
+_MADE_HERE = {
+    "no such entry", "no such key", "no key", "a key", "it is empty", "it may be empty", "one of several entries",
+    "a key that is not known",
+}  # fmt: skip
+"""Why an entry of a container is unknown that is so whenever it is asked for."""
+
+
+class Reading(Interpreter):
+    """An interpreter on the domain of towers.
+
+    Args:
+        sources: texts of the tree by path.
+        towers: the domain.
+        limits: how much is read.
+    """
+
+    def __init__(self, sources: Mapping[str, str], towers: Towers, limits: Limits) -> None:
+        super().__init__(sources, towers, limits)
+        self.towers = towers
+        self.towers.without_class = self._without_class
+        self._objects: dict[tuple[Key, Place], Instance] = {}
+        self._statements: list[ast.stmt] = []
+        self._flagged: Scope | None = None
+        """The scope some of whose names are flags."""
+        self._old: set[int] = set()
+        """What was there before the tower that they are flags in."""
+
+    @property
+    def path(self) -> str:
+        """The file that is read."""
+        function = next((f.function for f in reversed(self.frames) if f.function), None)
+        return next(iter(self._modules)) if function is None else function.scope.path
+
+    def lose(self, scope: Scope, why: Unknown) -> None:
+        self.towers.lost = True
+        super().lose(scope, why)
+
+    # ---- what is asked on the way ----------------------------------------------------------------
+
+    @contextmanager
+    def _frame(self, node: ast.AST | None) -> Iterator[Frame]:
+        before = self.towers.asked
+        self.towers.asked = frozenset()
+        try:
+            with super()._frame(node) as frame:
+                yield frame
+        finally:
+            self.towers.asked = before
+
+    def _asks(self, value: Value) -> None:
+        """It is open which way the program goes, by a value: what is true behind goes by it too."""
+        if not isinstance(value, Tensor):
+            self.towers.asked |= {self.towers.terms.key(value)}
+            self._decides(value)
+
+    def truth(self, value: Value) -> bool | None:
+        known = super().truth(value)
+        if known is None:
+            self._asks(value)
+        return known
+
+    def entry(self, value: Value, node: ast.AST, scope: Scope) -> Value:
+        self._asks(value)
+        if isinstance(value, Term):
+            parts = [
+                self.entry(e, node, scope) for e in value.may_be if isinstance(e, Items | Table)
+            ]
+            return self._one_of_each("turn", (value,), parts)
+        return self._of_turn(value, super().entry(value, node, scope))
+
+    def _of_turn(self, over: Value, value: Value) -> Value:
+        """What a loop over a value binds goes by how often it runs, too."""
+        if isinstance(value, Items) and value.kind == "tuple" and value.entries is not None:
+            inside = [self._of_turn(over, each) for each in value.entries]
+            return self.items(inside, value.place, "tuple")
+        if isinstance(value, Unknown) and value.reason in _MADE_HERE:
+            return self.towers.terms.of("turn", (over,), value.may_be)
+        return self._one_of_each("turn", (over,), [value])
+
+    def _one_of_each(self, what: str, of: Sequence[Value | str], parts: Sequence[Value]) -> Value:
+        """What is one of some values, by an operation that is not run."""
+        if len(parts) == 1 and isinstance(parts[0], Made | Tensor):
+            return parts[0]
+        if parts and all(isinstance(each, Tensor) for each in parts):
+            return TENSOR
+        may_be: list[Value] = []
+        for each in parts:
+            may_be += each.may_be if isinstance(each, Term | Unknown) else ()
+            may_be += [each] if isinstance(each, Made | External) else ()
+        return self.towers.terms.of(what, (*of, *parts), tuple(may_be[:40]))
+
+    def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value:
+        parts: list[Value] = []
+        if isinstance(owner, Term | Unknown):
+            objects = [each for each in owner.may_be if isinstance(each, Instance)]
+            if self._objects:
+                key, name = self.towers.terms.key(owner), named(node.attr)
+                known = self._objects.items()
+                objects += [e for (of, _), e in known if of == key and name in e.cells]
+            parts = [super(Reading, self).attribute(each, node, scope) for each in objects]
+        if not parts or any(isinstance(each, Function) for each in parts):
+            return super().attribute(owner, node, scope)
+        return self._one_of_each("attribute", (owner, node.attr), parts)
+
+    def widen(self, moved: Iterable[tuple[int, tuple[object, ...]]], now: Changes) -> None:
+        moved = list(moved)
+        terms = self.towers.terms
+        for place in moved:
+            cells, value = now[place]
+            held = read(value)
+            may_be = (held,) if isinstance(held, Made) else ()
+            if isinstance(held, Row | Many):
+                parts = [held.entry] if isinstance(held, Many) else held.entries
+                inside = tuple(each for each in parts if isinstance(each, Made))
+                made = terms.of("looped", (self.towers.asked, held), inside)
+                self.store.set(cells, place[1], Many(made))
+            else:
+                made = terms.of("looped", (self.towers.asked, held), may_be)
+                self.store.set(cells, place[1], Perhaps(made) if held is not value else made)
+
+    # ---- values that are no objects of the tree --------------------------------------------------
+
+    def set_attribute(self, owner: Value, name: str, value: Value, place: Place) -> None:
+        self._stored(owner, value)
+        if isinstance(owner, External):
+            full = self.towers.spelled(f"{owner.name}.{name}")
+            self.store.set(self.towers.set_elsewhere, ("library", full), value)
+        elif not isinstance(owner, Made | Module):
+            self._set_elsewhere(owner, ("attribute", self.towers.terms.key(owner), name), value)
+        else:
+            super().set_attribute(owner, name, value, place)
+
+    def set_entry(self, owner: Value, key: Value, value: Value, place: Place) -> None:
+        self._stored(owner, key, value)
+        if isinstance(owner, Made):
+            super().set_entry(owner, key, value, place)
+        else:
+            terms = self.towers.terms
+            self._set_elsewhere(owner, ("entry", terms.key(owner), terms.key(key)), value)
+
+    def _set_elsewhere(self, owner: Value, cell: tuple[object, ...], value: Value) -> None:
+        if isinstance(owner, Term | Unknown):
+            self.escape(owner.may_be, Unknown("it may be changed"))
+        self.store.set(self.towers.set_elsewhere, cell, value)
+
+    def entry_at(self, owner: Value, key: Value, node: ast.Subscript, scope: Scope) -> Value:
+        self._decides(key)
+        if isinstance(owner, Term):
+            parts = [
+                self.entry_at(e, key, node, scope)
+                for e in owner.may_be
+                if isinstance(e, Items | Table)
+            ]
+            if parts:
+                return self._one_of_each("entry", (owner, key), parts)
+        found = super().entry_at(owner, key, node, scope)
+        if not isinstance(owner, Items | Table):
+            return found
+        if isinstance(node.slice, ast.Slice) and not isinstance(key, Const):
+            if isinstance(owner, Items):
+                place = self.place(node, scope.path)
+                return self.items(None, place, owner.kind, self.entry(owner, node, scope))
+        if not isinstance(key, Const) and not isinstance(found, Made | Tensor):
+            return self._one_of_each("entry", (owner, key), [found])
+        if isinstance(found, Unknown) and found.reason in _MADE_HERE:
+            return self.towers.terms.of("entry", (owner, key), found.may_be)
+        return found
+
+    def _without_class(self, owner: Value, method: str) -> Sequence[Instance]:
+        """Objects of the classes at hand that have a method, with attributes that nothing is known of."""
+        found: list[Instance] = []
+        key = self.towers.terms.key(owner)
+        for kind in self._classes():
+            if named(method) not in kind.cells:
+                continue
+            if (key, kind.place) not in self._objects:
+                made = Instance(kind.place, kind=kind)
+                self._objects[(key, kind.place)] = made
+                self.towers.terms.stands_for[id(made)] = key
+            found.append(self._objects[(key, kind.place)])
+        return found
+
+    def _classes(self) -> list[Class]:
+        """The classes of the file that is read and of those that it imports."""
+        path = self.path
+        values = [read(each) for each in self.module(path).cells.values()]
+        paths = {each.path for each in values if isinstance(each, Module)} | {path}
+        paths |= {each.place.path for each in values if isinstance(each, Class | Function)}
+        every = [
+            read(each)
+            for other in sorted(paths)
+            for each in list(self.module(other).cells.values())
+        ]
+        return list(dict.fromkeys(each for each in every if isinstance(each, Class)))
+
+    # ---- what goes by a flag -----------------------------------------------------------------------
+
+    def _statement(self, node: ast.stmt, scope: Scope) -> bool:
+        if self._flagged is None:
+            return super()._statement(node, scope)
+        self._statements.append(node)
+        try:
+            return super()._statement(node, scope)
+        finally:
+            self._statements.pop()
+
+    def _decides(self, *values: Value) -> None:
+        """Note where something goes by a flag, unless it is all about reuse."""
+        if self._statements and not _only_reuses(self._statements[-1]):
+            path = self.path
+            node = self._statements[-1]
+            self.towers.decides(node, self.place(node, path), *values)
+
+    def _stored(self, owner: Value, *values: Value) -> None:
+        """Note where what goes by a flag is kept in what was there before the tower."""
+        if not isinstance(owner, Made) or id(owner) in self._old:
+            self._decides(*values)
+
+    def method(self, target: Method, call: Call) -> Value | None:
+        self._stored(target.owner, *call.args, *call.keywords.values())
+        return super().method(target, call)
+
+
+def _only_reuses(node: ast.stmt) -> bool:
+    """`if …: scope.reuse_variables()`."""
+    return (
+        isinstance(node, ast.If)
+        and not node.orelse
+        and all(
+            isinstance(each, ast.Expr)
+            and isinstance(each.value, ast.Call)
+            and isinstance(each.value.func, ast.Attribute)
+            and each.value.func.attr == "reuse_variables"
+            for each in node.body
+        )
+    )

@@ -1,0 +1,165 @@
+"""What is known of a value of a tower program: a term of Python's, an array, a scope that variables are named by."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+
+from towermigrate.flow.values import (
+    HELD,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Items,
+    Made,
+    Many,
+    Method,
+    Module,
+    Perhaps,
+    Row,
+    Table,
+    Unknown,
+    Value,
+)
+
+Key = Hashable
+"""What two values have in common where they are the same: that of an unknown value is its own."""
+
+
+@dataclass(frozen=True)
+class Term(Value):
+    """What an operation gives that is not run: the same operation of the same values gives the same term.
+
+    `may_be` are the functions and objects that it may be one of, `marks` says what it goes by: the tower's index, a flag.
+    """
+
+    number: int
+    marks: frozenset[str] = field(compare=False)
+    may_be: tuple[Value, ...] = field(default=(), compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Tensor(Value):
+    """What TensorFlow gives. Of a tensor Python sees the shape and the type, which are those of all towers' tensors."""
+
+
+@dataclass(frozen=True)
+class VariableScope(Value):
+    """A scope that variables are named by, to be opened or opened."""
+
+    path: tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class NameScope(Value):
+    """A scope that operations are named by."""
+
+    name: Key
+
+
+@dataclass(frozen=True)
+class Template(Value):
+    """What `tf.make_template` gives: a function that is called with what it was given."""
+
+    function: Value
+
+
+TENSOR = Tensor()
+_NOTHING: frozenset[str] = frozenset()
+
+
+class Terms:
+    """All terms of a run, each made once, and what tells values apart."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, tuple[Key, ...]], Term] = {}
+        self._kept: dict[int, Unknown] = {}
+        self._marked: dict[Key, frozenset[str]] = {}
+        self.stands_for: dict[int, Key] = {}
+        """Keys of objects that stand for values of which no more is known."""
+        self.first = self._made("first tower", (), frozenset({"tower"}), ())
+        self.tower = self._made("other tower", (), frozenset({"tower"}), ())
+        self.flag = self._made("flag", (), frozenset({"flag"}), ())
+        """What is False or None for the first tower and True for others."""
+
+    def of(
+        self, operation: str, parts: Iterable[Value | str | Key], may_be: tuple[Value, ...] = ()
+    ) -> Term:
+        """The term of an operation on values, or on keys of values."""
+        keys = tuple(self.key(each) if isinstance(each, Value) else each for each in parts)
+        known = self._known.get((operation, keys))
+        if known is not None:
+            return Term(known.number, known.marks, may_be) if may_be != known.may_be else known
+        return self._made(operation, keys, self.marks(keys), may_be)
+
+    def _made(
+        self,
+        operation: str,
+        keys: tuple[Key, ...],
+        marks: frozenset[str],
+        may_be: tuple[Value, ...],
+    ) -> Term:
+        made = Term(len(self._known), marks, may_be)
+        self._known[(operation, keys)] = made
+        if marks:
+            self._marked[("term", made.number)] = marks
+        return made
+
+    def marks(self, key: Key) -> frozenset[str]:
+        """What a key goes by."""
+        if isinstance(key, tuple | frozenset):
+            own = self._marked.get(key)
+            return own if own is not None else _NOTHING.union(*map(self.marks, key))
+        return _NOTHING
+
+    def key(self, value: Value, depth: int = 2) -> Key:
+        match value:
+            case Const():
+                return ("const", type(value.value).__name__, repr(value.value))
+            case Term():
+                return ("term", value.number)
+            case External():
+                return ("library", value.name)
+            case Perhaps():
+                return ("perhaps", self.key(value.value, depth))
+            case Unknown():
+                self._kept[id(value)] = value
+                return ("unknown", id(value))
+            case Row():
+                return tuple(self.key(each, depth) for each in value.entries)
+            case Many():
+                return ("many", None if value.entry is None else self.key(value.entry, depth))
+            case Method():
+                return ("method", self.key(value.owner, depth), value.name)
+            case Function():
+                bound = None if value.bound is None else self.key(value.bound, 0)
+                return ("function", id(value.node), bound)
+            case Module():
+                return ("module", value.path)
+            case Class():
+                return ("class", value.place)
+            case Items():
+                held = value.cells.get(HELD) if depth > 0 else None
+                return (value.kind, value.place if held is None else self.key(held, depth - 1))
+            case Instance() if id(value) in self.stands_for:
+                return self.stands_for[id(value)]
+            case Table() | Instance():
+                kind = value.kind.place if isinstance(value, Instance) else None
+                return (type(value).__name__, value.place, kind, self._inside(value, depth))
+            case Template():
+                return ("template", self.key(value.function, depth))
+            case VariableScope():
+                return ("scope", value.path)
+        return value
+
+    def _inside(self, value: Made, depth: int) -> Key:
+        """What an object or a table holds, one level deep: objects in it by where they were made."""
+        if depth <= 0:
+            return None
+        return tuple(
+            (name, self.key(held, 0))
+            for name, held in sorted(value.cells.items(), key=lambda each: repr(each[0]))
+            if name != HELD
+        )
