@@ -68,6 +68,13 @@ def summary(text: str) -> tuple[Change, ...]:
     )  # fmt: skip
 
 
+def more(value: str) -> tuple[Change, Change]:
+    """Another list over the towers."""
+    kept = f"                    more = {value}\n                    mores.append(more)\n"
+    lists = "losses, outs, counts = [], [], []"
+    return (lists, "mores, " + lists.replace("= [],", "= [], [],")), (FILLED[1], FILLED[1] + kept)
+
+
 TAKEN = [
     case("a mean", *behind("    shown = tf.reduce_mean(outs)\n")),
     case("a mean by itself", *alone("    shown = tf.reduce_mean(outs)\n")),
@@ -109,6 +116,14 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("of tuples", "TM203", *more("(loss, tf.reduce_max(out))"), *behind("    shown = tf.add_n([each[0] for each in mores])\n")),
+    other("of lists", "TM203", *more("[loss, tf.reduce_max(out)]"), *behind("    shown = tf.add_n([each[0] for each in mores])\n")),
+    other("of dicts", "TM203", *more("{'loss': loss}"), *behind("    shown = tf.add_n([each['loss'] for each in mores])\n")),
+    other("of parts", "TM203", *more("tf.split(out, 2)"), *behind("    shown = tf.add_n([each[0] for each in mores])\n")),
+    other("of variables", "TM203", *more("tf.trainable_variables()[0]"), *behind("    shown = tf.reduce_mean(tf.stack(mores))\n")),
+    other("of None", "TM203", *more("None"), *behind("    shown = tf.reduce_mean(outs) * len([each for each in mores if each is None])\n")),
+    other("of numbers of Python", "TM203", *more("2"), *behind("    shown = tf.reduce_mean(outs) + sum(mores)\n")),
+    other("under the name of a number of a step", "TM203", (START, START + "    scale = 0.5\n"), *behind("    grads = [(g * scale, v) for g, v in grads]\n    scale = tf.reduce_mean(outs)\n", "scale")),
     other("that reads a variable", "TM203", (START, START + "    scale = tf.Variable(2.0, trainable=False)\n"), *behind("    shown = scale * tf.add_n(losses)\n")),
     other("that reads a value of the last tower", "TM203", *behind("    shown = tf.add_n(losses) - loss\n")),
     other("that reads an averaged gradient", "TM203", *behind("    shown = tf.add_n(losses) + tf.reduce_sum(grads[0][0])\n")),

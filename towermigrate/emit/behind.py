@@ -104,18 +104,17 @@ class Behind:
         for item in picked:
             if any(item is each for each in trains):
                 continue  # of a mean it takes the gradients, in each tower those of its own loss
-            for name in sorted(item.reads & made - self._own(items, picked, item)):
-                yield (
-                    item,
-                    f"`{name}`, which is made of a list over the towers, is read by a step of one tower",
-                )
+            # A name of the tower is the replicas' own; any other that is bound behind them is no more what it was before.
+            for name in sorted(item.reads & made - self._own(items, item)):
+                said = f"`{name}`, which is made of a list over the towers, is read by one tower's step"
+                yield item, said
 
-    def _own(self, items: Sequence[Item], picked: Sequence[Item], reader: Item) -> set[str]:
-        """Names that a statement of a tower's step reads before a statement behind the towers binds them."""
+    def _own(self, items: Sequence[Item], reader: Item) -> set[str]:
+        """Names of the tower that a statement of its step reads before a statement behind the towers binds them."""
         order = {id(item): place for place, item in enumerate(self.a.after)}
         at = order.get(id(reader), -1)
         bound = {n for item in items if order[id(item)] < at for n in item.binds}
-        return {name for item in items for name in item.binds} - bound
+        return {name for item in items for name in item.binds & self.a.body.bound} - bound
 
     def _problems(self, item: Item, made: Collection[str]) -> Iterator[str]:
         a = self.a

@@ -369,6 +369,7 @@ class TowerProof(Statements):
                 for node in nodes:
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)
+                self._only_tensors(item, nodes[0])
                 self.strict = False
                 over = bool(item.reads & of_towers)
                 of_towers |= item.binds if over else set()
@@ -410,6 +411,21 @@ class TowerProof(Statements):
                 "TM206", self.code, node,
                 f"`{self.code.said(node)}` changes `{name}` in place, which it does not show",
             )  # fmt: skip
+
+    def _only_tensors(self, item: Item, node: ast.stmt) -> None:
+        """Report a list that may hold more of a tower than a tensor: a step has each part of a tuple by itself.
+
+        A variable would be read when the step is over.
+        """
+        for name in sorted(item.reads & self.facts.lists.keys()):
+            held = self.lists.get(self.facts.lists[name])
+            values = [value for value, _ in held.values] if held is not None else []
+            plain = [isinstance(v, Tensor) and not v.many and not v.variable for v in values]
+            if not plain or not all(plain):
+                self.report(
+                    "TM203", self.code, node,
+                    f"`{self.code.said(node)}` reads `{name}`, which may hold more of each tower than one tensor",
+                )  # fmt: skip
 
     def _waits(self, item: Item) -> None:
         """What stands under control dependencies needs what they need."""
