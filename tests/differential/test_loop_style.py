@@ -82,15 +82,17 @@ NAMES = [
     case("not in", (GRADS, LISTED.format("'critic' not in v.name"))),
     case("two of them", (GRADS, LISTED.format("'w' in v.name or 'b' in v.name"))),
     case("a name with a number", (GRADS, LISTED.format("'fc1' not in v.name"))),
+    case("a letter of what replicas are called", (GRADS, LISTED.format("'a' not in v.name"))),
+    case("a letter and a number", (GRADS, LISTED.format("'a_1' not in v.name"))),
+    case("a slash", (GRADS, LISTED.format("'w/' not in v.name"))),
+    case("nothing", (GRADS, LISTED.format("'' in v.name"))),
+    case("the beginning", (GRADS, LISTED.format("v.name.startswith('w')"))),
+    case("the beginning, whole", (GRADS, LISTED.format("v.name.startswith('w/') or v.name.startswith('b')"))),
     case("behind the towers", (AVERAGED, AVERAGED + "    grads = [(g * 2.0, v) if 'w' in v.name else (g, v) for g, v in grads]\n")),
 ]  # fmt: skip
 NO_NAMES = [
-    other("a letter of what replicas are called", "TM227", (GRADS, LISTED.format("'a' in v.name"))),
     other("a number", "TM227", (GRADS, LISTED.format("'0' in v.name"))),
-    other("a letter and a number", "TM227", (GRADS, LISTED.format("'a_1' not in v.name"))),
     other("the end", "TM227", (GRADS, LISTED.format("'w:0' in v.name"))),
-    other("a slash", "TM227", (GRADS, LISTED.format("'w/' not in v.name"))),
-    other("nothing", "TM227", (GRADS, LISTED.format("'' in v.name"))),
     other("the whole name", "TM227", (GRADS, LISTED.format("v.name == 'w:0'"))),
     other("the name in a text", "TM227", (GRADS, LISTED.format("v.name in 'w:0 b:0'"))),
 ]  # fmt: skip

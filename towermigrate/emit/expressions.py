@@ -9,6 +9,7 @@ import libcst as cst
 from towermigrate.emit.templates import Templates
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import Kind, collection_key
+from towermigrate.recognize.proof.expressions import in_copies_only
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import argument, code
 
@@ -137,13 +138,16 @@ def in_step(
 
 
 def _asked_name(node: cst.CSTNode) -> str | None:
-    """`v` of `'d_' in v.name` and `v.name.startswith('d_')`; with `:0` behind it the name says the same."""
+    """`v` of `'d/' in v.name` and `v.name.startswith('d')`; with `:0` behind it the name says the same."""
     told: cst.CSTNode | None = None
     asked: cst.CSTNode | None = None
     if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
         target = node.comparisons[0]
         if isinstance(target.operator, cst.In | cst.NotIn):
             asked, told = node.left, target.comparator
+            text = asked.evaluated_value if isinstance(asked, cst.SimpleString) else None
+            if isinstance(text, str) and not in_copies_only(text):
+                return None  # the copies of a variable say the same
     elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
         if node.func.attr.value == "startswith" and len(node.args) == 1:
             asked, told = node.args[0].value, node.func.value
