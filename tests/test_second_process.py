@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.test_reading import forked
 from towermigrate import reading
 from towermigrate.pair import Pair
 from towermigrate.reading import Readings
@@ -70,6 +71,7 @@ def test_a_process_that_has_said_all_is_waited_for_and_not_killed(
 ) -> None:
     """It ends by itself, and where nobody waits for children its number may be another's by then."""
     killed: list[int] = []
+    made = forked(monkeypatch)
     monkeypatch.setattr(os, "kill", lambda pid, number: killed.append(pid))
     with Readings() as readings:
         readings.read_ahead(SOURCES)
@@ -77,5 +79,7 @@ def test_a_process_that_has_said_all_is_waited_for_and_not_killed(
         for path, text in SOURCES.items():
             readings.of(path, readings.of(path, text).symbols.text)
     assert killed == [] and Pair.running == 0
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    assert made
+    for child in made:
+        with pytest.raises(ChildProcessError):
+            os.waitpid(child, os.WNOHANG)
