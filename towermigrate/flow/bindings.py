@@ -6,7 +6,6 @@ import ast
 from collections.abc import Sequence
 
 from towermigrate.flow.expressions import Expressions
-from towermigrate.flow.scopes import Scope, named
 from towermigrate.flow.store import GONE
 from towermigrate.flow.values import (
     HELD,
@@ -23,9 +22,11 @@ from towermigrate.flow.values import (
     Perhaps,
     Place,
     Row,
+    Scope,
     Table,
     Unknown,
     Value,
+    named,
     read,
 )
 

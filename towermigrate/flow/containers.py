@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from towermigrate.flow.core import Core
 from towermigrate.flow.domain import Call
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.store import GONE
 from towermigrate.flow.values import (
     HELD,
@@ -24,6 +23,7 @@ from towermigrate.flow.values import (
     Perhaps,
     Place,
     Row,
+    Scope,
     Table,
     Unknown,
     Value,

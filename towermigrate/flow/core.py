@@ -10,7 +10,6 @@ from typing import Any
 
 from towermigrate.flow.domain import Call, Domain
 from towermigrate.flow.frames import Frame, Limits
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.store import Changes, Store, let_go
 from towermigrate.flow.values import (
     HELD,
@@ -23,6 +22,7 @@ from towermigrate.flow.values import (
     Many,
     Place,
     Row,
+    Scope,
     Table,
     Unknown,
     Value,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from towermigrate.flow.bindings import Bindings
-from towermigrate.flow.scopes import Scope, named
 from towermigrate.flow.values import (
     Class,
     Const,
@@ -13,8 +12,10 @@ from towermigrate.flow.values import (
     Function,
     Module,
     Package,
+    Scope,
     Unknown,
     Value,
+    named,
     read,
 )
 from towermigrate.tree import module_file

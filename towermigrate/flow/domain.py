@@ -15,7 +15,7 @@ from towermigrate.flow.values import Place, Unknown, Value, same
 
 if TYPE_CHECKING:
     from towermigrate.flow.core import Core
-    from towermigrate.flow.scopes import Scope
+    from towermigrate.flow.values import Scope
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ from functools import partial
 from towermigrate.flow.domain import Call
 from towermigrate.flow.operators import Operators
 from towermigrate.flow.python import FUNCTIONS
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.values import (
     NONE,
     ORDER,
@@ -21,6 +20,7 @@ from towermigrate.flow.values import (
     Instance,
     Made,
     Method,
+    Scope,
     Table,
     Unknown,
     Value,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from towermigrate.flow.store import Cells, Changes
-from towermigrate.flow.values import Function, Value
+from towermigrate.flow.store import Changes
+from towermigrate.flow.values import Cells, Function, Value
 
 
 @dataclass(frozen=True)

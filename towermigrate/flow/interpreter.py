@@ -14,10 +14,21 @@ from functools import lru_cache
 
 from towermigrate.flow.domain import Call, Domain
 from towermigrate.flow.frames import Frame, Limits
-from towermigrate.flow.scopes import Scope, body_of, bound_in, named, parameters, yields
+from towermigrate.flow.scopes import body_of, bound_in, parameters, yields
 from towermigrate.flow.statements import Statements
 from towermigrate.flow.store import let_go
-from towermigrate.flow.values import NONE, Class, Const, Function, Instance, Place, Unknown, Value
+from towermigrate.flow.values import (
+    NONE,
+    Class,
+    Const,
+    Function,
+    Instance,
+    Place,
+    Scope,
+    Unknown,
+    Value,
+    named,
+)
 
 
 class Interpreter(Statements):

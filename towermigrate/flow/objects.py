@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from towermigrate.flow.containers import Containers
 from towermigrate.flow.domain import Call
-from towermigrate.flow.scopes import Scope, named
 from towermigrate.flow.values import (
     REST,
     Class,
@@ -20,9 +19,11 @@ from towermigrate.flow.values import (
     Module,
     Package,
     Perhaps,
+    Scope,
     Table,
     Unknown,
     Value,
+    named,
     read,
 )
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from towermigrate.flow.objects import Objects
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.values import (
     Class,
     Const,
@@ -18,6 +17,7 @@ from towermigrate.flow.values import (
     Made,
     Method,
     Module,
+    Scope,
     Table,
     Unknown,
     Value,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from towermigrate.flow.domain import Call
-from towermigrate.flow.scopes import named
 from towermigrate.flow.values import (
     HELD,
     NONE,
@@ -18,6 +17,7 @@ from towermigrate.flow.values import (
     Row,
     Table,
     Value,
+    named,
     read,
 )
 

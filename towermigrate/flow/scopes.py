@@ -1,68 +1,10 @@
-"""Names: what each scope of Python binds, and where a name is looked for."""
+"""What each scope of Python binds, as its text shows it."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
-
-from towermigrate.flow.store import Cells
-from towermigrate.flow.values import Key, Value
-
-
-def named(name: str) -> Key:
-    return ("name", name)
-
-
-@dataclass(eq=False)
-class Scope:
-    """The names of a module, of a class's body, of one call of a function or of a comprehension.
-
-    `elsewhere` maps the names that `global` and `nonlocal` declare to the scopes that hold them. `local` are the names
-    that Python takes for the scope's own throughout, wherever they are bound.
-    """
-
-    path: str
-    cells: Cells = field(default_factory=dict)
-    parent: Scope | None = None
-    local: frozenset[str] = frozenset()
-    elsewhere: dict[str, Scope] = field(default_factory=dict)
-    in_class: bool = False
-    comprehension: bool = False
-    captured: bool = False
-    """Whether a function that was made in it may outlive it."""
-
-    def holder(self, name: str) -> Scope | None:
-        """The scope that a name is read from; None where none has it."""
-        scope: Scope | None = self
-        while scope is not None:
-            scope = scope.elsewhere.get(name, scope)
-            if named(name) in scope.cells:
-                return scope
-            if name in scope.local:
-                return None  # unbound, whatever scopes around it have
-            scope = scope.parent
-        return None
-
-    def lookup(self, name: str) -> Value | None:
-        holder = self.holder(name)
-        return None if holder is None else holder.cells[named(name)]
-
-    def capture(self) -> None:
-        """A function is made here: what it reads of the scopes around it stays, when those have ended."""
-        scope: Scope | None = self
-        while scope is not None and not scope.captured:
-            scope.captured = True
-            scope = scope.parent
-
-    @property
-    def module(self) -> Scope:
-        scope = self
-        while scope.parent is not None:
-            scope = scope.parent
-        return scope
-
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from towermigrate.flow.definitions import Definitions
 from towermigrate.flow.frames import Frame, Loop
-from towermigrate.flow.scopes import Scope, bound_in
+from towermigrate.flow.scopes import bound_in
 from towermigrate.flow.store import Changes
 from towermigrate.flow.values import (
     NONE,
@@ -17,6 +17,7 @@ from towermigrate.flow.values import (
     Many,
     Perhaps,
     Row,
+    Scope,
     Unknown,
     read,
 )

@@ -14,6 +14,7 @@ from towermigrate.flow.values import (
     HELD,
     REST,
     WILD,
+    Cells,
     Items,
     Key,
     Made,
@@ -24,7 +25,6 @@ from towermigrate.flow.values import (
     same,
 )
 
-Cells = dict[Key, Value]
 Changes = dict[tuple[int, Key], tuple[Cells, Value]]
 """What is held now by the cells that were written since a mark."""
 

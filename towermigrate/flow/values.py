@@ -3,6 +3,7 @@
 Values that Python code can change (lists, tables, objects, classes) are compared by identity, as Python's own are,
 and what they hold stands in `cells`, which only the `Store` writes. Everything that is made carries the place that
 made it and every name it was bound to. What cannot be followed is `Unknown`, with the reason and the place.
+A function holds the scope that it was made in, and a scope holds values: both stand here.
 """
 
 from __future__ import annotations
@@ -10,10 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Literal
-
-if TYPE_CHECKING:
-    from towermigrate.flow.scopes import Scope
+from typing import Final, Literal
 
 Key = tuple[object, ...]
 """What a cell is called: `("name", "x")` of a scope or an object, `("key", str, "x")` of a table, `("held",)` of a list."""
@@ -156,6 +154,63 @@ class Table(Made):
     def ordered(self) -> bool:
         """Whether it is exact, and the order of its keys is known."""
         return self.exact and isinstance(self.cells.get(ORDER, Const(())), Const)
+
+
+Cells = dict[Key, Value]
+"""What a scope, an object, a table or a list holds."""
+
+
+def named(name: str) -> Key:
+    return ("name", name)
+
+
+@dataclass(eq=False)
+class Scope:
+    """The names of a module, of a class's body, of one call of a function or of a comprehension.
+
+    `elsewhere` maps the names that `global` and `nonlocal` declare to the scopes that hold them. `local` are the names
+    that Python takes for the scope's own throughout, wherever they are bound.
+    """
+
+    path: str
+    cells: Cells = field(default_factory=dict)
+    parent: Scope | None = None
+    local: frozenset[str] = frozenset()
+    elsewhere: dict[str, Scope] = field(default_factory=dict)
+    in_class: bool = False
+    comprehension: bool = False
+    captured: bool = False
+    """Whether a function that was made in it may outlive it."""
+
+    def holder(self, name: str) -> Scope | None:
+        """The scope that a name is read from; None where none has it."""
+        scope: Scope | None = self
+        while scope is not None:
+            scope = scope.elsewhere.get(name, scope)
+            if named(name) in scope.cells:
+                return scope
+            if name in scope.local:
+                return None  # unbound, whatever scopes around it have
+            scope = scope.parent
+        return None
+
+    def lookup(self, name: str) -> Value | None:
+        holder = self.holder(name)
+        return None if holder is None else holder.cells[named(name)]
+
+    def capture(self) -> None:
+        """A function is made here: what it reads of the scopes around it stays, when those have ended."""
+        scope: Scope | None = self
+        while scope is not None and not scope.captured:
+            scope.captured = True
+            scope = scope.parent
+
+    @property
+    def module(self) -> Scope:
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
 
 
 @dataclass(eq=False)

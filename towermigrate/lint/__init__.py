@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from towermigrate.findings import Finding
 from towermigrate.flow import Interpreter, Limits
-from towermigrate.flow.scopes import Scope
-from towermigrate.flow.values import Class, Instance
+from towermigrate.flow.values import Class, Instance, Scope
 from towermigrate.lint.checks import old_runs
 from towermigrate.lint.domain import Lint
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Sequence
 
 from towermigrate.flow import Call
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.values import (
     Class,
     Const,
@@ -15,6 +14,7 @@ from towermigrate.flow.values import (
     Instance,
     Items,
     Place,
+    Scope,
     Value,
     same,
 )

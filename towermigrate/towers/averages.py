@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Literal
 
 from towermigrate.flow import Call, Domain, Interpreter, Limits
-from towermigrate.flow.scopes import Scope, bound_in, named
+from towermigrate.flow.scopes import bound_in
 from towermigrate.flow.values import (
     NONE,
     Const,
@@ -25,8 +25,10 @@ from towermigrate.flow.values import (
     Items,
     Many,
     Place,
+    Scope,
     Unknown,
     Value,
+    named,
     reachable,
 )
 from towermigrate.tree import TF1_COPY, is_unedited_copy, parse_python

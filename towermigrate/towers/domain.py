@@ -17,10 +17,9 @@ from typing import Literal
 
 from towermigrate.flow import Call, Domain
 from towermigrate.flow.python import FUNCTIONS
-from towermigrate.flow.scopes import Scope
-from towermigrate.flow.store import Cells
 from towermigrate.flow.values import (
     NONE,
+    Cells,
     Class,
     Const,
     External,
@@ -30,6 +29,7 @@ from towermigrate.flow.values import (
     Made,
     Method,
     Place,
+    Scope,
     Table,
     Unknown,
     Value,

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 
 from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
-from towermigrate.flow.scopes import Scope, named
 from towermigrate.flow.store import Changes
 from towermigrate.flow.values import (
     Class,
@@ -24,9 +23,11 @@ from towermigrate.flow.values import (
     Perhaps,
     Place,
     Row,
+    Scope,
     Table,
     Unknown,
     Value,
+    named,
     read,
 )
 from towermigrate.towers.domain import Towers

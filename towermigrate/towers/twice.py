@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from towermigrate.flow import Call, Limits
 from towermigrate.flow.frames import Loop
-from towermigrate.flow.scopes import Scope
 from towermigrate.flow.store import Changes
 from towermigrate.flow.values import (
     Class,
@@ -24,6 +23,7 @@ from towermigrate.flow.values import (
     Items,
     Made,
     Place,
+    Scope,
     Unknown,
     Value,
     reachable,
