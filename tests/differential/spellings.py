@@ -46,3 +46,27 @@ def all_do_the_same(
         found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
     good = (trying.LOOP, trying.SESSION) if style == "auto" else (trying.LOOP,)
     assert {name: one for name, one in found.items() if one[0] not in good or one[1]} == {}
+
+
+def asked_of(
+    taken: Sequence[Any], left: Sequence[Any], of: Program = program
+) -> tuple[Callable[..., None], Callable[..., None], Callable[[], None]]:
+    """The three tests of a table: that loop style takes some, that it leaves others, and that what it takes does the same."""
+
+    @pytest.mark.parametrize("changes", taken)
+    def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
+        takes(changes, of)
+
+    @pytest.mark.parametrize(("changes", "rule"), left)
+    def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
+        leaves(changes, rule, of)
+
+    @pytest.mark.full
+    def test_all_of_them_do_the_same_rewritten() -> None:
+        all_do_the_same(taken, of)
+
+    return (
+        test_it_is_in_loop_style,
+        test_its_neighbour_is_not,
+        test_all_of_them_do_the_same_rewritten,
+    )

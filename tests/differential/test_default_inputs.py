@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import all_do_the_same, leaves, takes
+from tests.differential.spellings import asked_of
 
 FORWARD = "out = net(x)\n"
 INPUT = "    Y = tf.placeholder(tf.float32, [None, 1])\n"
@@ -54,16 +54,8 @@ LEFT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", TAKEN)
-def test_it_is_in_loop_style(changes: tuple[Change, ...]) -> None:
-    takes(changes)
-
-
-@pytest.mark.parametrize(("changes", "rule"), LEFT)
-def test_its_neighbour_is_not(changes: tuple[Change, ...], rule: str) -> None:
-    leaves(changes, rule)
-
-
-@pytest.mark.full
-def test_all_of_them_do_the_same_rewritten() -> None:
-    all_do_the_same(TAKEN)
+(
+    test_it_is_in_loop_style,
+    test_its_neighbour_is_not,
+    test_all_of_them_do_the_same_rewritten,
+) = asked_of(TAKEN, LEFT)
