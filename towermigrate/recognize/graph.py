@@ -153,13 +153,14 @@ class GraphReader(ScopeReader):
         dtype = next((text for kind, text in types if isinstance(bare, kind)), None)
         if dtype == "bool" and code(default or value) not in ("True", "False"):
             dtype = None
-        if default is None or dtype is None or shape is None or code(shape) not in _NO_AXES:
+        func = value.func
+        known = dtype is not None and shape is not None and code(shape) in _NO_AXES
+        if default is None or dtype is None or not known or not isinstance(func, cst.Attribute):
             raise refuse(
                 "TM208", self.file, item.node,
                 f"`{code(value)}` is understood as an input only where its default is a number or a bool of no axes",
             )  # fmt: skip
-        assert isinstance(value.func, cst.Attribute)
-        placed = value.func.with_changes(attr=cst.Name(dtype))
+        placed = func.with_changes(attr=cst.Name(dtype))
         self.scope.placeholders[name] = Placeholder(name, item, placed, shape, default)
 
     def _split(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
