@@ -1,4 +1,5 @@
-"""Look for false alarms: every program of the planted suite, as the tool rewrites it, with other seeds, on several devices.
+"""Look for false alarms: every program of the planted suite and every fixture that the tool converts, with other seeds,
+on several devices.
 
     python -m tests.verify.alarms --seeds 0:20 --devices cpu:1 cpu:2 cpu:4 cpu:8 --log FILE
 
@@ -12,16 +13,29 @@ import argparse
 import json
 import re
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from tests.verify.planted.programs import PROGRAMS, Program
+from tests.verify.converted import CONVERTED, FIXTURES
+from tests.verify.planted.programs import PROGRAMS as PLANTED
+from tests.verify.planted.programs import Program
 from tests.verify.planted.quick import python_of
 from towermigrate.verify import VerifyOptions, run_verify
 
 _SEED = re.compile(r"((?:RandomState|set_random_seed|default_rng)\(|\bseed=)(\d+)(?=[,)])")
 _STEPS = 8
+
+
+def _fixture(name: str) -> Program:
+    """A whole program of `fixtures/`, run as its description says."""
+    folder = FIXTURES / name
+    facts = tomllib.loads((folder / "fixture.toml").read_text(encoding="utf-8"))
+    return Program(name, folder / "before", folder / "after", facts["entry"], tuple(facts["args"]))
+
+
+PROGRAMS = {**{name: _fixture(name) for name in CONVERTED}, **PLANTED}
 
 
 @dataclass(frozen=True)
