@@ -12,8 +12,8 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 import tempfile
-import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -23,6 +23,11 @@ from tests.verify.planted.programs import PROGRAMS as PLANTED
 from tests.verify.planted.programs import Program
 from tests.verify.planted.quick import python_of
 from towermigrate.verify import VerifyOptions, run_verify
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 _SEED = re.compile(r"((?:RandomState|set_random_seed|default_rng)\(|\bseed=)(\d+)(?=[,)])")
 _STEPS = 8
