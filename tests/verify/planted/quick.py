@@ -87,11 +87,11 @@ def serve(address: str) -> NoReturn:
         if os.fork() == 0:
             listening.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            _handle(connection)
+            _handle(connection, os.path.join(os.path.dirname(address), "python"))
         connection.close()
 
 
-def _handle(connection: socket.socket) -> NoReturn:
+def _handle(connection: socket.socket, command: str) -> NoReturn:
     """Run what is asked for in a process of its own; say how it ended, or end it where nobody asks any more."""
     size, outputs, _, _ = socket.recv_fds(connection, 8, 2)
     text = b""
@@ -101,7 +101,7 @@ def _handle(connection: socket.socket) -> NoReturn:
     if child == 0:
         connection.close()
         os.setsid()
-        _run(*json.loads(text), outputs)
+        _run(command, *json.loads(text), outputs)
     ended = os.pidfd_open(child)
     ready, _, _ = select.select([ended, connection], [], [])
     if ended not in ready:
@@ -113,7 +113,9 @@ def _handle(connection: socket.socket) -> NoReturn:
     os._exit(0)
 
 
-def _run(arguments: list[str], folder: str, environment: dict[str, str], outputs: Any) -> NoReturn:
+def _run(
+    command: str, arguments: list[str], folder: str, environment: dict[str, str], outputs: Any
+) -> NoReturn:
     os.environ.update(environment)
     tempfile.tempdir = None  # what the server found is not this program's
     os.chdir(folder)
@@ -121,6 +123,8 @@ def _run(arguments: list[str], folder: str, environment: dict[str, str], outputs
     os.dup2(outputs[1], 2)
     code = 0
     try:
+        if arguments[:2] == ["-m", "towermigrate.verify.start_workers"]:
+            sys.executable = command  # the workers are forks of the server too
         if arguments[0] == "-m":
             sys.argv = ["", *arguments[2:]]
             runpy.run_module(arguments[1], run_name="__main__", alter_sys=True)
