@@ -11,7 +11,7 @@ from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import Kind, collection_key
 from towermigrate.recognize.proof.expressions import in_copies_only
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, code
+from towermigrate.recognize.syntax import argument, code, walk
 
 
 class _Replace(cst.CSTTransformer):
@@ -246,3 +246,10 @@ def _skip_names(node: cst.CSTNode, skip: set[int]) -> None:
     elif isinstance(node, cst.Tuple | cst.List):
         for element in node.elements:
             _skip_names(element.value, skip)
+
+
+def may_act(node: cst.CSTNode) -> bool:
+    """Whether to evaluate an expression may do more than to give a value: a call, a property."""
+    return any(
+        isinstance(each, cst.Call | cst.Attribute | cst.Await | cst.Yield) for each in walk(node)
+    )

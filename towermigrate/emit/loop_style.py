@@ -10,6 +10,7 @@ from towermigrate.emit.carrying import top_of_method
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
 from towermigrate.emit.runs import RunRewriter, saver
+from towermigrate.emit.settings import variable
 from towermigrate.emit.steps import Names, StepBuilder
 from towermigrate.emit.templates import (
     Templates,
@@ -262,6 +263,9 @@ class LoopStyle:
         if any(a.file.tf(c.func) == "tf.reset_default_graph" for c in calls(item.node)):
             raise refuse("TM211", a.file, item.node, "the graph is reset under a condition")
         if item.kind in _OBJECTS:
+            setting = next((a.settings[name] for name in item.binds if name in a.settings), None)
+            if setting is not None:
+                return self._in_place(item, variable(a, setting, self.steps.tf))
             self._settings_only(item)
             return item.node
         if item.kind in (Kind.SAVER, Kind.WRITER):
@@ -334,6 +338,10 @@ class LoopStyle:
                 "TM209", self.a.file, item.node,
                 f"the placeholder `{holder.name}` is used outside the towers (a fed learning rate?)",
             )  # fmt: skip
+        return self._in_place(item, text)
+
+    def _in_place(self, item: Item, text: str) -> cst.BaseStatement:
+        """A statement for one of the author's, with the comments of that one."""
         node = self.t.statement(text, lead_of(item.node))
         if isinstance(item.node, cst.SimpleStatementLine):
             node = node.with_changes(trailing_whitespace=item.node.trailing_whitespace)
@@ -645,6 +653,10 @@ class LoopStyle:
         self._no_graph(item)
         rewriter.moved = self._column(item.node) - self._base
         changed = item.node.visit(rewriter)
+        if isinstance(changed, cst.FlattenSentinel) and id(item.node) in rewriter.set_before:
+            first, *rest = [n for n in changed if isinstance(n, cst.BaseStatement)]
+            self._extra = [shift(n, rewriter.moved) for n in rest]
+            return shift(first, rewriter.moved)
         if isinstance(changed, cst.FlattenSentinel):
             # A dissolved `try`: its statements, in a row.
             nodes = [n for n in changed if isinstance(n, cst.BaseStatement)]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 
 from towermigrate.emit.evaluations import Evaluation
-from towermigrate.emit.expressions import variable_lists
+from towermigrate.emit.expressions import may_act, variable_lists
+from towermigrate.emit.settings import set_before
 from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
 from towermigrate.recognize.analysis import Analysis, Run
@@ -43,6 +44,7 @@ class RunRewriter(cst.CSTTransformer):
         self.moved = 0
         self.column = 10**6  # of the statement being rewritten; none yet
         self.taken_over: set[int] = set()
+        self.set_before = set_before(analysis, steps.reasons)
         self.fed_by_name: dict[str, str] = {}
         for run in analysis.runs:
             # Known before the walk: the dict stands in front of the runs that it is fed to.
@@ -154,7 +156,7 @@ class RunRewriter(cst.CSTTransformer):
     def _in_order(self, run: Run, order: list[str]) -> None:
         """Refuse values that are evaluated in another order than the dict's where that may matter."""
         if order != [n for n in run.feeds if n in order]:
-            drawn = [n for n, v in run.feeds.items() if _may_act(v)]
+            drawn = [n for n, v in run.feeds.items() if may_act(v)]
             picked = [n for n, v in run.feeds.items() if _has(v, cst.Subscript) and n not in drawn]
             if (
                 len(drawn) > 1
@@ -350,11 +352,23 @@ class RunRewriter(cst.CSTTransformer):
     def visit_SimpleStatementLine(self, node: cst.SimpleStatementLine) -> None:
         self.column = self.a.file.span(node).column
 
+    def _set_before(
+        self, run: Run, line: cst.SimpleStatementLine
+    ) -> cst.FlattenSentinel[cst.BaseStatement]:
+        """`lr.assign(rate)` before the line of a run that is fed `lr: rate`."""
+        settings = [name for name in run.feeds if name in self.a.settings]
+        made = [self.t.statement(f"{name}.assign({code(run.feeds[name])})") for name in settings]
+        first = with_lead(made[0], list(line.leading_lines))
+        return cst.FlattenSentinel([first, *made[1:], line.with_changes(leading_lines=[])])
+
     # -- coordinators
 
     def leave_SimpleStatementLine(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
-    ) -> cst.BaseStatement | cst.RemovalSentinel:
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
+        run = self.set_before.get(id(original_node))
+        if run is not None:
+            return self._set_before(run, updated_node)
         call = bare_call(original_node)
         if call is not None and isinstance(call.func, cst.Attribute):
             if self.a.kinds.of(call.func.value) is Kind.COORDINATOR:
@@ -418,13 +432,6 @@ def _has(node: cst.CSTNode, kind: type[cst.CSTNode]) -> bool:
     return any(isinstance(each, kind) for each in walk(node))
 
 
-def _may_act(node: cst.CSTNode) -> bool:
-    """Whether to evaluate an expression may do more than to give a value: a call, a property."""
-    return any(
-        isinstance(each, cst.Call | cst.Attribute | cst.Await | cst.Yield) for each in walk(node)
-    )
-
-
 def coordinator_matters(analysis: Analysis) -> bool:
     """Whether a Coordinator does more than end the queue runners' threads.
 
@@ -465,7 +472,9 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         return None
     parts = [names.variables if everything else f"{names.variables}.trainable()"]
     if everything:
-        parts.extend(n for n, k in kinds.env.items() if k is Kind.VARIABLE)
+        parts.extend(
+            n for n, k in kinds.env.items() if k is Kind.VARIABLE and n not in analysis.settings
+        )
         earlier = analysis.after[:item_index]
         optimizers = list(
             dict.fromkeys(code(s.optimizer) for s in analysis.stages if s.apply_item in earlier)

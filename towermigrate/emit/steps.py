@@ -23,6 +23,7 @@ from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import Reasons, note, refuse
 from towermigrate.recognize.scope import Item, comments
+from towermigrate.recognize.settings import needing
 from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Compute, Input
 
@@ -92,9 +93,22 @@ class StepBuilder:
                 self._plan_run(run)
         self.evaluations.name(taken)
 
+    def _set_before(self, run: Run, items: Sequence[Item]) -> None:
+        """A run must be fed the settings that it needs; without one the original fails."""
+        needed = {*run.fetches, *(name for item in items for name in item.reads)}
+        for name, names in needing([*self.a.settings], self.a.before).items():
+            if needed & names and name not in run.feeds:
+                self.reasons.say(
+                    "TM209", self.a.file, run.call, f"`{name}` is needed here and is not fed"
+                )
+
     def _plan_run(self, run: Run) -> None:
         a = self.a
-        if not run.feeds and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES:
+        if (
+            not run.feeds.keys() - a.settings.keys()
+            and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES
+        ):
+            self._set_before(run, [])
             # Variables alone are read where they are; no step, no draw of the inputs.
             return
         if run.evaluates:
@@ -103,7 +117,7 @@ class StepBuilder:
         fed_names = set(run.feeds)
         known = {i.source for i in a.body.inputs}
         for name in run.feeds:
-            if name not in known:
+            if name not in known and name not in a.settings:
                 self.reasons.say(
                     "TM209",
                     a.file,
@@ -112,6 +126,7 @@ class StepBuilder:
                 )
         fed = [i for i in a.body.inputs if i.source not in a.placeholders or i.source in fed_names]
         picked, behind = self._slice(run.fetches, fed)
+        self._set_before(run, [*picked, *behind])
         fetches = [f for f in run.fetches if a.kinds.of_name(f) not in OPS]
         key = (
             tuple(id(i) for i in [*picked, *behind]), tuple(run.fetches), run.single, tuple(id(i) for i in fed)

@@ -150,7 +150,8 @@ class Analysis:
     that a tower may divide its loss by a count of all towers' examples, `sparse` that gradients may be IndexedSlices.
     `normalizes` says that the towers have moving averages of batch normalisation. `joined` is there where the functions
     of the program were read as one, `plain` where it was read in plain spellings. `with_inputs` are the merged summaries
-    that hold those of the towers' own input pipelines.
+    that hold those of the towers' own input pipelines. `settings` are the placeholders that only optimizers and what
+    stands behind the towers read.
     """
 
     scope: Scope
@@ -169,6 +170,7 @@ class Analysis:
     joined: Joined | None = None
     plain: Plain | None = None
     with_inputs: frozenset[str] = frozenset()
+    settings: dict[str, Placeholder] = field(default_factory=dict)
 
     @property
     def file(self) -> SourceFile:

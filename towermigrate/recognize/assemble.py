@@ -45,6 +45,7 @@ from towermigrate.recognize.scope import (
     flatten,
     opened_sessions,
 )
+from towermigrate.recognize.settings import check_settings, settings
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.stages import StageReader
 from towermigrate.recognize.summaries import merged_by_name
@@ -96,6 +97,7 @@ class Assembler:
         check_own_names(reasons, self.candidate)
         flags = turns_of(self.kinds.traits, self.candidate).flags
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons, flags).read()
+        fed = settings(self.scope, before, body)
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
         gradients = {each.list_name for each in body.computes}
@@ -123,6 +125,7 @@ class Assembler:
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)
+        check_settings(self.scope, fed, before, after, runs)
         check_remains(self.scope, after, body, before, [*functions, *evaluating])
         analysis = Analysis(
             scope=self.scope,
@@ -138,6 +141,7 @@ class Assembler:
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
         reasons.findings += proved.findings
         analysis.with_inputs = merged_with_inputs(self.scope, body, after, runs, functions)
+        analysis.settings = fed
         analysis.scaled = proved.scaled
         analysis.normalizes = proved.normalizes
         if not any(one.rule in STRUCTURE for one in reasons.findings):

@@ -1,0 +1,155 @@
+"""Fed learning rates: a variable in the strategy's scope, which the line before a run sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from towermigrate.emit.expressions import may_act
+from towermigrate.recognize.analysis import Analysis, Placeholder, Run
+from towermigrate.recognize.refusal import Reasons
+from towermigrate.recognize.scope import run_calls
+from towermigrate.recognize.settings import dtype_of
+from towermigrate.recognize.syntax import binds, calls, code, reads, statements, walk
+
+_MAY_NOT_RUN = (
+    cst.Lambda,
+    cst.IfExp,
+    cst.BooleanOperation,
+    cst.ListComp,
+    cst.SetComp,
+    cst.DictComp,
+    cst.GeneratorExp,
+)
+"""What evaluates a part of itself later, often, or not at all."""
+_NUMBERS = ("float", "int", "max", "min", "abs", "round", "pow", "len")
+"""Built-in functions that compute of numbers what they give, and do nothing else."""
+
+
+def variable(analysis: Analysis, holder: Placeholder, tf: str) -> str:
+    """`lr = tf.Variable(0.0, trainable=False)`: no variable of the model, so no checkpoint has it."""
+    dtype = dtype_of(analysis.scope, holder)
+    more = "" if dtype == "tf.float32" else f", dtype={code(holder.dtype)}"
+    return f"{holder.name} = {tf}.Variable(0.0, trainable=False{more})"
+
+
+def set_before(analysis: Analysis, reasons: Reasons) -> dict[int, Run]:
+    """The lines, by identity, with a run that is fed settings: what is set is set in the line before.
+
+    What it is set to is evaluated there, in front of all else of the line and of what is fed besides.
+    """
+    fed = {id(run.call): run for run in analysis.runs if _fed(analysis, run)}
+    found: dict[int, Run] = {}
+    if not fed:
+        return found
+    for block in _blocks(analysis.candidate.function or analysis.file.module):
+        for number, line in enumerate(block):
+            for call in calls(line) if isinstance(line, cst.SimpleStatementLine) else ():
+                run = fed.get(id(call))
+                if run is None:
+                    continue
+                why = _late(analysis, block[: number + 1], run) or _elsewhere(analysis, run)
+                if why is None:
+                    found[id(line)] = run
+                else:
+                    reasons.say("TM209", analysis.file, call, why)
+    missing = fed.keys() - {id(run.call) for run in found.values()}
+    for each in missing:
+        text = "what is fed here cannot be set in a line before"
+        reasons.say("TM209", analysis.file, fed[each].call, text)
+    return found
+
+
+def _fed(analysis: Analysis, run: Run) -> list[str]:
+    return [name for name in run.feeds if name in analysis.settings]
+
+
+def _blocks(whole: cst.CSTNode) -> Iterator[list[cst.BaseStatement]]:
+    for node in walk(whole):
+        if isinstance(node, cst.Module | cst.IndentedBlock):
+            yield list(statements(node))
+
+
+def _late(analysis: Analysis, block: list[cst.BaseStatement], run: Run) -> str | None:
+    """Why a run's line may not be preceded by what it is fed: something else is evaluated first."""
+    line = block[-1]
+    assert isinstance(line, cst.SimpleStatementLine)
+    if len(line.body) > 1 or len(run_calls(line, analysis.kinds)) > 1:
+        return "a setting is fed in a line with more than the run"
+    inside = {id(node) for node in walk(run.call)}
+    for node in walk(line):
+        holds = any(each is run.call for each in walk(node))
+        if isinstance(node, _MAY_NOT_RUN) and holds:
+            return "a setting is fed by a run that may not come to be run"
+        if isinstance(node, cst.Call | cst.NamedExpr) and not holds and id(node) not in inside:
+            return f"`{code(node)}` is evaluated before a setting is fed"
+    return None
+
+
+def _elsewhere(analysis: Analysis, run: Run) -> str | None:
+    """Why what a setting is fed may be another value in the line before the run."""
+    names = _fed(analysis, run)
+    fed = [run.feeds[name] for name in names]
+    others = [value for name, value in run.feeds.items() if name not in names]
+    if any(
+        isinstance(node, cst.NamedExpr | cst.Await)
+        for value in run.feeds.values()
+        for node in walk(value)
+    ):
+        return "what is fed binds a name"
+    acts = [value for value in fed if _acts(value)]
+    asked = {name for value in fed for name in reads(value)}
+    for node in walk(analysis.file.module):
+        if isinstance(node, cst.Global | cst.Nonlocal):
+            shared = asked & {each.name.value for each in node.names}
+            if shared and any(may_act(value) for value in others):
+                return (
+                    f"`{sorted(shared)[0]}`, which a setting is fed, may be set by what else is fed"
+                )
+    if run.feed_name is None:
+        if acts and any(_acts(value) or _picks(value) for value in others):
+            return f"`{code(acts[0])}` is fed to a setting, and would be evaluated before what else is fed"
+        return None
+    if any(_acts(value) or _picks(value) for value in fed):
+        return f"`{run.feed_name}` is made before the run, and what it feeds a setting may have changed since"
+    made = analysis.feed_dicts[run.feed_name]
+    for block in _blocks(analysis.candidate.function or analysis.file.module):
+        places = [
+            number
+            for number, each in enumerate(block)
+            if any(node is made or node is run.call for node in walk(each))
+        ]
+        if len(places) != 2:
+            continue
+        first, last = places
+        between = block[first + 1 : last + 1]
+        if isinstance(block[first], cst.SimpleStatementLine) and isinstance(
+            block[last], cst.SimpleStatementLine
+        ):
+            bound = {name for each in between[:-1] for name in binds(each)}
+            if not bound & asked:
+                return None
+    return f"`{run.feed_name}` is not made right before the run that it is fed to"
+
+
+def _picks(value: cst.CSTNode) -> bool:
+    return any(isinstance(node, cst.Subscript) for node in walk(value))
+
+
+def _acts(value: cst.CSTNode) -> bool:
+    """Whether evaluating an expression may do something, or give something else at another time."""
+    numbers = [
+        node
+        for node in walk(value)
+        if isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Name)
+        and node.func.value in _NUMBERS
+    ]
+    known = {id(node) for node in numbers}
+    return any(
+        isinstance(node, cst.Attribute | cst.Yield)
+        or isinstance(node, cst.Call)
+        and id(node) not in known
+        for node in walk(value)
+    )
