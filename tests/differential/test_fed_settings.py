@@ -44,7 +44,11 @@ DECAYED = fed(BY_DECAY)
 RATE = (DEF, "def rate_of(step):\n    return 0.1 if step < 2 else 0.01\n\n\n" + DEF)
 NAMED = "            feed = {X: bx, Y: by, lr: rate}\n"
 SHOWN = "            _, value = sess.run([train_op, loss], feed_dict=feed)\n"
-SUMMARY = (SAVER, "    shown = tf.summary.scalar('rate', lr)\n    writer = tf.summary.FileWriter('log')\n" + SAVER)
+SUMMARY = (
+    SAVER,
+    "    shown = tf.summary.scalar('rate', lr)\n    writer = tf.summary.FileWriter('log')\n"
+    + SAVER,
+)
 
 TAKEN = [
     case("by position", MOMENTUM, DECAYED),

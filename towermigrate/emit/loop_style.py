@@ -206,6 +206,13 @@ class LoopStyle:
         head = self._strategy_index(stay, first)
         made.extend(node for _, node in stay[:head])
         blank = spaced([]) if made and not _only_docstring(made) else []
+        if a.candidate.function is None and head < first and blank:
+            # Behind a function, as far from it as what stood there before.
+            lines = lead_of(stay[head][1])
+            apart = len(lines) - len(strip_blank(lines))
+            if apart > 1:
+                blank = spaced([], apart)
+                stay[head] = (stay[head][0], with_lead(stay[head][1], spaced(lines)))
         made.append(self.t.statement(strategy, blank))
         between = [node for _, node in stay[head:first]]
         made.extend(between)

@@ -164,7 +164,12 @@ class Carried(Joined):
                 for name, own in zip(joined.names, each.names, strict=True)
             ]
             read_so = () if tuple(texts) == each.names or each.kind != "same" else tuple(texts)
-            inputs.append(replace(each, read=read_so))
+            # A tower's parameter for what an attribute holds is no attribute, and keeps its name.
+            names = tuple(
+                name if name in self.attributes and each.statement is None else own
+                for name, own in zip(joined.names, each.names, strict=True)
+            )
+            inputs.append(replace(each, read=read_so, names=names))
         return replace(told, inputs=tuple(inputs))
 
     def _spellings(self, name: str) -> Iterator[str]:

@@ -79,6 +79,16 @@ def _shared(placed: _Placed) -> set[str]:
     return names | {new.get(own, own) for own, text in part.given if new.get(own, own) == text}
 
 
+def _only_by_names(function: Definition, own: str) -> None:
+    """A name that is to be another one must not be bound by what is no name: an import, a function, a handler."""
+    by_name = sum(
+        isinstance(node, ast.Name) and node.id == own and not isinstance(node.ctx, ast.Load)
+        for node in ast.walk(function.node)
+    )
+    if by_name != times_bound(function.node, own):
+        raise Unjoined
+
+
 class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate) -> None:
         super().__init__(tree, candidate.file.path)
@@ -221,8 +231,15 @@ class _Join(Files):
                 if own in renames or own in given:
                     raise Unjoined
                 renames[own] = target
+        for target in sorted(set(renames.values()) & function.locals - renames.keys()):
+            # A value of the function's own has the name that its caller gives to what is returned.
+            if target in given or target in function.inner or target in (returned or ()):
+                raise Unjoined
+            _only_by_names(function, target)
+            texts = function.text + caller.text
+            renames[target] = _free_name(target, number, texts)
         if set(renames) & function.inner or set(renames.values()) & (
-            function.locals | function.globals | function.inner
+            (function.locals - renames.keys()) | function.globals | function.inner
         ):
             raise Unjoined
         start = function.starts[node.lineno - 1]
@@ -290,14 +307,9 @@ class _Join(Files):
                 if own in each.part.returned:
                     raise Unjoined  # a name that the others have as well
                 new = _free_name(own, number, texts)
-                by_name = sum(
-                    isinstance(node, ast.Name)
-                    and node.id == own
-                    and not isinstance(node.ctx, ast.Load)
-                    for node in ast.walk(each.function.node)
-                )
-                if own in each.function.inner or by_name != times_bound(each.function.node, own):
+                if own in each.function.inner:
                     raise Unjoined
+                _only_by_names(each.function, own)
                 renames[own] = new
             for own, origin, theirs in self.borrowed(each.function):
                 try:

@@ -292,6 +292,12 @@ class RunReader(ScopeReader):
         if places - keywords != 1 + fed:
             raise refuse("TM209", self.file, call, f"`{name}` is used for more than feeding runs")
         inside = set(reads(bound[0].value)) - self._filled_before(bound[0].value, scope)
+        # What settings are fed is evaluated where the run is.
+        inside -= {
+            code(value)
+            for key, value, _ in fed_of(bound[0].value) or []
+            if isinstance(value, cst.Name) and self.kinds.of(key) is Kind.VARIABLE
+        }
         for statement in self.candidate.block:
             if inside & set(changes(statement)):
                 raise refuse("TM209", self.file, call, f"what `{name}` feeds is changed in place")

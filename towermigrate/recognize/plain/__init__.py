@@ -2,8 +2,8 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so that all that is asked of a program is asked of the plain text, and what
-is written is written of it.
+made (`averaged`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
+that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.averaged import written_averages
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
@@ -24,11 +25,14 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
+from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
-_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(")
+_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|return .*\(")
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
+    written_averages,
+    returned_values,
     groups,
     entries,
     methods,

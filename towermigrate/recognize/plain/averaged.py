@@ -1,0 +1,223 @@
+"""The average over the towers written out where it is used: a function of its own, as most programs have it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks
+from towermigrate.recognize.python_scopes import own_nodes
+
+_LEAVES = (
+    ast.Return,
+    ast.Yield,
+    ast.YieldFrom,
+    ast.Await,
+    ast.Global,
+    ast.Nonlocal,
+    ast.FunctionDef,
+    ast.ClassDef,
+    ast.Lambda,
+    ast.NamedExpr,
+    ast.Delete,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Try,
+)
+"""What a loop that becomes a function must not hold."""
+
+
+def written_averages(file: PlainFile) -> list[Change]:
+    """`grads = []` and a loop over `zip(*tower_grads)` that fills it as a call of a function with that loop."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for number, each in enumerate(body) if always else ():
+                found += _written(file, where, scope, body, number, each)
+    return found
+
+
+def _written(
+    file: PlainFile, where: str, scope: Scope, body: list[ast.stmt], number: int, loop: ast.stmt
+) -> list[Change]:
+    if not isinstance(loop, ast.For) or loop.orelse or loop.type_comment:
+        return []
+    towers, averaged = _over(loop.iter), _filled(loop)
+    margin = file.alone(loop)
+    if towers is None or averaged is None or towers == averaged or margin is None:
+        return []
+    if isinstance(scope, ast.FunctionDef) and towers in {
+        each.arg for each in ast.walk(scope.args) if isinstance(each, ast.arg)
+    }:
+        return []  # a function that averages is one
+    begun = [each for each in body[:number] if _is_begun(each, averaged)]
+    if len(begun) != 1 or file.alone(begun[0]) is None:
+        return []
+    start = body.index(begun[0])
+    names = {each.id for each in ast.walk(loop) if isinstance(each, ast.Name)}
+    bound = {
+        each.id
+        for each in ast.walk(loop)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+    }
+    asked = names - bound - {towers, averaged}
+    if (
+        averaged in bound
+        or towers in bound
+        or not all(_is_of_module(file, scope, n) for n in asked)
+    ):
+        return []
+    if any(isinstance(each, _LEAVES) for each in ast.walk(loop)) or _in_several_lines(loop):
+        return []
+    between = [each for one in body[start + 1 : number] for each in ast.walk(one)]
+    if any(isinstance(each, ast.Name) and each.id == averaged for each in between):
+        return []
+    if _read_behind(scope, loop, bound) or bound & file.shared_between_functions:
+        return []
+    if {averaged, towers} & file.shared_between_functions:
+        return []
+    if isinstance(scope, ast.Module) and (bound | {averaged}) & file.words_of_users:
+        return []
+    if isinstance(scope, ast.Module):
+        later = (k for k, each in enumerate(file.tree.body) if not isinstance(each, _FIRST))
+    else:
+        tops = enumerate(file.tree.body)
+        later = (k for k, each in tops if any(one is loop for one in ast.walk(each)))
+    top = next(later)
+    lines = _lines(file, loop, margin)
+    if top == 0 or lines is None or file.tree.body[top].lineno > loop.lineno:
+        return []
+    # Behind the statement before, so that blank lines and comments of the next stay where they are.
+    place = file.starts[file.tree.body[top - 1].end_lineno or 1]
+    function = file.fresh("average_over_towers")
+    unit = next(
+        (
+            line[: len(line) - len(line.lstrip())]
+            for line in file.text.splitlines()
+            if line[:1] in (" ", "\t") and line.strip()
+        ),
+        "    ",
+    )
+    parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}{averaged} = []\n"]
+    for each in lines:
+        parts += [unit, each] if each[0] < each[1] else ["\n"]
+    parts.append(f"{unit}return {averaged}\n")
+    return [
+        Change(place, place, tuple(parts), where),
+        Change(*file.without(begun[0]), (), where),
+        Change(*file.span(loop), (f"{averaged} = {function}({towers})",), where),
+    ]
+
+
+_FIRST = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Expr)
+
+
+def _lines(file: PlainFile, loop: ast.For, margin: str) -> list[tuple[int, int]] | None:
+    """The lines of a loop without its margin, empty ones as empty stretches; None where one does not have it."""
+    found: list[tuple[int, int]] = []
+    for line in range(loop.lineno, (loop.end_lineno or loop.lineno) + 1):
+        begin = file.starts[line - 1]
+        stop = file.starts[line] if line < len(file.starts) else len(file.text)
+        text = file.text[begin:stop]
+        if not text.endswith("\n") or text.strip() and not text.startswith(margin):
+            return None
+        found.append((begin + len(margin), stop) if text.strip() else (begin, begin))
+    return found
+
+
+def _over(iterated: ast.expr) -> str | None:
+    """`tower_grads` of `zip(*tower_grads)`."""
+    if not isinstance(iterated, ast.Call) or iterated.keywords or len(iterated.args) != 1:
+        return None
+    given = iterated.args[0]
+    if not isinstance(iterated.func, ast.Name) or iterated.func.id != "zip":
+        return None
+    if isinstance(given, ast.Starred) and isinstance(given.value, ast.Name):
+        return given.value.id
+    return None
+
+
+def _filled(loop: ast.For) -> str | None:
+    """`grads` of a loop that ends with `grads.append(…)` and names it nowhere else."""
+    last = loop.body[-1]
+    if not isinstance(last, ast.Expr) or not isinstance(last.value, ast.Call):
+        return None
+    func = last.value.func
+    if not isinstance(func, ast.Attribute) or func.attr != "append":
+        return None
+    if not isinstance(func.value, ast.Name):
+        return None
+    name = func.value.id
+    named = [each for each in ast.walk(loop) if isinstance(each, ast.Name) and each.id == name]
+    return name if len(named) == 1 else None
+
+
+def _is_begun(statement: ast.stmt, name: str) -> bool:
+    """Whether a statement is `grads = []`."""
+    return (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and statement.targets[0].id == name
+        and isinstance(statement.value, ast.List)
+        and not statement.value.elts
+    )
+
+
+def _is_of_module(file: PlainFile, scope: Scope, name: str) -> bool:
+    """Whether a name means the same in a function of the module: an import, or one of Python's own."""
+    imported = any(
+        name == (each.asname or each.name.partition(".")[0])
+        for top in file.tree.body
+        if isinstance(top, ast.Import | ast.ImportFrom)
+        for each in top.names
+    )
+    stored = any(isinstance(each.ctx, ast.Store) for each in file.uses(name))
+    return (imported or hasattr(builtins, name)) and not stored
+
+
+def _in_several_lines(loop: ast.For) -> bool:
+    """Whether a text of the loop goes over several lines, which an indentation would change."""
+    return any(
+        isinstance(each, ast.Constant | ast.JoinedStr) and each.end_lineno != each.lineno
+        for each in ast.walk(loop)
+    )
+
+
+def _read_behind(scope: Scope, loop: ast.For, bound: set[str]) -> bool:
+    """Whether a name that the loop binds is read behind it, where it may be the loop's."""
+    for each in own_nodes(scope):
+        if not isinstance(each, ast.Name) or each.id not in bound:
+            continue
+        if not isinstance(each.ctx, ast.Load) or each.lineno <= (loop.end_lineno or loop.lineno):
+            continue
+        if not any(
+            isinstance(one, ast.For | ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp)
+            and one.lineno > loop.lineno
+            and each.id in _targets(one)
+            and any(each is inner for inner in ast.walk(one))
+            for one in own_nodes(scope)
+        ):
+            return True
+    inner = (
+        one
+        for one in own_nodes(scope)
+        if isinstance(one, ast.FunctionDef | ast.Lambda | ast.ClassDef)
+    )
+    return any(_free(one) & bound for one in inner)
+
+
+def _free(function: ast.AST) -> set[str]:
+    """Names that a function reads and does not bind itself."""
+    names = [each for each in ast.walk(function) if isinstance(each, ast.Name)]
+    own = {each.id for each in names if not isinstance(each.ctx, ast.Load)}
+    own |= {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)}
+    return {each.id for each in names} - own
+
+
+def _targets(node: ast.AST) -> set[str]:
+    if isinstance(node, ast.For):
+        made = [node.target]
+    else:
+        made = [each.target for each in getattr(node, "generators", [])]
+    return {each.id for target in made for each in ast.walk(target) if isinstance(each, ast.Name)}

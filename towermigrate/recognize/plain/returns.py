@@ -1,0 +1,59 @@
+"""What a function that builds the towers returns without a name: `return train_op, tf.reduce_mean(losses)`."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile
+from towermigrate.recognize.python_scopes import own_nodes
+
+_UPDATES = ("apply_gradients", "minimize")
+
+
+def returned_values(file: PlainFile) -> list[Change]:
+    """Each call in the tuple that such a function returns becomes a statement in front of it, in order."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        if isinstance(scope, ast.Module) or not _updates(scope):
+            continue
+        for each in own_nodes(scope):
+            if isinstance(each, ast.Return) and isinstance(each.value, ast.Tuple):
+                found += _named(file, each, each.value, where)
+    return found
+
+
+def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str) -> list[Change]:
+    margin = file.alone(statement)
+    start, end = file.span(statement)
+    calls = [each for each in values.elts if isinstance(each, ast.Call)]
+    others = [each for each in values.elts if not isinstance(each, ast.Call)]
+    if margin is None or not calls or not all(isinstance(each, ast.Name) for each in others):
+        return []
+    if file.commented(start, end):
+        return []
+    before: list[Part] = []
+    after: list[Part] = []
+    done = start
+    for each in calls:
+        name = file.fresh(_name(each))
+        before += [f"{name} = ", file.span(each), f"\n{margin}"]
+        after += [(done, file.start(each)), name]
+        done = file.end(each)
+    return [Change(start, end, (*before, *after, (done, end)), where)]
+
+
+def _updates(scope: ast.FunctionDef) -> bool:
+    return any(
+        isinstance(each, ast.Attribute) and each.attr in _UPDATES for each in own_nodes(scope)
+    )
+
+
+def _name(call: ast.Call) -> str:
+    """`mean_losses` of `tf.reduce_mean(losses)`, `train_op` of an update."""
+    func = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    if func in _UPDATES:
+        return "train_op"
+    given = call.args[0] if call.args else None
+    of = f"_{given.id}" if isinstance(given, ast.Name) else ""
+    name = f"{func.removeprefix('reduce_')}{of}"
+    return name if name.isidentifier() else "returned"
