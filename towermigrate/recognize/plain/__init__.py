@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
+made (`averaged`, `collected`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -18,6 +18,7 @@ from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.averaged import written_averages
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.collected import bound_anew, collected_values
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
@@ -29,9 +30,11 @@ from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
-_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|return .*\(")
+_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(")
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     written_averages,
+    collected_values,
+    bound_anew,
     returned_values,
     groups,
     entries,

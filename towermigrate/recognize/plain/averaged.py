@@ -6,6 +6,7 @@ import ast
 import builtins
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks
+from towermigrate.recognize.plain.collected import BY_TEXT
 from towermigrate.recognize.python_scopes import own_nodes
 
 _LEAVES = (
@@ -72,7 +73,11 @@ def _written(
     between = [each for one in body[start + 1 : number] for each in ast.walk(one)]
     if any(isinstance(each, ast.Name) and each.id == averaged for each in between):
         return []
-    if _read_behind(scope, loop, bound) or bound & file.shared_between_functions:
+    if (
+        file.words & BY_TEXT
+        or _read_behind(scope, loop, bound)
+        or bound & file.shared_between_functions
+    ):
         return []
     if {averaged, towers} & file.shared_between_functions:
         return []
