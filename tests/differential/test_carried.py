@@ -127,6 +127,18 @@ OUTSIDE = (
     (TRAINED, "    train(trainer, 4)\n"),
 )
 
+AVERAGE = """\
+        grads = []
+        for pairs in zip(*tower_grads):
+            grads.append((tf.add_n([grad for grad, _ in pairs]) / len(pairs), pairs[0][1]))
+"""
+OWN_AVERAGE = ("grads = average_gradients(", "grads = self._average(")
+METHOD = (TRAIN, f"    def _average(self, tower_grads):\n{AVERAGE}        return grads\n\n{TRAIN}")
+STATIC = (
+    TRAIN,
+    METHOD[1].replace("    def _average(self, ", "    @staticmethod\n    def _average("),
+)
+
 TAKEN = [
     case("built by `__init__`"),
     case("built from outside", ("        self.build()\n", ""), behind("    trainer.build()\n")),
@@ -151,6 +163,9 @@ TAKEN = [
     case("a method for the model", (NET, "                        out = self.net(x)\n"), ("    def train(", "    def net(self, x):\n        return net(x) * 1.0\n\n    def train(")),
     case("a method that calls a method", (NET, "                        out = self.net(x)\n"), ("    def train(", "    def scaled(self, x):\n        return x * 1.5\n\n    def net(self, x):\n        return self.scaled(net(x))\n\n    def train(")),
     case("a method that nobody calls", ("    def train(", "    def nothing(self):\n        return 0\n\n    def train(")),
+    case("averages in a method", OWN_AVERAGE, METHOD),
+    case("averages in a static method", OWN_AVERAGE, STATIC),
+    case("averages written out", ("        grads = average_gradients(tower_grads)\n", AVERAGE)),
     case("its own session", *OWN_SESSION),
     case("its own session, closed", *OWN_SESSION, (TRAIN, "    def close(self):\n        self.sess.close()\n\n" + TRAIN), (TRAINED, TRAINED + "    trainer.close()\n")),
     case("a session that it is given", *GIVEN_SESSION),
@@ -212,6 +227,8 @@ LEFT = [
     other("a method in an expression", "TM205", (TRAINED, "    print(trainer.train(4))\n")),
     other("a method that reads what is set, for the towers", "TM205", (NET, "                        out = self.net(x)\n"), ("    def train(", "    def net(self, x):\n        return net(x) * self.rate\n\n    def train(")),
     other("an attribute of a method's name", "TM205", ("self.count", "self.train")),
+    other("averages in a static method of the class", "TM205", (OWN_AVERAGE[0], OWN_AVERAGE[1].replace("self", "Trainer")), STATIC),
+    other("averages in a static method that is named elsewhere", "TM205", OWN_AVERAGE, STATIC, (TRAINED, TRAINED + "    print(trainer._average([]))\n")),
     other("a generator", "TM205", ("                print('step', step", "                yield step\n                print('step', step"), (TRAINED, "    for step in trainer.train(4):\n        pass\n")),
     other("an argument that is computed before the object", "TM205", *OUTSIDE, (MADE + "    train(trainer, 4)\n", "    train(Trainer(0.1), len(batch(4)) * 2)\n")),
     other("arguments in another order", "TM205", ("def train(self, steps):", "def train(self, steps, more):"), ("trainer.train(4)", "trainer.train(more=batch(4), steps=len(batch(2)))")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 
 from towermigrate.emit.parting import NotParted, header_of, shifted
@@ -59,8 +60,6 @@ def class_edits(
     if last > line:
         edits.append((line + 1, last, []))
     edits.append((place, place, _class(made, whole)))
-    if len(lifted) != len(made.lifted):
-        raise NotParted("a method of the class is gone")
     return edits
 
 
@@ -138,11 +137,21 @@ def _begin(node: ast.FunctionDef, rows: Sequence[str]) -> int:
 
 
 def _class(made: Carried, methods: Mapping[str, list[str] | None]) -> list[str]:
+    """The class with its methods as they are now, without those that nothing of the program calls any more."""
     text, done = "", 0
+    gone: list[str] = []
     for name, (start, end) in sorted(made.methods.items(), key=lambda each: each[1]):
         new = methods[name]
+        between = made.definition[done:start]
         if new is None:
-            raise NotParted(f"the method `{name}` is gone")
-        text += made.definition[done:start] + "\n".join(new)
+            if name not in made.lifted.values() or between.strip():
+                raise NotParted(f"the method `{name}` is gone")
+            gone.append(name)
+        else:
+            text += between + "\n".join(new)
         done = end
-    return (text + made.definition[done:]).split("\n")
+    text += made.definition[done:]
+    called = next((name for name in gone if re.search(rf"\b{name}\b", text)), None)
+    if called is not None:
+        raise NotParted(f"the method `{called}` is gone")
+    return text.split("\n")

@@ -80,7 +80,9 @@ def recognize_tree(
                 continue
             place = Place(tree, traits, candidate)
             told = _recognised(place, codes)
-            if not {each.rule for each in told.findings} & _OF_TOWERS:
+            rules = {each.rule for each in told.findings}
+            # Of functions that were not read as one, not all is said that there is to say.
+            if not rules & _OF_TOWERS or "TM205" in rules:
                 try:
                     spelled = _in_plain_spelling(place)
                     if spelled is not None and (spelled.program or told.program is None):

@@ -331,6 +331,10 @@ def _sharing(
             ):
                 body.sharing.append("reuse argument")
                 return
+            if isinstance(inner, cst.Call) and where is candidate.file and body.index is not None:
+                if _hands_reuse(inner, body.index, places):
+                    body.sharing.append("reuse argument")
+                    return
             if isinstance(inner, cst.Attribute) and inner.attr.value == "reuse_variables":
                 body.sharing.append("reuse_variables")
                 return
@@ -338,6 +342,27 @@ def _sharing(
         "TM218", candidate.file, candidate.loop,
         "nothing says that the towers share their variables (reuse_variables, reuse=…, AUTO_REUSE)",
     )  # fmt: skip
+
+
+def _hands_reuse(
+    call: cst.Call, index: str, places: Sequence[tuple[SourceFile, cst.CSTNode]]
+) -> bool:
+    """Whether `model(x, i > 0)` calls a function of the towers that says `reuse=` of that parameter."""
+    called = (dotted(call.func) or "").rpartition(".")[2]
+    for _, node in places:
+        if not isinstance(node, cst.FunctionDef) or node.name.value != called:
+            continue
+        reused = {
+            name
+            for arg in walk(node)
+            if isinstance(arg, cst.Arg) and arg.keyword and arg.keyword.value == "reuse"
+            for name in reads(arg.value)
+        }
+        for parameter, arg in zip(node.params.params, call.args, strict=False):
+            if arg.keyword is None and not arg.star and index in reads(arg.value):
+                if parameter.name.value in reused:
+                    return True
+    return False
 
 
 def _outer_objects(

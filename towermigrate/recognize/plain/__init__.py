@@ -16,7 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
-from towermigrate.recognize.plain.averaged import written_averages
+from towermigrate.recognize.plain.averaged import static_averages, written_averages
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import bound_anew, collected_values
 from towermigrate.recognize.plain.entries import entries
@@ -33,6 +33,7 @@ from towermigrate.recognize.source import Tree
 _HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(")
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     written_averages,
+    static_averages,
     collected_values,
     bound_anew,
     returned_values,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks
 from towermigrate.recognize.plain.collected import BY_TEXT
@@ -36,6 +37,53 @@ def written_averages(file: PlainFile) -> list[Change]:
             for number, each in enumerate(body) if always else ():
                 found += _written(file, where, scope, body, number, each)
     return found
+
+
+def static_averages(file: PlainFile) -> list[Change]:
+    """A static method that averages, and is called of the object only, as a method."""
+    found: list[Change] = []
+    for top in file.tree.body:
+        for each in top.body if isinstance(top, ast.ClassDef) else ():
+            if isinstance(each, ast.FunctionDef):
+                found += _bound(file, top, each)
+    return found
+
+
+def _bound(file: PlainFile, owner: ast.stmt, method: ast.FunctionDef) -> list[Change]:
+    if len(method.decorator_list) != 1 or not isinstance(owner, ast.ClassDef):
+        return []
+    (decorator,) = method.decorator_list
+    arguments = method.args.posonlyargs + method.args.args
+    if ast.unparse(decorator) != "staticmethod" or len(arguments) != 1 or method.args.defaults:
+        return []
+    loops = [each for each in method.body if isinstance(each, ast.For)]
+    if not any(_over(each.iter) == arguments[0].arg for each in loops):
+        return []
+    holders = {
+        id(node)
+        for each in owner.body
+        if isinstance(each, ast.FunctionDef) and not each.decorator_list and each.args.args
+        for node in ast.walk(each)
+        if isinstance(node, ast.Name) and node.id == each.args.args[0].arg
+    }
+    name = method.name
+    named = [each for each in ast.walk(file.tree) if isinstance(each, ast.Attribute)]
+    used = [each for each in named if each.attr == name]
+    texts = len(re.findall(rf"\b{name}\b", file.text))
+    if name in file.words_of_users or texts != len(used) + 1 or "self" in _words(file.of(method)):
+        return []
+    if not used or any(id(each.value) not in holders for each in used):
+        return []
+    lines = file.starts[decorator.lineno - 1], file.starts[decorator.lineno]
+    given = file.text.index("(", file.start(method)) + 1
+    if file.text[lines[0] : lines[1]].strip() != "@staticmethod":
+        return []
+    where = owner.name
+    return [Change(*lines, (), where), Change(given, given, ("self, ",), where)]
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
 
 
 def _written(
