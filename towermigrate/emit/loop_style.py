@@ -10,7 +10,7 @@ from towermigrate.emit.carrying import top_of_method
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
 from towermigrate.emit.runs import RunRewriter, saver
-from towermigrate.emit.settings import variable
+from towermigrate.emit.settings import rate, variable
 from towermigrate.emit.steps import Names, StepBuilder
 from towermigrate.emit.templates import (
     Templates,
@@ -273,6 +273,8 @@ class LoopStyle:
             setting = next((a.settings[name] for name in item.binds if name in a.settings), None)
             if setting is not None:
                 return self._in_place(item, variable(a, setting, self.steps.tf))
+            if item.binds & a.rates:
+                return self._in_place(item, rate(a, item))
             self._settings_only(item)
             return item.node
         if item.kind in (Kind.SAVER, Kind.WRITER):

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from towermigrate.emit.expressions import may_act
+from towermigrate.emit.expressions import may_act, replace
 from towermigrate.recognize.analysis import Analysis, Placeholder, Run
+from towermigrate.recognize.kinds import Kind
+from towermigrate.recognize.rates import SCHEDULES
 from towermigrate.recognize.refusal import Reasons
-from towermigrate.recognize.scope import run_calls
+from towermigrate.recognize.scope import Item, run_calls
 from towermigrate.recognize.settings import dtype_of
-from towermigrate.recognize.syntax import binds, calls, code, reads, statements, walk
+from towermigrate.recognize.syntax import assigned, binds, calls, code, reads, statements, walk
 
 _MAY_NOT_RUN = (
     cst.Lambda,
@@ -32,6 +34,27 @@ def variable(analysis: Analysis, holder: Placeholder, tf: str) -> str:
     dtype = dtype_of(analysis.scope, holder)
     more = "" if dtype == "tf.float32" else f", dtype={code(holder.dtype)}"
     return f"{holder.name} = {tf}.Variable(0.0, trainable=False{more})"
+
+
+def rate(analysis: Analysis, item: Item) -> str:
+    """`lr = lambda: 0.1 * tm.value(warm)`: what the author computes in the graph is computed in each step."""
+    found = assigned(item.node)
+    assert found is not None
+    given = found[1]
+
+    def called(node: cst.CSTNode) -> cst.CSTNode | None:
+        if isinstance(node, cst.Name) and analysis.kinds.of_name(node.value) is Kind.SCHEDULE:
+            return cst.parse_expression(f"tm.value({node.value})")
+        if isinstance(node, cst.Attribute):  # of settings: none of its names is a schedule
+            return node
+        if isinstance(node, cst.Arg):
+            return node.with_changes(value=replace(node.value, called))
+        if isinstance(node, cst.Call) and (analysis.file.tf(node.func) or "").endswith(SCHEDULES):
+            arguments = [each.with_changes(value=replace(each.value, called)) for each in node.args]
+            return cst.parse_expression(f"tm.value({code(node.with_changes(args=arguments))})")
+        return None
+
+    return f"{found[0][0]} = lambda: {code(replace(given, called))}"
 
 
 def set_before(analysis: Analysis, reasons: Reasons) -> dict[int, Run]:

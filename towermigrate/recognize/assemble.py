@@ -36,6 +36,7 @@ from towermigrate.recognize.own_names import check_own_names
 from towermigrate.recognize.own_variables import check_variable_names, turns_of
 from towermigrate.recognize.proof import Codes, prove
 from towermigrate.recognize.proof.collected import no_updates, summary_makers
+from towermigrate.recognize.rates import rates
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import STRUCTURE, Refused, by_importance, note
 from towermigrate.recognize.remains import check_remains
@@ -98,6 +99,7 @@ class Assembler:
         flags = turns_of(self.kinds.traits, self.candidate).flags
         body = BodyReader(file, self.kinds, loop, before, self.scope.splits, reasons, flags).read()
         fed = settings(self.scope, before, body)
+        computed = rates(self.scope, before, loop)
         for name in body.bound:
             self.kinds.env[name] = Kind.TOWER
         gradients = {each.list_name for each in body.computes}
@@ -141,7 +143,7 @@ class Assembler:
         proved = prove(self.codes, self.scope, before, after, body, stages, runs)
         reasons.findings += proved.findings
         analysis.with_inputs = merged_with_inputs(self.scope, body, after, runs, functions)
-        analysis.settings = fed
+        analysis.settings, analysis.rates = fed, computed
         analysis.scaled = proved.scaled
         analysis.normalizes = proved.normalizes
         if not any(one.rule in STRUCTURE for one in reasons.findings):

@@ -12,6 +12,7 @@ import libcst as cst
 
 from towermigrate.recognize.analysis import Placeholder, Run, Scope
 from towermigrate.recognize.kinds import Kind
+from towermigrate.recognize.rates import is_rate
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.syntax import code, walk
 from towermigrate.recognize.tower import Body
@@ -36,7 +37,9 @@ def settings(scope: Scope, before: Sequence[Item], body: Body) -> dict[str, Plac
         if shape not in _SHAPES or dtype_of(scope, holder) is None:
             continue
         users = [item for item in before if name in item.reads]
-        if users and all(item.kind in _ASKED for item in users):
+        if users and all(
+            item.kind in _ASKED or is_rate(scope, item, frozenset({name})) for item in users
+        ):
             found[name] = holder
             holder.item.kind = scope.kinds.env[name] = Kind.VARIABLE
     return found

@@ -1,0 +1,77 @@
+"""Learning rates that are computed in the graph: spellings that loop style takes, and neighbours that it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import asked_of
+
+OPT = "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+SAVER = "    saver = tf.train.Saver()\n"
+DEVICES = "DEVICES = ['/gpu:0', '/gpu:1']\n"
+STEPS = "        for step in range(4):\n"
+COUNT = "tf.cast(step_count, tf.float32)"
+
+
+def made(*lines: str, optimizer: str = "tf.train.MomentumOptimizer(lr, 0.9)") -> Change:
+    return OPT, "".join(f"    {line}\n" for line in (*lines, f"opt = {optimizer}"))
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param(changes, id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param(changes, rule, id=name)
+
+
+WARM = f"lr = 0.1 * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"
+SHOWN = (RUN, "            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by})\n            print('%.6f' % rate)\n")  # fmt: skip
+WRITTEN = (SAVER, "    tf.summary.scalar('rate', lr)\n    shown = tf.summary.merge_all()\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, "            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(text, step)\n")  # fmt: skip
+FED = ("feed_dict={X: bx, Y: by}", "feed_dict={X: bx, Y: by, part: 0.5 ** step}")
+PART = "part = tf.placeholder(tf.float32, [])"
+
+TAKEN = [
+    case("a warm-up", made(WARM)),
+    case("in two statements", made(f"warm = tf.minimum({COUNT} / 3.0 + 0.2, 1.0)", "lr = 0.1 * warm")),
+    case("of a schedule", made("decayed = tf.train.exponential_decay(0.1, step_count, 2, 0.5)", "lr = tf.maximum(decayed, 0.04)")),
+    case("of a schedule in it", made("lr = tf.maximum(tf.train.exponential_decay(0.1, step_count, 2, 0.5), 0.04)")),
+    case("steps of another dtype", made("lr = tf.train.piecewise_constant(tf.cast(step_count, tf.int32), [1, 2], [0.1, 0.05, 0.01])")),
+    case("steps of another dtype, with a name", made("count = tf.cast(step_count, tf.int32)", "lr = tf.train.piecewise_constant(count, [1, 2], [0.1, 0.05, 0.01])")),
+    case("the square root of the steps", made(f"lr = 0.1 * tf.rsqrt({COUNT} + 1.0) * tf.minimum(1.0, {COUNT} * 0.3 + 0.1)")),
+    case("by a condition", made("lr = tf.where(tf.less(step_count, 2), 0.1, 0.02)")),
+    case("by an operator", made("lr = tf.where(step_count < 2, 0.1, 0.02)")),
+    case("of a constant of the module", (DEVICES, DEVICES + "WARM = 3.0\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / WARM + 0.2, 1.0)")),
+    case("of a name of the function", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)")),
+    case("over lines", made(f"lr = 0.1 * tf.minimum(\n        {COUNT} / 3.0 + 0.2,\n        1.0)")),
+    case("with a comment", made("# It grows.", WARM + "  # to 0.1")),
+    case("summarized", made(WARM), *WRITTEN),
+    case("of what is fed", made(PART, "lr = 0.1 * part"), FED),
+    case("of what is fed and of the steps", made(PART, f"lr = part * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"), FED),
+    case("of adam", made(WARM, optimizer="tf.train.AdamOptimizer(lr, beta1=0.5)")),
+    case("a setting with its name", (DEVICES, DEVICES + "\n\nclass Settings:\n    lr = 0.1\n\n\nsettings = Settings()\n"), made(WARM.replace("0.1", "settings.rate").replace("settings.rate", "0.1"))),
+]  # fmt: skip
+
+LEFT = [
+    other("of a name that changes", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)", "warm = 5.0")),
+    other("of a name that changes in a loop", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)"), (STEPS, STEPS + "            warm = 9.0\n")),
+    other("of a global that changes", "TM211", (DEVICES, DEVICES + "WARM = 3.0\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / WARM + 0.2, 1.0)"), ("def batch(rows):\n", "def batch(rows):\n    global WARM\n    WARM = 9.0\n")),
+    other("of an item", "TM211", made("warm = [3.0]", f"lr = 0.1 * tf.minimum({COUNT} / warm[0] + 0.2, 1.0)")),
+    other("of a setting that is set", "TM211", (DEVICES, DEVICES + "\n\nclass Settings(object):\n    warm = 3.0\n\n\nsettings = Settings()\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / settings.warm + 0.2, 1.0)"), (STEPS, "        settings.warm = 9.0\n" + STEPS)),
+    other("drawn", "TM211", made("lr = 0.1 * tf.random_uniform([], seed=3)")),
+    other("of a function of Python's own", "TM211", made(f"lr = 0.1 * tf.py_func(lambda x: x, [{COUNT}], tf.float32)")),
+    other("equal to a number", "TM211", made("lr = tf.where(step_count == 2, 0.1, 0.02)")),
+    other("fetched", "TM209", made(WARM), SHOWN),
+    other("read by the towers", "TM217", made(WARM), ("out = net(x)\n", "out = net(x) * lr\n")),
+]  # fmt: skip
+
+
+(
+    test_it_is_in_loop_style,
+    test_its_neighbour_is_not,
+    test_all_of_them_do_the_same_rewritten,
+) = asked_of(TAKEN, LEFT)
