@@ -82,12 +82,12 @@ TAKEN = [
     case("with comments", MOMENTUM, run("            # One update.\n" + RUN.replace("Y: by}", "Y: by, lr: 0.1}").replace("\n", "  # here\n"))),
     case("fed first", MOMENTUM, (FEED, "feed_dict={lr: 0.1 * 0.9 ** step, X: bx, Y: by}")),
     case("an expression of the run", MOMENTUM, run("            value = sess.run([train_op, loss], feed_dict={X: bx, Y: by, lr: 0.1})[1]\n")),
+    case("computed of it with a name", made("tf.train.MomentumOptimizer(half, 0.9)", "tf.placeholder(tf.float32, [])\n    half = lr * 0.5"), DECAYED),
+    case("computed of it", made("tf.train.MomentumOptimizer(lr * 0.5, 0.9)"), DECAYED),
 ]  # fmt: skip
 
 LEFT = [
     other("a run without it", "TM209", MOMENTUM, run(RUN.replace("Y: by}", "Y: by, lr: 0.1}") + "            if step > 9:\n    " + RUN)),
-    other("computed of it", "TM211", made("tf.train.MomentumOptimizer(lr * 0.5, 0.9)"), DECAYED),
-    other("computed of it with a name", "TM209", made("tf.train.MomentumOptimizer(half, 0.9)", "tf.placeholder(tf.float32, [])\n    half = lr * 0.5"), DECAYED),
     other("with a default", "TM209", made("tf.train.MomentumOptimizer(lr, 0.9)", "tf.placeholder_with_default(0.1, [])"), DECAYED),
     other("read by the towers too", "TM211", MOMENTUM, DECAYED, ("out = net(x)\n", "out = net(x) * lr\n")),
     other("printed", "TM223", MOMENTUM, DECAYED, (STEPS, "        text = str(lr)\n" + STEPS)),

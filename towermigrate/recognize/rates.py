@@ -134,7 +134,10 @@ def _parsed(text: str) -> ast.Module:
 
 def _is_constant(scope: Scope, name: str) -> bool:
     """Whether a name of Python's means one value from where the scope begins: what is traced later reads it anew."""
-    tree = _parsed(scope.file.text)
+    try:
+        tree = _parsed(scope.file.text)
+    except SyntaxError:
+        return False  # of another Python
     function = scope.candidate.function
     where: ast.AST = tree
     if function is not None:

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -26,16 +26,20 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
+from towermigrate.recognize.plain.rates import computed_rates
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
-_HINTS = re.compile(r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(")
+_HINTS = re.compile(
+    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\("
+)
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     written_averages,
     static_averages,
     collected_values,
     bound_anew,
+    computed_rates,
     returned_values,
     groups,
     entries,
