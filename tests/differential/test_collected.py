@@ -45,6 +45,13 @@ def showing(name: str) -> Change:
 
 ERRORS = collected("tf.reduce_mean(tf.abs(out - y))")
 
+
+def added(first: str, value: str = "loss") -> tuple[Change, Change]:
+    return (EMPTY, EMPTY + f"    total = {first}\n"), (APPENDED, APPENDED + f"                    total += {value}\n")  # fmt: skip
+
+
+TOTAL = added("0")
+
 TAKEN = [
     case("a call", *ERRORS, behind("    error = tf.reduce_mean(errors)\n"), showing("error")),
     case("an operation", *collected("loss * 2.0 + 1.0"), behind("    error = tf.reduce_mean(errors)\n"), showing("error")),
@@ -59,9 +66,16 @@ TAKEN = [
     case("read between", *LOSSES, behind("    last = loss * 2.0\n" + MEAN), showing("last")),
     case("a name that functions have too", *LOSSES, behind(MEAN), (DEF, "def other():\n    loss = 1.0\n    return loss\n\n\n" + DEF)),
     case("an attribute of that name", *LOSSES, behind(MEAN), ("'loss', '%.6f' % value", "'loss', '%.6f' % value, np.float32(0).real")),
+    case("losses that are added up", *TOTAL, behind("    mean = total / 2\n"), showing("mean")),
+    case("losses that are added up from 0.0", *added("0.0"), showing("total")),
+    case("losses that are added up, and divided under their name", *TOTAL, behind("    total = total / 2\n"), showing("total")),
 ]  # fmt: skip
 
 LEFT = [
+    other("read by an f-string", "TM223", *LOSSES, behind(MEAN), (SAVER, "    text = f'{loss}'\n" + SAVER)),
+    other("added up from another number", "TM206", *added("1.0"), showing("total")),
+    other("added up and read between", "TM206", *TOTAL, (APPENDED, APPENDED + "                    half = total * 0.5\n"), showing("total")),
+    other("added up for some", "TM206", (EMPTY, EMPTY + "    total = 0\n"), (APPENDED, APPENDED + "                    if i == 1:\n                        total += loss\n"), showing("total")),
     other("of the last one too", "TM203", *LOSSES, behind("    loss = loss + tf.reduce_mean(losses)\n")),
     other("bound under a condition", "TM203", *LOSSES, behind("    if len(losses) > 1:\n        loss = tf.reduce_mean(losses)\n")),
     other("bound twice", "TM203", *LOSSES, behind(MEAN + "    loss = loss * 2.0\n")),

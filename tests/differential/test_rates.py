@@ -59,6 +59,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("read by a function", "TM211", made(WARM, "def scaled(x):\n        return x * lr\n"), ("out = net(x)\n", "out = scaled(net(x))\n")),
     other("of a name that changes", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)", "warm = 5.0")),
     other("of a name that changes in a loop", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)"), (STEPS, STEPS + "            warm = 9.0\n")),
     other("of a global that changes", "TM211", (DEVICES, DEVICES + "WARM = 3.0\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / WARM + 0.2, 1.0)"), ("def batch(rows):\n", "def batch(rows):\n    global WARM\n    WARM = 9.0\n")),

@@ -72,12 +72,24 @@ def rates(scope: Scope, before: Sequence[Item], loop: cst.CSTNode) -> set[str]:
         asked = (Kind.OPTIMIZER, Kind.SCHEDULE)
         if name in of_towers or sum(name in each.binds for each in before) != 1:
             continue
+        if _in_functions(scope, name):
+            continue
         if users and all(
             each.kind in asked or is_rate(scope, each, frozenset({name})) for each in users
         ):
             item.kind = scope.kinds.env[name] = Kind.SCHEDULE
             found.add(name)
     return found
+
+
+def _in_functions(scope: Scope, name: str) -> bool:
+    """Whether a function may read a name of the scope, which is a function itself in loop style."""
+    whole = scope.candidate.function or scope.file.module
+    functions = (
+        n for n in walk(whole) if isinstance(n, cst.FunctionDef | cst.Lambda) and n is not whole
+    )
+    inside = any(isinstance(n, cst.Name) and n.value == name for f in functions for n in walk(f))
+    return inside or scope.candidate.function is None and _set_elsewhere(scope, name)
 
 
 def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
@@ -184,7 +196,7 @@ def _in_loop(where: ast.AST, node: ast.Name) -> bool:
 
 def _set_elsewhere(scope: Scope, name: str) -> bool:
     users = scope.tree.users.get(scope.file.path, set()) - {scope.file.path}
-    return any(re.search(rf"\.{name}\b", scope.tree.sources.get(each, "")) for each in users)
+    return any(re.search(rf"\b{name}\b", scope.tree.sources.get(each, "")) for each in users)
 
 
 def _never_set(scope: Scope, node: cst.Attribute) -> bool:

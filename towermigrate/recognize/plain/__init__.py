@@ -18,7 +18,7 @@ from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.averaged import static_averages, written_averages
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
-from towermigrate.recognize.plain.collected import bound_anew, collected_values
+from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
@@ -38,6 +38,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     written_averages,
     static_averages,
     collected_values,
+    added_up,
     bound_anew,
     computed_rates,
     returned_values,

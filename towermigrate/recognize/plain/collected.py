@@ -15,14 +15,19 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def _towers(body: Sequence[ast.stmt]) -> list[tuple[int, ast.For]]:
-    """The loops of a block that compute gradients, each with its number."""
+def _towers(body: Sequence[ast.stmt]) -> list[ast.For]:
+    """The loops of a block that compute gradients."""
     return [
-        (number, each)
-        for number, each in enumerate(body)
+        each
+        for each in body
         if isinstance(each, ast.For)
         and any(isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in ast.walk(each))
     ]
+
+
+def _once(scope: Scope) -> list[ast.stmt]:
+    """The statements that run once whenever a scope does, those that hold others too."""
+    return [each for body, always in blocks(scope) if always for each in body]
 
 
 # ---- what is collected -------------------------------------------------------------------------------
@@ -33,7 +38,7 @@ def collected_values(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for _, loop in _towers(body) if always else ():
+            for loop in _towers(body) if always else ():
                 for each in ast.walk(loop):
                     found += _named(file, each, where)
     return found
@@ -69,6 +74,118 @@ def _one_of(names: str) -> str:
     return names.removesuffix("_list") if names.endswith("_list") else f"{names}_value"
 
 
+# ---- what is added up --------------------------------------------------------------------------------
+
+
+def added_up(file: PlainFile) -> list[Change]:
+    """`total = 0` and `total += loss` in towers as a list that they fill, of which `total` is the `sum`."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for loop in _towers(body) if always else ():
+                before = [each for each in _once(scope) if each.lineno < loop.lineno]
+                for each in loop.body if not loop.orelse else ():
+                    found += _listed(file, scope, before, loop, each, where)
+    return found
+
+
+def _listed(
+    file: PlainFile,
+    scope: Scope,
+    before: Sequence[ast.stmt],
+    loop: ast.For,
+    inner: ast.stmt,
+    where: str,
+) -> list[Change]:
+    while isinstance(inner, ast.With) and inner.body:
+        found = [
+            change
+            for each in inner.body
+            for change in _listed(file, scope, before, loop, each, where)
+        ]
+        return found
+    if not isinstance(inner, ast.AugAssign) or not isinstance(inner.op, ast.Add):
+        return []
+    if not isinstance(inner.target, ast.Name) or not isinstance(inner.value, ast.Name):
+        return []
+    name = inner.target.id
+    begun = [each for each in before if _is_zero(each, name)]
+    own = [each for each in own_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
+    in_loop = [each for each in own if any(each is one for one in ast.walk(loop))]
+    stored = [each for each in own if not isinstance(each.ctx, ast.Load)]
+    if len(begun) != 1 or len(in_loop) != 1 or len(stored) != 2 + _later(own, loop, name):
+        return []
+    margins = [file.alone(each) for each in (begun[0], inner, loop)]
+    if None in margins or name in file.shared_between_functions or file.words & BY_TEXT:
+        return []
+    between = [each for each in own if begun[0].lineno < each.lineno < loop.lineno]
+    if (
+        between
+        or not _only_here(file, scope, name)
+        or any(_leaves(each) for each in ast.walk(loop))
+    ):
+        return []
+    many = file.fresh(f"{name}_of_towers")
+    added, read = _until_bound_anew(file, scope, own, loop, name)
+    if added is None:
+        return []
+    start, end = file.span(begun[0])
+    last = file.end(loop)
+    stop = file.text.find("\n", last)
+    stop = len(file.text) if stop < 0 else stop
+    return [
+        Change(start, end, (f"{many} = []",), where),
+        Change(*file.span(inner), (f"{many}.append({inner.value.id})",), where),
+        Change(stop, stop, (f"\n{margins[2]}{added} = sum({many})",), where),
+        *(Change(*file.span(each), (added,), where) for each in read),
+    ]
+
+
+def _until_bound_anew(
+    file: PlainFile, scope: Scope, own: Sequence[ast.Name], loop: ast.For, name: str
+) -> tuple[str | None, list[ast.Name]]:
+    """The name of a sum, and what reads it under its old one, where something behind (its mean) takes that name."""
+    end = loop.end_lineno or loop.lineno
+    if not _later(own, loop, name):
+        return name, []
+    anew = [
+        each
+        for each in _once(scope)
+        if each.lineno > end
+        and isinstance(each, ast.Assign)
+        and len(each.targets) == 1
+        and isinstance(each.targets[0], ast.Name)
+        and each.targets[0].id == name
+    ]
+    if len(anew) != 1 or _later(own, loop, name) != 1:
+        return None, []
+    last = anew[0].end_lineno or anew[0].lineno
+    read = [each for each in own if isinstance(each.ctx, ast.Load) and end < each.lineno <= last]
+    return file.fresh(f"sum_of_{name}"), read
+
+
+def _is_zero(statement: ast.stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ast.Assign)
+        and len(statement.targets) == 1
+        and isinstance(statement.targets[0], ast.Name)
+        and statement.targets[0].id == name
+        and isinstance(statement.value, ast.Constant)
+        and type(statement.value.value) in (int, float)
+        and statement.value.value == 0
+    )
+
+
+def _later(own: Sequence[ast.Name], loop: ast.For, name: str) -> int:
+    """How often a name is bound behind a loop: a mean may take its name."""
+    end = loop.end_lineno or loop.lineno
+    return sum(not isinstance(each.ctx, ast.Load) and each.lineno > end for each in own)
+
+
+def _leaves(node: ast.AST) -> bool:
+    return isinstance(node, ast.Break | ast.Continue | ast.Return)
+
+
 # ---- names that mean two things ----------------------------------------------------------------------
 
 
@@ -77,9 +194,10 @@ def bound_anew(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for number, loop in _towers(body) if always else ():
-                for each in body[number + 1 :]:
-                    found += _renamed(file, scope, loop, each, where)
+            for loop in _towers(body) if always else ():
+                for each in _once(scope):
+                    if each.lineno > (loop.end_lineno or loop.lineno):
+                        found += _renamed(file, scope, loop, each, where)
     return found
 
 
@@ -112,8 +230,14 @@ def _renamed(
 
 
 def _only_here(file: PlainFile, scope: Scope, name: str) -> bool:
-    """Whether no function in a scope, and nobody else, reads one of its names; comprehensions that bind it count too."""
+    """Whether no function in a scope, and nobody else, reads one of its names; comprehensions that bind it count too.
+
+    Nor may an f-string: older Pythons do not tell where its names stand.
+    """
     for each in own_nodes(scope):
+        if isinstance(each, ast.JoinedStr):
+            if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)):
+                return False
         if isinstance(each, _FUNCTIONS) and not isinstance(scope, ast.Module):
             if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)):
                 return False
