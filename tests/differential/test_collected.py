@@ -58,6 +58,7 @@ TAKEN = [
     case("over lines", *collected("tf.reduce_max(\n                        tf.abs(out - y))"), behind("    error = tf.reduce_mean(errors)\n"), showing("error")),
     case("two of them", (EMPTY, EMPTY + "    errors, shown = [], []\n"), (APPENDED, APPENDED + "                    errors.append(tf.reduce_mean(tf.abs(out - y)))\n                    shown.append(tf.reduce_max(out))\n"), behind("    error = tf.reduce_mean(errors) + tf.reduce_max(shown)\n"), showing("error")),
     case("a name that is there", *ERRORS, ("out = net(x)\n", "out = net(x)\n                    error = out - y\n"), behind("    mean = tf.reduce_mean(errors)\n"), showing("mean")),
+    case("the mean of the losses, before the average", *LOSSES, (AVERAGED, MEAN + AVERAGED)),
     case("the mean of the losses", *LOSSES, behind(MEAN)),
     case("their sum by their number", *LOSSES, behind("    loss = tf.add_n(losses) / len(losses)\n")),
     case("their sum", *LOSSES, behind("    loss = tf.add_n(losses)\n")),

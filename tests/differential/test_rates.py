@@ -35,7 +35,19 @@ WRITTEN = (SAVER, "    tf.summary.scalar('rate', lr)\n    shown = tf.summary.mer
 FED = ("feed_dict={X: bx, Y: by}", "feed_dict={X: bx, Y: by, part: 0.5 ** step}")
 PART = "part = tf.placeholder(tf.float32, [])"
 
+OWN = "lr = tf.Variable(0.05, trainable=False)"
+NEW = "new_lr = tf.placeholder(tf.float32, [], name='new_lr')"
+DRAW = "            bx, by = batch(4)\n"
+SET = (DRAW, "            sess.run(lr_update, feed_dict={new_lr: 0.1 * 0.5 ** step})\n" + DRAW)
+ASSIGNED = made(OWN, NEW, "lr_update = tf.assign(lr, new_lr)")
+
 TAKEN = [
+    case("a variable that runs set", ASSIGNED, SET),
+    case("a variable that runs set, by a method", made(OWN, NEW, "lr_update = lr.assign(new_lr)"), SET),
+    case("a variable that is loaded", made(OWN), (DRAW, "            lr.load(0.1 * 0.5 ** step, sess)\n" + DRAW)),
+    case("a variable that runs set at times", ASSIGNED, (DRAW, "            if step % 2:\n                sess.run(lr_update, {new_lr: 0.3})\n" + DRAW)),
+    case("a variable that runs set, of a schedule's", made("base = tf.get_variable('base', [], initializer=tf.constant_initializer(0.1), trainable=False)", NEW, "lr_update = tf.assign(base, new_lr)", "lr = tf.train.exponential_decay(base, step_count, 2, 0.5)"), SET),
+    case("a variable that runs set, fetched", ASSIGNED, SET, (RUN, RUN + "            print('%.5f' % sess.run(lr))\n")),
     case("a warm-up", made(WARM)),
     case("in two statements", made(f"warm = tf.minimum({COUNT} / 3.0 + 0.2, 1.0)", "lr = 0.1 * warm")),
     case("of a schedule", made("decayed = tf.train.exponential_decay(0.1, step_count, 2, 0.5)", "lr = tf.maximum(decayed, 0.04)")),
@@ -59,6 +71,10 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("what sets a variable, fetched with others", "TM211", ASSIGNED, (RUN, "            _, value, _ = sess.run([train_op, loss, lr_update], feed_dict={X: bx, Y: by, new_lr: 0.1})\n")),
+    other("what sets a variable, waited for", "TM211", ASSIGNED, SET, (SAVER, "    with tf.control_dependencies([lr_update]):\n        more = tf.constant(1.0)\n" + SAVER)),
+    other("what sets a variable, kept", "TM211", ASSIGNED, (DRAW, "            value = sess.run(lr_update, feed_dict={new_lr: 0.1 * 0.5 ** step})\n" + DRAW)),
+    other("a variable that is loaded in a function", "TM205", made(OWN, "def set_rate(session, rate):\n        lr.load(rate, session)\n"), (DRAW, "            set_rate(sess, 0.1)\n" + DRAW)),
     other("read by a function", "TM211", made(WARM, "def scaled(x):\n        return x * lr\n"), ("out = net(x)\n", "out = scaled(net(x))\n")),
     other("of a name that changes", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)", "warm = 5.0")),
     other("of a name that changes in a loop", "TM211", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)"), (STEPS, STEPS + "            warm = 9.0\n")),

@@ -280,6 +280,11 @@ class RunRewriter(cst.CSTTransformer):
             made = self._service(value, updated_node.value)
             if made is not None:
                 return updated_node.with_changes(value=made)
+            func, given = value.func, updated_node.value
+            if isinstance(func, cst.Attribute) and func.attr.value == "load":
+                if self.a.kinds.of(func.value) is Kind.VARIABLE and isinstance(given, cst.Call):
+                    loaded = f"{code(func.value)}.assign({code(given.args[0].value)})"
+                    return updated_node.with_changes(value=self.t.expression(loaded))
         return updated_node
 
     def leave_Assign(

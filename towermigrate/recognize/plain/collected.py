@@ -55,6 +55,8 @@ def _named(file: PlainFile, statement: ast.AST, where: str) -> list[Change]:
     value, margin = call.args[0], file.alone(statement)
     if not isinstance(value, ast.Call | ast.BinOp) or margin is None:
         return []
+    if isinstance(value, ast.Call) and not ast.unparse(value.func).startswith("tf."):
+        return []
     if any(isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in ast.walk(value)):
         return []
     start, end = file.span(statement)
@@ -195,10 +197,39 @@ def bound_anew(file: PlainFile) -> list[Change]:
     for where, scope in file.scopes:
         for body, always in blocks(scope):
             for loop in _towers(body) if always else ():
+                end = _averaged(scope, loop)
                 for each in _once(scope):
-                    if each.lineno > (loop.end_lineno or loop.lineno):
+                    if (loop.end_lineno or loop.lineno) < each.lineno < end:
                         found += _renamed(file, scope, loop, each, where)
     return found
+
+
+def _averaged(scope: Scope, loop: ast.For) -> int:
+    """The line of the first statement behind a loop that has to do with its gradients, as far as its text tells.
+
+    Behind it a loss may have another value's name: its gradients are computed in the step by then.
+    """
+    names = {
+        each.func.value.id
+        for each in ast.walk(loop)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and isinstance(each.func.value, ast.Name)
+        and each.func.attr == "append"
+    }
+    for each in sorted(_once(scope), key=lambda one: one.lineno):
+        if each.lineno <= (loop.end_lineno or loop.lineno):
+            continue
+        for call in ast.walk(each):
+            if not isinstance(call, ast.Call):
+                continue
+            func = ast.unparse(call.func)
+            given = {one.id for one in call.args if isinstance(one, ast.Name)}
+            if func.rpartition(".")[2] in ("apply_gradients", "minimize"):
+                return each.lineno
+            if given & names and not func.startswith("tf.") and func not in ("sum", "len"):
+                return each.lineno
+    return 0
 
 
 def _renamed(
@@ -210,6 +241,9 @@ def _renamed(
     if not isinstance(target, ast.Name) or not isinstance(statement.value, ast.Call | ast.BinOp):
         return []
     name, end = target.id, statement.end_lineno or statement.lineno
+    func = statement.value.func if isinstance(statement.value, ast.Call) else None
+    if func is not None and not ast.unparse(func).startswith("tf.") and ast.unparse(func) != "sum":
+        return []
     own = [each for each in own_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
     in_loop = {id(each) for each in ast.walk(loop)}
     stored = [each for each in own if not isinstance(each.ctx, ast.Load)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
 from towermigrate.recognize.python_scopes import own_nodes
@@ -64,3 +65,109 @@ def _of_graph(scope: Scope, rate: ast.expr) -> bool:
         isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf.")
         for each in ast.walk(rate)
     )
+
+
+# ---- variables that runs are fed ---------------------------------------------------------------------
+
+
+def loaded_variables(file: PlainFile) -> list[Change]:
+    """`set_lr = tf.assign(lr, new_lr)` and `sess.run(set_lr, feed_dict={new_lr: rate})` as `lr.load(rate, sess)`."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        once = [each for body, always in blocks(scope) if always for each in body]
+        for each in once:
+            found += _loaded(file, scope, once, each, where)
+    return found
+
+
+def _loaded(
+    file: PlainFile, scope: Scope, once: list[ast.stmt], update: ast.stmt, where: str
+) -> list[Change]:
+    named, value = _bound(update)
+    if named is None or not isinstance(value, ast.Call) or value.keywords:
+        return []
+    given = value.args
+    if isinstance(value.func, ast.Attribute) and value.func.attr == "assign" and len(given) == 1:
+        given = [value.func.value, *given]
+    elif ast.unparse(value.func) != "tf.assign":
+        return []
+    if len(given) != 2 or not all(isinstance(each, ast.Name) for each in given):
+        return []
+    variable, fed = (each.id for each in given if isinstance(each, ast.Name))
+    holders = [each for each in once if _bound(each)[0] == fed]
+    makers = [each for each in once if _bound(each)[0] == variable]
+    if len(holders) != 1 or len(makers) != 1 or not _is_own(makers[0]):
+        return []
+    if _made_by(holders[0]) != "tf.placeholder" or {named, fed, variable} & file.words_of_users:
+        return []
+    runs = [
+        (each, _run_of(each, named, fed)) for each in ast.walk(scope) if isinstance(each, ast.Expr)
+    ]
+    own = [(each, told) for each, told in runs if told is not None]
+    rest = "".join(file.text[begin:end] for begin, end in _between(file, (update, holders[0])))
+    words = re.findall(r"\w+", rest)
+    # Each name stands where it is bound and where the runs are, and nowhere else, in no text either.
+    if not own or any(words.count(each) != len(own) for each in (named, fed)):
+        return []
+    gone = (update, holders[0])
+    if any(file.alone(each) is None for each in (*gone, *(each for each, _ in own))):
+        return []
+    if any(file.commented(*file.span(each)) for each in gone):
+        return []
+    changes = [Change(*file.without(each), (), where) for each in gone]
+    for each, (session, rate) in own:
+        parts = (f"{variable}.load(", file.span(rate), f", {session})")
+        changes.append(Change(*file.span(each), parts, where))
+    return changes
+
+
+def _between(file: PlainFile, statements: tuple[ast.stmt, ...]) -> list[tuple[int, int]]:
+    """The stretches of a text without some statements."""
+    found, done = [], 0
+    for start, end in sorted(file.span(each) for each in statements):
+        found.append((done, start))
+        done = end
+    return [*found, (done, len(file.text))]
+
+
+def _bound(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        if isinstance(statement.targets[0], ast.Name):
+            return statement.targets[0].id, statement.value
+    return None, None
+
+
+def _made_by(statement: ast.stmt) -> str | None:
+    value = _bound(statement)[1]
+    return ast.unparse(value.func) if isinstance(value, ast.Call) else None
+
+
+def _is_own(statement: ast.stmt) -> bool:
+    """Whether a statement makes a variable that is not trained."""
+    value = _bound(statement)[1]
+    if not isinstance(value, ast.Call):
+        return False
+    trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
+    return _made_by(statement) in ("tf.Variable", "tf.get_variable") and trained == ["False"]
+
+
+def _run_of(statement: ast.Expr, update: str, fed: str) -> tuple[str, ast.expr] | None:
+    """The session and what it feeds of `sess.run(update, feed_dict={fed: rate})`."""
+    call = statement.value
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    session = call.func.value
+    given = [*call.args[1:], *(each.value for each in call.keywords if each.arg == "feed_dict")]
+    if call.func.attr != "run" or not isinstance(session, ast.Name) or len(given) != 1:
+        return None
+    if (
+        len(call.args) + len(call.keywords) != 2
+        or not call.args
+        or not isinstance(given[0], ast.Dict)
+    ):
+        return None
+    (feed,) = given
+    assert isinstance(feed, ast.Dict)
+    if ast.unparse(call.args[0]) != update or [ast.unparse(k) for k in feed.keys if k] != [fed]:
+        return None
+    return session.id, feed.values[0]

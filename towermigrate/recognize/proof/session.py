@@ -301,7 +301,7 @@ class SessionCheck:
         for call in ast.walk(statement):
             if isinstance(call, ast.Call):
                 self._service(item, call, allowed)
-        allowed |= self._fed(statement)
+        allowed |= self._fed(statement) | self._loaded(statement)
         top = self.proof.top
         asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
         for node in ast.walk(statement):
@@ -334,6 +334,22 @@ class SessionCheck:
                     node,
                     f"`{node.id}` ({kind.value}) is used among the statements of the session",
                 )
+
+    def _loaded(self, statement: ast.stmt) -> set[int]:
+        """The variable and the session of `lr.load(rate, sess)`, a statement of its own."""
+        found: set[int] = set()
+        for node in ast.walk(statement):
+            call = node.value if isinstance(node, ast.Expr) else None
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            variable, given = call.func.value, call.args
+            if call.func.attr != "load" or len(given) != 2 or call.keywords:
+                continue
+            if isinstance(variable, ast.Name) and isinstance(given[1], ast.Name):
+                kinds = self.kinds.of_name(variable.id), self.kinds.of_name(given[1].id)
+                if kinds == (Kind.VARIABLE, Kind.SESSION):
+                    found |= {id(variable), id(given[1])}
+        return found
 
     def _fed(self, statement: ast.stmt) -> set[int]:
         """The placeholders in the dicts that runs are fed, where they stand as keys."""
