@@ -8,6 +8,7 @@ import re
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks
 from towermigrate.recognize.plain.collected import BY_TEXT
+from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
 _LEAVES = (
@@ -207,14 +208,8 @@ def _filled(loop: ast.For) -> str | None:
 
 def _is_begun(statement: ast.stmt, name: str) -> bool:
     """Whether a statement is `grads = []`."""
-    return (
-        isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and isinstance(statement.targets[0], ast.Name)
-        and statement.targets[0].id == name
-        and isinstance(statement.value, ast.List)
-        and not statement.value.elts
-    )
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return only_name(statement) == name and isinstance(value, ast.List) and not value.elts
 
 
 def _is_of_module(file: PlainFile, scope: Scope, name: str) -> bool:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
+from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
 _GRADIENTS = ("compute_gradients", "gradients", "minimize")
@@ -150,15 +151,7 @@ def _until_bound_anew(
     end = loop.end_lineno or loop.lineno
     if not _later(own, loop, name):
         return name, []
-    anew = [
-        each
-        for each in _once(scope)
-        if each.lineno > end
-        and isinstance(each, ast.Assign)
-        and len(each.targets) == 1
-        and isinstance(each.targets[0], ast.Name)
-        and each.targets[0].id == name
-    ]
+    anew = [each for each in _once(scope) if each.lineno > end and only_name(each) == name]
     if len(anew) != 1 or _later(own, loop, name) != 1:
         return None, []
     last = anew[0].end_lineno or anew[0].lineno
@@ -167,15 +160,10 @@ def _until_bound_anew(
 
 
 def _is_zero(statement: ast.stmt, name: str) -> bool:
-    return (
-        isinstance(statement, ast.Assign)
-        and len(statement.targets) == 1
-        and isinstance(statement.targets[0], ast.Name)
-        and statement.targets[0].id == name
-        and isinstance(statement.value, ast.Constant)
-        and type(statement.value.value) in (int, float)
-        and statement.value.value == 0
-    )
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    if only_name(statement) != name or not isinstance(value, ast.Constant):
+        return False
+    return type(value.value) in (int, float) and value.value == 0
 
 
 def _later(own: Sequence[ast.Name], loop: ast.For, name: str) -> int:

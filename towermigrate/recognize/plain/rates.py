@@ -6,6 +6,7 @@ import ast
 import re
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
+from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
 _SCHEDULES = ("decay", "piecewise_constant")
@@ -83,8 +84,8 @@ def loaded_variables(file: PlainFile) -> list[Change]:
 def _loaded(
     file: PlainFile, scope: Scope, once: list[ast.stmt], update: ast.stmt, where: str
 ) -> list[Change]:
-    named, value = _bound(update)
-    if named is None or not isinstance(value, ast.Call) or value.keywords:
+    named, value = only_name(update), _value_of(update)
+    if not named or not isinstance(value, ast.Call) or value.keywords:
         return []
     given = value.args
     if isinstance(value.func, ast.Attribute) and value.func.attr == "assign" and len(given) == 1:
@@ -94,8 +95,8 @@ def _loaded(
     if len(given) != 2 or not all(isinstance(each, ast.Name) for each in given):
         return []
     variable, fed = (each.id for each in given if isinstance(each, ast.Name))
-    holders = [each for each in once if _bound(each)[0] == fed]
-    makers = [each for each in once if _bound(each)[0] == variable]
+    holders = [each for each in once if only_name(each) == fed]
+    makers = [each for each in once if only_name(each) == variable]
     if len(holders) != 1 or len(makers) != 1 or not _is_own(makers[0]):
         return []
     if _made_by(holders[0]) != "tf.placeholder" or {named, fed, variable} & file.words_of_users:
@@ -130,21 +131,18 @@ def _between(file: PlainFile, statements: tuple[ast.stmt, ...]) -> list[tuple[in
     return [*found, (done, len(file.text))]
 
 
-def _bound(statement: ast.stmt) -> tuple[str | None, ast.expr | None]:
-    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
-        if isinstance(statement.targets[0], ast.Name):
-            return statement.targets[0].id, statement.value
-    return None, None
+def _value_of(statement: ast.stmt) -> ast.expr | None:
+    return statement.value if isinstance(statement, ast.Assign) else None
 
 
 def _made_by(statement: ast.stmt) -> str | None:
-    value = _bound(statement)[1]
+    value = _value_of(statement)
     return ast.unparse(value.func) if isinstance(value, ast.Call) else None
 
 
 def _is_own(statement: ast.stmt) -> bool:
     """Whether a statement makes a variable that is not trained."""
-    value = _bound(statement)[1]
+    value = _value_of(statement)
     if not isinstance(value, ast.Call):
         return False
     trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
