@@ -59,6 +59,8 @@ TAKEN = [
     case("two of them", (EMPTY, EMPTY + "    errors, shown = [], []\n"), (APPENDED, APPENDED + "                    errors.append(tf.reduce_mean(tf.abs(out - y)))\n                    shown.append(tf.reduce_max(out))\n"), behind("    error = tf.reduce_mean(errors) + tf.reduce_max(shown)\n"), showing("error")),
     case("a name that is there", *ERRORS, ("out = net(x)\n", "out = net(x)\n                    error = out - y\n"), behind("    mean = tf.reduce_mean(errors)\n"), showing("mean")),
     case("the mean of the losses, before the average", *LOSSES, (AVERAGED, MEAN + AVERAGED)),
+    case("the last one's loss, before the average", (AVERAGED, "    loss = loss * 3.0\n" + AVERAGED)),
+    case("summaries of all towers", (EMPTY, EMPTY + "    summaries = []\n"), (APPENDED, APPENDED + "                    summaries.append(tf.summary.scalar('loss', loss))\n"), (SAVER, "    shown = tf.summary.merge(summaries)\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, "            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(text, step)\n")),
     case("the mean of the losses", *LOSSES, behind(MEAN)),
     case("their sum by their number", *LOSSES, behind("    loss = tf.add_n(losses) / len(losses)\n")),
     case("their sum", *LOSSES, behind("    loss = tf.add_n(losses)\n")),

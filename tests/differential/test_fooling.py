@@ -221,7 +221,6 @@ VALUES += [
     case("a variable's dtype", (APPENDED, "                    grads = [(g * 0.1 if v.dtype == tf.float32 else g, v) for g, v in grads]\n" + APPENDED)),
     case("a rate that is read behind the update", *summary("'lr', rate", RATED)),
     case("a schedule of an optimizer that calls none", (RATED[0], RATED[1].replace("MomentumOptimizer(rate, 0.9)", "FtrlOptimizer(rate)"))),
-    case("a schedule of a schedule", (RATED[0], RATED[1].replace("(0.1, step", "(tf.train.piecewise_constant(step_count, [2], [0.3, 0.1]), step"))),
     case("a schedule in a tower", (RATED[0], RATED[1].replace("Optimizer(rate", "Optimizer(0.1")), (LOSS, LOSS.rstrip() + " + rate * tf.reduce_mean(tf.square(out))\n")),
     case("a batch of fewer rows than its placeholder", *caught("4 if step < 3 else 2", "ValueError", ("[None, 3]", "[4, 3]"), ("[None, 1]", "[4, 1]"))),
     case("a batch that has no equal parts", *caught("4 if step < 3 else 3", "tf.errors.InvalidArgumentError", (START, "    xs, ys = tf.split(X, 2), tf.split(Y, 2)\n" + START),

@@ -66,6 +66,7 @@ TAKEN = [
     case("of what is fed and of the steps", made(PART, f"lr = part * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"), FED),
     case("where the optimizer is made", made(optimizer=f"tf.train.MomentumOptimizer(0.1 * tf.minimum({COUNT} / 3.0 + 0.2, 1.0), 0.9)")),
     case("where the optimizer is made, by a keyword", made(optimizer=f"tf.train.MomentumOptimizer(momentum=0.9, learning_rate=tf.minimum({COUNT} / 3.0 + 0.2,\n        1.0))")),
+    case("a schedule of a schedule", made("lr = tf.train.exponential_decay(tf.train.piecewise_constant(step_count, [2], [0.3, 0.1]), step_count, 2, 0.5)")),
     case("of adam", made(WARM, optimizer="tf.train.AdamOptimizer(lr, beta1=0.5)")),
     case("a setting with its name", (DEVICES, DEVICES + "\n\nclass Settings:\n    lr = 0.1\n\n\nsettings = Settings()\n"), made(WARM.replace("0.1", "settings.rate").replace("settings.rate", "0.1"))),
 ]  # fmt: skip

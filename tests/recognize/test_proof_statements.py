@@ -49,7 +49,7 @@ OUTER = [
          (LOSS, LOSS + "            summaries.append(tf.summary.scalar('l', loss))\n"),
          (APPLY, APPLY + "    summary_op = tf.summary.merge(summaries)\n"),
          ("[train_op, loss]", "[train_op, summary_op]")],
-        "TM206", id="summaries of all towers in a list",
+        "TM231", id="summaries of all towers in a list",
     ),
     pytest.param(
         [(MODEL_DEF, "SEEN = []\n\n\n" + MODEL_DEF), (MODEL, "    SEEN.append(w)\n" + MODEL)],

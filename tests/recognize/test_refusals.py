@@ -186,7 +186,7 @@ DIFFERENT = [
     pytest.param(
         GRADS, GRADS + "            loss = loss * 100.0\n", "TM211", id="the loss is scaled after its gradients"
     ),
-    pytest.param(AVERAGED, "    loss = loss * 3.0\n" + AVERAGED, "TM211", id="the loss is bound anew after the loop"),
+    pytest.param(AVERAGED, "    loss = loss * 3.0\n    loss = loss + 1.0\n" + AVERAGED, "TM211", id="the loss is bound anew after the loop"),
     pytest.param(
         LOSS, LOSS + "            total = total + loss\n", "TM206", id="a sum handed from tower to tower"
     ),
