@@ -126,13 +126,15 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
     for node in walk(analysis.file.module):
         if isinstance(node, cst.Global | cst.Nonlocal):
             shared = asked & {each.name.value for each in node.names}
-            if shared and any(may_act(value) for value in others):
+            if shared and (run.feed_name is not None or any(may_act(value) for value in others)):
                 return (
                     f"`{sorted(shared)[0]}`, which a setting is fed, may be set by what else is fed"
                 )
     if run.feed_name is None:
-        if acts and any(_acts(value) or _picks(value) for value in others):
-            return f"`{code(acts[0])}` is fed to a setting, and would be evaluated before what else is fed"
+        parts = [value for value in fed if _acts(value) or _picks(value)]
+        early = acts and any(_acts(value) or _picks(value) for value in others)
+        if early or parts and any(_acts(value) for value in others):
+            return f"`{code(parts[0])}` is fed to a setting, and would be evaluated before what else is fed"
         return None
     if any(_acts(value) or _picks(value) for value in fed):
         return f"`{run.feed_name}` is made before the run, and what it feeds a setting may have changed since"
