@@ -61,6 +61,10 @@ TAKEN = [
     case("of a name of the function", made("warm = 3.0", f"lr = 0.1 * tf.minimum({COUNT} / warm + 0.2, 1.0)")),
     case("over lines", made(f"lr = 0.1 * tf.minimum(\n        {COUNT} / 3.0 + 0.2,\n        1.0)")),
     case("with a comment", made("# It grows.", WARM + "  # to 0.1")),
+    case("fetched", made(WARM), SHOWN),
+    case("a schedule that is fetched", made("lr = tf.train.exponential_decay(0.1, step_count, 2, 0.5)"), SHOWN),
+    case("fetched with the steps", made(WARM), (RUN, "            _, value, rate, number = sess.run([train_op, loss, lr, step_count], feed_dict={X: bx, Y: by})\n            print('%.6f' % rate)\n")),
+    case("fetched without the update", made(WARM), (RUN, RUN + "            print('%.6f' % sess.run([loss, lr], feed_dict={X: bx, Y: by})[1])\n")),
     case("summarized", made(WARM), *WRITTEN),
     case("of what is fed", made(PART, "lr = 0.1 * part"), FED),
     case("of what is fed and of the steps", made(PART, f"lr = part * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"), FED),
@@ -85,7 +89,7 @@ LEFT = [
     other("drawn", "TM211", made("lr = 0.1 * tf.random_uniform([], seed=3)")),
     other("of a function of Python's own", "TM211", made(f"lr = 0.1 * tf.py_func(lambda x: x, [{COUNT}], tf.float32)")),
     other("equal to a number", "TM211", made("lr = tf.where(step_count == 2, 0.1, 0.02)")),
-    other("fetched", "TM209", made(WARM), SHOWN),
+    other("fetched alone", "TM209", made(WARM), (RUN, RUN + "            print(sess.run(lr))\n")),
     other("read by the towers", "TM217", made(WARM), ("out = net(x)\n", "out = net(x) * lr\n")),
 ]  # fmt: skip
 

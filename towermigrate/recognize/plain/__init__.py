@@ -26,7 +26,7 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
-from towermigrate.recognize.plain.rates import computed_rates, loaded_variables
+from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
@@ -42,6 +42,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     bound_anew,
     computed_rates,
     loaded_variables,
+    fetched_rates,
     returned_values,
     groups,
     entries,

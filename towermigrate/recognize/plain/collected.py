@@ -16,7 +16,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def _towers(body: Sequence[ast.stmt]) -> list[ast.For]:
+def towers_of(body: Sequence[ast.stmt]) -> list[ast.For]:
     """The loops of a block that compute gradients."""
     return [
         each
@@ -26,7 +26,7 @@ def _towers(body: Sequence[ast.stmt]) -> list[ast.For]:
     ]
 
 
-def _once(scope: Scope) -> list[ast.stmt]:
+def once_in(scope: Scope) -> list[ast.stmt]:
     """The statements that run once whenever a scope does, those that hold others too."""
     return [each for body, always in blocks(scope) if always for each in body]
 
@@ -39,7 +39,7 @@ def collected_values(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for loop in _towers(body) if always else ():
+            for loop in towers_of(body) if always else ():
                 for each in ast.walk(loop):
                     found += _named(file, each, where)
     return found
@@ -85,8 +85,8 @@ def added_up(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for loop in _towers(body) if always else ():
-                before = [each for each in _once(scope) if each.lineno < loop.lineno]
+            for loop in towers_of(body) if always else ():
+                before = [each for each in once_in(scope) if each.lineno < loop.lineno]
                 for each in loop.body if not loop.orelse else ():
                     found += _listed(file, scope, before, loop, each, where)
     return found
@@ -151,7 +151,7 @@ def _until_bound_anew(
     end = loop.end_lineno or loop.lineno
     if not _later(own, loop, name):
         return name, []
-    anew = [each for each in _once(scope) if each.lineno > end and only_name(each) == name]
+    anew = [each for each in once_in(scope) if each.lineno > end and only_name(each) == name]
     if len(anew) != 1 or _later(own, loop, name) != 1:
         return None, []
     last = anew[0].end_lineno or anew[0].lineno
@@ -184,9 +184,9 @@ def bound_anew(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for loop in _towers(body) if always else ():
+            for loop in towers_of(body) if always else ():
                 end = _averaged(scope, loop)
-                for each in _once(scope):
+                for each in once_in(scope):
                     if (loop.end_lineno or loop.lineno) < each.lineno < end:
                         found += _renamed(file, scope, loop, each, where)
     return found
@@ -205,7 +205,7 @@ def _averaged(scope: Scope, loop: ast.For) -> int:
         and isinstance(each.func.value, ast.Name)
         and each.func.attr == "append"
     }
-    for each in sorted(_once(scope), key=lambda one: one.lineno):
+    for each in sorted(once_in(scope), key=lambda one: one.lineno):
         if each.lineno <= (loop.end_lineno or loop.lineno):
             continue
         for call in ast.walk(each):

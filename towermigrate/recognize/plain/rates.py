@@ -6,6 +6,7 @@ import ast
 import re
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
+from towermigrate.recognize.plain.collected import once_in, towers_of
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -66,6 +67,65 @@ def _of_graph(scope: Scope, rate: ast.expr) -> bool:
         isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf.")
         for each in ast.walk(rate)
     )
+
+
+# ---- rates that runs fetch ---------------------------------------------------------------------------
+
+_NO_RATES = ("tf.placeholder", "tf.placeholder_with_default", "tf.Variable", "tf.get_variable")
+
+
+def fetched_rates(file: PlainFile) -> list[Change]:
+    """`sess.run([train_op, lr])` of a computed `lr` as one of `tf.identity(lr)`, a value of its own."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        loops = [each for body, always in blocks(scope) if always for each in towers_of(body)]
+        if len(loops) != 1:
+            continue
+        (loop,) = loops
+        margin = file.alone(loop)
+        for each in once_in(scope):
+            name, made = only_name(each), _made_by(each) or ""
+            given = isinstance(_value_of(each), ast.BinOp) or made.startswith("tf.")
+            if not name or not given or made in _NO_RATES or each.lineno > loop.lineno:
+                continue
+            fetched = _fetched(scope, name) if _is_given(scope, name) else []
+            if not fetched or margin is None:
+                continue
+            new = file.fresh(f"{name}_value")
+            stop = file.text.find("\n", file.end(loop))
+            stop = len(file.text) if stop < 0 else stop
+            found.append(Change(stop, stop, (f"\n{margin}{new} = tf.identity({name})",), where))
+            found += [Change(*file.span(one), (new,), where) for one in fetched]
+    return found
+
+
+def _is_given(scope: Scope, name: str) -> bool:
+    """Whether an optimizer is made of a name."""
+    return any(
+        isinstance(each, ast.Call)
+        and ast.unparse(each.func).startswith("tf.train.")
+        and ast.unparse(each.func).endswith("Optimizer")
+        and any(
+            isinstance(one, ast.Name) and one.id == name
+            for one in [*each.args, *(keyword.value for keyword in each.keywords)]
+        )
+        for each in own_nodes(scope)
+    )
+
+
+def _fetched(scope: Scope, name: str) -> list[ast.Name]:
+    """Where runs fetch a name beside others."""
+    return [
+        one
+        for each in own_nodes(scope)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and each.func.attr == "run"
+        and each.args
+        and isinstance(each.args[0], ast.List | ast.Tuple)
+        for one in each.args[0].elts
+        if isinstance(one, ast.Name) and one.id == name
+    ]
 
 
 # ---- variables that runs are fed ---------------------------------------------------------------------
