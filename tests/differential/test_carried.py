@@ -166,6 +166,7 @@ TAKEN = [
     case("averages in a method", OWN_AVERAGE, METHOD),
     case("averages in a static method", OWN_AVERAGE, STATIC),
     case("averages written out", ("        grads = average_gradients(tower_grads)\n", AVERAGE)),
+    case("a loss that is bound anew behind", (LOSS, LOSS + "        loss = loss * 2.0\n        self.double = loss\n"), ("self.loss]", "self.double]")),
     case("its own session", *OWN_SESSION),
     case("its own session, closed", *OWN_SESSION, (TRAIN, "    def close(self):\n        self.sess.close()\n\n" + TRAIN), (TRAINED, TRAINED + "    trainer.close()\n")),
     case("a session that it is given", *GIVEN_SESSION),
@@ -235,7 +236,6 @@ LEFT = [
     other("a function that is given it twice", "TM205", *OUTSIDE, ("    train(trainer, 4)\n", "    train(trainer, 2)\n    train(trainer, 2)\n")),
     other("a function that keeps it", "TM205", *OUTSIDE, ("model.count += 1", "model.count += 1\n                kept.append(model)"), (CLASS, "kept = []\n\n\n" + CLASS)),
     other("a class that is named elsewhere", "TM205", (TRAINED, TRAINED + "    print(Trainer.__name__)\n")),
-    other("a loss that is bound anew behind", "TM211", (LOSS, LOSS + "        loss = loss * 2.0\n        self.double = loss\n"), ("self.loss]", "self.double]")),
     other("two graphs", "TM235", ("    main()\n", "    main()\n    tf.reset_default_graph()\n    main()\n")),
 ]  # fmt: skip
 

@@ -60,6 +60,7 @@ TAKEN = [
     case("a name that is there", *ERRORS, ("out = net(x)\n", "out = net(x)\n                    error = out - y\n"), behind("    mean = tf.reduce_mean(errors)\n"), showing("mean")),
     case("the mean of the losses, before the average", *LOSSES, (AVERAGED, MEAN + AVERAGED)),
     case("the last one's loss, before the average", (AVERAGED, "    loss = loss * 3.0\n" + AVERAGED)),
+    case("a list of variables that is bound anew", ("grads = opt.compute_gradients(loss)", "params = tf.trainable_variables('w')\n                    grads = opt.compute_gradients(loss, params)"), (AVERAGED, "    params = tf.trainable_variables()\n" + AVERAGED), (APPLIED, APPLIED.replace("train_op", "moved") + "    ema = tf.train.ExponentialMovingAverage(0.9)\n    with tf.control_dependencies([moved]):\n        train_op = ema.apply(params)\n")),
     case("summaries of all towers", (EMPTY, EMPTY + "    summaries = []\n"), (APPENDED, APPENDED + "                    summaries.append(tf.summary.scalar('loss', loss))\n"), (SAVER, "    shown = tf.summary.merge(summaries)\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, "            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(text, step)\n")),
     case("the mean of the losses", *LOSSES, behind(MEAN)),
     case("their sum by their number", *LOSSES, behind("    loss = tf.add_n(losses) / len(losses)\n")),

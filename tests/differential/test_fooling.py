@@ -205,9 +205,6 @@ VALUES += [
     case("a list of variables bound anew", *rebound("tf.trainable_variables('a')", "tf.trainable_variables('b')")),
     case("a list of variables that grows", *rebound("tf.trainable_variables('a')", "params + tf.trainable_variables('b')")),
     case("a list of variables that is filtered", *rebound("tf.trainable_variables()", "[v for v in params if 'a/' in v.op.name]")),
-    case("a list of variables bound anew behind", TWO, BOTH, (GRADS, "                    params = tf.trainable_variables('a')\n                    grads = opt.compute_gradients(loss, params)\n"),
-         (AVERAGED, "    params = tf.trainable_variables()\n" + AVERAGED), (APPLIED, APPLIED.replace("train_op", "moved") + "    ema = tf.train.ExponentialMovingAverage(0.9)\n"
-         "    with tf.control_dependencies([moved]):\n        train_op = ema.apply(params)\n")),
     case("a variable that is listed twice", (GRADS, "                    grads = opt.compute_gradients(loss, tf.trainable_variables() + tf.trainable_variables('w'))\n")),
     case("gradients before the last variables", TWO, B_GRADS, (FORWARD, FORWARD.replace("net(x)", "net(x, 'a')")),
          (REUSED, ""), (APPENDED, APPENDED + "                    b_loss = tf.reduce_mean(tf.square(out + net(x, 'b') - y))\n" + REUSED

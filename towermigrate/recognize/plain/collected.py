@@ -247,7 +247,7 @@ def _renamed(
     same_line = [each for each in own if each.lineno == end and each.lineno > statement.lineno]
     if same_line or file.alone(statement) is None:
         return []
-    new = file.fresh(f"{_how(statement.value)}_{name}")
+    new = file.fresh(_named_anew(statement.value, name))
     return [Change(*file.span(each), (new,), where) for each in (target, *behind)]
 
 
@@ -283,13 +283,12 @@ def _reads_outer(function: ast.AST, name: str) -> bool:
     return bool(names) and not own
 
 
-def _how(value: ast.expr) -> str:
-    """`mean` of `tf.reduce_mean(…)` and of a division, else `total`."""
+def _named_anew(value: ast.expr, name: str) -> str:
+    """`mean_loss` of `tf.reduce_mean(losses)` and of a division, `total_loss` of a sum; the name itself for the rest."""
     if isinstance(value, ast.BinOp):
-        return "mean" if isinstance(value.op, ast.Div) else "total"
-    func = (
-        value.func.attr
-        if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-        else ""
-    )
-    return "mean" if func == "reduce_mean" else "total"
+        return f"mean_{name}" if isinstance(value.op, ast.Div) else f"total_{name}"
+    func = ast.unparse(value.func) if isinstance(value, ast.Call) else ""
+    for end, how in (("reduce_mean", "mean"), ("add_n", "total"), ("sum", "total")):
+        if func.endswith(end):
+            return f"{how}_{name}"
+    return name
