@@ -76,6 +76,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("added up where `sum` is another function", "TM206", ("def batch(rows):\n", "def sum(xs):\n    return xs[0] * 3.0\n\n\ndef batch(rows):\n"), *TOTAL, showing("total")),
     other("read by an f-string", "TM223", *LOSSES, behind(MEAN), (SAVER, "    text = f'{loss}'\n" + SAVER)),
     other("added up from another number", "TM206", *added("1.0"), showing("total")),
     other("added up and read between", "TM206", *TOTAL, (APPENDED, APPENDED + "                    half = total * 0.5\n"), showing("total")),

@@ -76,6 +76,9 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("of a property", "TM211", (DEVICES, DEVICES + "\n\nclass Settings(object):\n    n = [0]\n\n    @property\n    def warm(self):\n        self.n[0] += 1\n        return 2.0 + self.n[0]\n\n\nsettings = Settings()\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / settings.warm + 0.2, 1.0)")),
+    other("of a list with two names", "TM211", made("values = [0.1, 0.05, 0.01]", "other = values", "lr = tf.train.piecewise_constant(tf.cast(step_count, tf.int32), [1, 2], values)", "other[0] = 9.0")),
+    other("what sets a variable, with a comment", "TM211", ASSIGNED, (DRAW, "            sess.run(lr_update,  # slower\n                     feed_dict={new_lr: 0.1 * 0.5 ** step})\n" + DRAW)),
     other("what sets a variable, fetched with others", "TM211", ASSIGNED, (RUN, "            _, value, _ = sess.run([train_op, loss, lr_update], feed_dict={X: bx, Y: by, new_lr: 0.1})\n")),
     other("what sets a variable, waited for", "TM211", ASSIGNED, SET, (SAVER, "    with tf.control_dependencies([lr_update]):\n        more = tf.constant(1.0)\n" + SAVER)),
     other("what sets a variable, kept", "TM211", ASSIGNED, (DRAW, "            value = sess.run(lr_update, feed_dict={new_lr: 0.1 * 0.5 ** step})\n" + DRAW)),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import libcst as cst
 
 from towermigrate.emit.expressions import may_act, replace
 from towermigrate.recognize.analysis import Analysis, Placeholder, Run
 from towermigrate.recognize.kinds import Kind
-from towermigrate.recognize.rates import SCHEDULES
+from towermigrate.recognize.rates import SCHEDULES, is_pythons
 from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import Item, run_calls
 from towermigrate.recognize.settings import dtype_of
@@ -121,7 +121,9 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
         for node in walk(value)
     ):
         return "what is fed binds a name"
-    acts = [value for value in fed if _acts(value)]
+    text = analysis.file.text
+    own = {name for name in _NUMBERS if is_pythons(text, name)}
+    acts = [value for value in fed if _acts(value, own)]
     asked = {name for value in fed for name in reads(value)}
     for node in walk(analysis.file.module):
         if isinstance(node, cst.Global | cst.Nonlocal):
@@ -131,12 +133,12 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
                     f"`{sorted(shared)[0]}`, which a setting is fed, may be set by what else is fed"
                 )
     if run.feed_name is None:
-        parts = [value for value in fed if _acts(value) or _picks(value)]
-        early = acts and any(_acts(value) or _picks(value) for value in others)
-        if early or parts and any(_acts(value) for value in others):
+        parts = [value for value in fed if _acts(value, own) or _picks(value)]
+        early = acts and any(_acts(value, own) or _picks(value) for value in others)
+        if early or parts and any(_acts(value, own) for value in others):
             return f"`{code(parts[0])}` is fed to a setting, and would be evaluated before what else is fed"
         return None
-    if any(_acts(value) or _picks(value) for value in fed):
+    if any(_acts(value, own) or _picks(value) for value in fed):
         return f"`{run.feed_name}` is made before the run, and what it feeds a setting may have changed since"
     made = analysis.feed_dicts[run.feed_name]
     for block in _blocks(analysis.candidate.function or analysis.file.module):
@@ -162,14 +164,12 @@ def _picks(value: cst.CSTNode) -> bool:
     return any(isinstance(node, cst.Subscript) for node in walk(value))
 
 
-def _acts(value: cst.CSTNode) -> bool:
+def _acts(value: cst.CSTNode, own: Collection[str]) -> bool:
     """Whether evaluating an expression may do something, or give something else at another time."""
     numbers = [
         node
         for node in walk(value)
-        if isinstance(node, cst.Call)
-        and isinstance(node.func, cst.Name)
-        and node.func.value in _NUMBERS
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in own
     ]
     known = {id(node) for node in numbers}
     return any(

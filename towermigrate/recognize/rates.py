@@ -13,7 +13,7 @@ from functools import lru_cache
 import libcst as cst
 
 from towermigrate.recognize.analysis import Scope
-from towermigrate.recognize.kinds import Kind
+from towermigrate.recognize.kinds import Kind, bare_name
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.syntax import assigned, dotted, reads, walk
 
@@ -98,7 +98,12 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
         if isinstance(node, cst.Call):
             name = scope.file.tf(node.func)
             own = isinstance(node.func, cst.Name) and node.func.value in _NUMBERS
+            own = own and is_pythons(scope.file.text, bare_name(node.func))
             if name not in _PURE and not own or any(arg.star for arg in node.args):
+                return False
+            # A list that has a name may be changed under it, or under another one, before a step is traced.
+            listed = node.args[1:] if (name or "").endswith("piecewise_constant") else ()
+            if any(_may_be_list(arg) for arg in listed):
                 return False
             functions |= {id(each) for each in walk(node.func)}
             functions |= {id(arg.keyword) for arg in node.args if arg.keyword is not None}
@@ -142,6 +147,17 @@ _NO_NUMBER = (
 @lru_cache(maxsize=4)
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
+
+
+def is_pythons(text: str, name: str) -> bool:
+    """Whether a file surely leaves a name of Python's own as it is: nothing in its text binds it, and no star may."""
+    bound = rf"\b(def|class|import|as|for|global)\s+{name}\b|\b{name}\s*(=(?!=)|,.*=|:=)|[(,]\s*{name}\s*[,)]\s*:"
+    return not re.search(rf"{bound}|import\s+\*|\bbuiltins\b|import\s.*\b{name}\b", text)
+
+
+def _may_be_list(arg: cst.Arg) -> bool:
+    named = arg.keyword.value if arg.keyword is not None else ""
+    return isinstance(arg.value, cst.Name | cst.Attribute) and named not in ("x", "name")
 
 
 def _is_constant(scope: Scope, name: str) -> bool:
@@ -204,7 +220,6 @@ def _never_set(scope: Scope, node: cst.Attribute) -> bool:
     if not isinstance(node.value, cst.Name) or not _is_constant(scope, node.value.value):
         return False
     name = node.attr.value
-    setting = re.compile(
-        rf"\.{name}\s*([-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)|\bsetattr\b|__dict__|\bvars\("
-    )
+    assigned_to = rf"\.{name}\s*([-+*/%&|^@]|//|\*\*|<<|>>)?=(?!=)"
+    setting = re.compile(rf"{assigned_to}|\bdef\s+{name}\b|\bsetattr\b|__dict__|__getattr|\bvars\(")
     return not any(setting.search(text) for text in scope.tree.sources.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
@@ -118,6 +119,8 @@ def _listed(
     stored = [each for each in own if not isinstance(each.ctx, ast.Load)]
     if len(begun) != 1 or len(in_loop) != 1 or len(stored) != 2 + _later(own, loop, name):
         return []
+    if not _is_pythons(file, "sum"):
+        return []
     margins = [file.alone(each) for each in (begun[0], inner, loop)]
     if None in margins or name in file.shared_between_functions or file.words & BY_TEXT:
         return []
@@ -142,6 +145,23 @@ def _listed(
         Change(stop, stop, (f"\n{margins[2]}{added} = sum({many})",), where),
         *(Change(*file.span(each), (added,), where) for each in read),
     ]
+
+
+def _is_pythons(file: PlainFile, name: str) -> bool:
+    """Whether a name of Python's own means that in a file: nothing in it binds the name, and no star may."""
+    for each in ast.walk(file.tree):
+        if isinstance(each, ast.alias) and (each.name == "*" or (each.asname or each.name) == name):
+            return False
+        if (
+            isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            and each.name == name
+        ):
+            return False
+        if isinstance(each, ast.arg) and each.arg == name:
+            return False
+    return not re.search(rf"\bbuiltins\b|__builtins__|\.{name}\s*=", file.text) and not any(
+        not isinstance(each.ctx, ast.Load) for each in file.uses(name)
+    )
 
 
 def _until_bound_anew(

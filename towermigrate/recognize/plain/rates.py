@@ -173,7 +173,7 @@ def _loaded(
     gone = (update, holders[0])
     if any(file.alone(each) is None for each in (*gone, *(each for each, _ in own))):
         return []
-    if any(file.commented(*file.span(each)) for each in gone):
+    if any(file.commented(*file.span(each)) for each in (*gone, *(each for each, _ in own))):
         return []
     changes = [Change(*file.without(each), (), where) for each in gone]
     for each, (session, rate) in own:
