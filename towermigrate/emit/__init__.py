@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -348,7 +349,7 @@ def _emit_program(
     sources: Mapping[str, str], analysis: Analysis
 ) -> tuple[dict[str, str], list[Finding]]:
     file, made = analysis.file, analysis.joined
-    sources = _in_plain_spelling(sources, analysis)
+    own, sources = sources, _in_plain_spelling(sources, analysis)
     before = {file.path: file.text} if made is None else made.befores
     if any(sources[path] != text for path, text in before.items()):
         raise _failed(analysis, "another program already changed this file")
@@ -375,7 +376,6 @@ def _emit_program(
         style.findings = [made.original(each) for each in style.findings]
     if analysis.plain is not None:
         style.findings = [analysis.plain.original(each) for each in style.findings]
-    style.findings.extend(_lost(analysis, texts, removed))
     if made is not None:
         texts.update(_apart(analysis, texts, made, line, gone))
         for path in before:
@@ -395,6 +395,7 @@ def _emit_program(
             f"`{'`, `'.join(sorted(fresh))}` would be read after it was taken away",
             "TM210",
         )
+    style.findings.extend(_lost(own, texts, removed))
     return texts, style.findings
 
 
@@ -532,41 +533,27 @@ def _before(analysis: Analysis, file: SourceFile) -> str:
     return made.befores[file.path] if made is not None and file.path in made.befores else file.text
 
 
-def _lost(analysis: Analysis, texts: Mapping[str, str], removed: list[str]) -> list[Finding]:
-    """One finding a file that lists the comments that went, those inside removed functions aside."""
+def _lost(own: Mapping[str, str], texts: Mapping[str, str], removed: list[str]) -> list[Finding]:
+    """One finding a file that lists the comments that went, those inside removed functions aside.
+
+    A comment that is in another of the files now, with the statements it stands at, did not go.
+    """
     findings: list[Finding] = []
-    for path, text in texts.items():
-        other = analysis.tree.file(path)
-        assert other is not None
-        spans: list[tuple[int, int]] = []
-        if path == analysis.file.path:
-            for name in removed:
-                function = other.functions.get(name)
-                if function is not None:
-                    where = other.span(function.node)
-                    spans.append((where.line, where.end_line))
-        lost = [
-            (line, comment)
-            for line, comment in lost_comments(other.text, text)
-            if not any(start <= line <= end for start, end in spans)
+    came = [comment for path in texts for _, comment in lost_comments(texts[path], own[path])]
+    for path in texts:
+        spans = [
+            (node.lineno, node.end_lineno or node.lineno)
+            for node in ast.walk(ast.parse(own[path]))
+            if isinstance(node, ast.FunctionDef) and node.name in removed
         ]
+        lost: list[tuple[int, str]] = []
+        for line, comment in lost_comments(own[path], texts[path]):
+            if comment in came:
+                came.remove(comment)
+            elif not any(start <= line <= end for start, end in spans):
+                lost.append((line, comment))
         if lost:
-            made = analysis.joined
-            places = [(path, line) if made is None else made.line(path, line) for line, _ in lost]
-            if analysis.plain is not None:
-                places = [analysis.plain.line(*place) for place in places]
-            own = places[0][0]
-            listed = "; ".join(
-                f"{line if where == own else f'{where}:{line}'}: {comment}"
-                for (where, line), (_, comment) in zip(places, lost, strict=True)
-            )
-            findings.append(
-                Finding(
-                    "TM305",
-                    own,
-                    places[0][1],
-                    0,
-                    f"comments gone with the statements they stood at: {listed}",
-                )
-            )
+            listed = "; ".join(f"{line}: {comment}" for line, comment in lost)
+            gone = f"comments gone with the statements they stood at: {listed}"
+            findings.append(Finding("TM305", path, lost[0][0], 0, gone))
     return findings

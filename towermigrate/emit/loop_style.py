@@ -18,6 +18,7 @@ from towermigrate.emit.templates import (
     shift,
     spaced,
     strip_blank,
+    with_comments_of,
     with_lead,
 )
 from towermigrate.findings import Finding
@@ -352,9 +353,7 @@ class LoopStyle:
     def _in_place(self, item: Item, text: str) -> cst.BaseStatement:
         """A statement for one of the author's, with the comments of that one."""
         node = self.t.statement(text, lead_of(item.node))
-        if isinstance(item.node, cst.SimpleStatementLine):
-            node = node.with_changes(trailing_whitespace=item.node.trailing_whitespace)
-        return node
+        return with_comments_of(item.node, node)
 
     def _hoisted(self) -> list[cst.BaseStatement]:
         """Objects made in the loop or after it that are made once in the scope."""
@@ -640,7 +639,7 @@ class LoopStyle:
                 whole = f"`{found[0][0]}` writes every variable once"
                 self.findings.append(note("TM314", a.file, item.node, whole))
             text = self.steps.fit(f"{found[0][0]} = {value}", 0)
-            return self.t.statement(text, lead_of(item.node))
+            return with_comments_of(item.node, self.t.statement(text, lead_of(item.node)))
         if item.kind is Kind.WRITER and found is not None and isinstance(found[1], cst.Call):
             folder = argument(found[1], 0, "logdir")
             if folder is None:
@@ -654,9 +653,10 @@ class LoopStyle:
                         "the session's graph is not written to the event file",
                     )
                 )
-            return self.t.statement(
+            made = self.t.statement(
                 f"{found[0][0]} = tm.summary_writer({code(folder)})", lead_of(item.node)
             )
+            return with_comments_of(item.node, made)
         if item.kind is Kind.TABLE:
             return self._table(item)
         self._no_graph(item)

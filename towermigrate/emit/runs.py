@@ -10,7 +10,14 @@ from towermigrate.emit.evaluations import Evaluation
 from towermigrate.emit.expressions import may_act, variable_lists
 from towermigrate.emit.settings import set_before
 from towermigrate.emit.steps import Names, Step, StepBuilder
-from towermigrate.emit.templates import Templates, call_text, lead_of, strip_blank, with_lead
+from towermigrate.emit.templates import (
+    Templates,
+    call_text,
+    lead_of,
+    strip_blank,
+    with_comments_of,
+    with_lead,
+)
 from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.plain import NOTHING
@@ -369,6 +376,21 @@ class RunRewriter(cst.CSTTransformer):
     # -- coordinators
 
     def leave_SimpleStatementLine(
+        self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
+        made = self._statement(original_node, updated_node)
+        if isinstance(made, cst.BaseStatement):
+            return with_comments_of(original_node, made)
+        if isinstance(made, cst.FlattenSentinel):
+            first, *rest = made
+            last = rest[-1] if rest else first
+            kept = with_comments_of(original_node, last)
+            # They stand before all that the statement became.
+            more = lead_of(kept)[len(lead_of(last)) :]
+            return cst.FlattenSentinel([with_lead(first, [*lead_of(first), *more]), *rest])
+        return made
+
+    def _statement(
         self, original_node: cst.SimpleStatementLine, updated_node: cst.SimpleStatementLine
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement] | cst.RemovalSentinel:
         run = self.set_before.get(id(original_node))

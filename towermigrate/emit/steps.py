@@ -16,6 +16,7 @@ from towermigrate.emit.templates import (
     lead_of,
     spaced,
     strip_blank,
+    with_comments_of,
     with_lead,
 )
 from towermigrate.findings import Finding
@@ -633,7 +634,8 @@ class StepBuilder:
             name = self.gradients_name(stage)
             made.extend(self._own_gradients(stage))
             text = f"{name} = {self._gradients(stage, share)}"
-            made.append(self.t.statement(self.fit(text), self._gradient_lead(stage, item)))
+            line = self.t.statement(self.fit(text), self._gradient_lead(stage, item))
+            made.append(with_comments_of(item.node, line))
         if item is stage.apply_item and stage in step.trains:
             made.append(self._apply(stage, share, item))
         return made
@@ -667,7 +669,7 @@ class StepBuilder:
         line = cst.SimpleStatementLine(body=[cst.Expr(value)])
         if isinstance(item.node, cst.SimpleStatementLine):
             line = line.with_changes(trailing_whitespace=item.node.trailing_whitespace)
-        return with_lead(line, self.lead(item))
+        return with_comments_of(item.node, with_lead(line, self.lead(item)))
 
     def _gradient_lead(self, stage: StageParts, item: Item) -> list[cst.EmptyLine]:
         lead = self.lead(item)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import libcst as cst
@@ -62,6 +63,44 @@ def strip_blank(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 def spaced(lines: Sequence[cst.EmptyLine], blanks: int = 1) -> list[cst.EmptyLine]:
     """Lines with exactly `blanks` blank lines in front."""
     return [BLANK] * blanks + strip_blank(lines)
+
+
+class _Comments(cst.CSTVisitor):
+    def __init__(self) -> None:
+        self.found: list[cst.Comment] = []
+
+    def visit_Comment(self, node: cst.Comment) -> None:
+        self.found.append(node)
+
+
+def _comments_of(node: cst.CSTNode) -> list[cst.Comment]:
+    visitor = _Comments()
+    node.visit(visitor)
+    return visitor.found
+
+
+def with_comments_of(was: cst.BaseStatement, node: cst.BaseStatement) -> cst.BaseStatement:
+    """A statement that takes the place of another one, with the comments of that one.
+
+    That behind it stays behind it, those inside of its brackets come in front, where the new one has them no more; those
+    in front of it are not asked for.
+    """
+    if not isinstance(was, cst.SimpleStatementLine):
+        return node
+    if isinstance(node, cst.SimpleStatementLine) and node.trailing_whitespace.comment is None:
+        node = node.with_changes(trailing_whitespace=was.trailing_whitespace)
+    known = [line.comment for line in was.leading_lines] + [was.trailing_whitespace.comment]
+    left = Counter(each.value for each in _comments_of(node))
+    left.subtract(each.value for each in known if each is not None)
+    lines: list[cst.EmptyLine] = []
+    for each in _comments_of(was):
+        if each in known:
+            continue
+        if left[each.value] > 0:
+            left[each.value] -= 1
+        else:
+            lines.append(cst.EmptyLine(comment=each))
+    return with_lead(node, [*lead_of(node), *lines]) if lines else node
 
 
 class _Shift(cst.CSTTransformer):
