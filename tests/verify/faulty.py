@@ -85,8 +85,9 @@ def record(
         for name in ("w", "e", "b")
     }
     if original.optimizer in ("rms", "adagrad"):
+        start = 1.0 if original.optimizer == "rms" else 0.1  # as in TensorFlow 1
         slots = {
-            key: np.full_like(value, 0.1) if not key.startswith("momentum") else value
+            key: np.full_like(value, start) if not key.startswith("momentum") else value
             for key, value in slots.items()
         }
     initial = _named(state, slots)
@@ -97,10 +98,10 @@ def record(
             {"x": draw.randn(_ROWS, 5), "y": draw.randn(_ROWS, 3), "ids": draw.randint(0, 6, _ROWS)}
             for _ in range(TOWERS)
         ]
-        start, start_slots = (own, own_slots) if free else (state, slots)
+        begin, begin_slots = (own, own_slots) if free else (state, slots)
         if program.host is not None and step == program.host:
-            start = {**start, "w": start["w"] * np.float32(0.99)}
-        run, made, made_slots = _step(program, step, start, start_slots, inputs)
+            begin = {**begin, "w": begin["w"] * np.float32(0.99)}
+        run, made, made_slots = _step(program, step, begin, begin_slots, inputs)
         runs.append(run)
         _, state, slots = _step(original, step, state, slots, inputs)
         own, own_slots = made, made_slots
@@ -206,6 +207,7 @@ def _slots(program: Program) -> tuple[str, ...]:
         "nesterov": ("momentum",),
         "adam": ("m", "v"),
         "rms": ("rms", "momentum"),
+        "centered": ("rms", "mg", "momentum"),
         "adagrad": ("accumulator",),
     }[program.optimizer]
 
@@ -229,9 +231,13 @@ def _update(
         new["m"] = mu * old["m"] + (1 - mu) * g
         new["v"] = program.beta2 * old["v"] + (1 - program.beta2) * g * g
         change = rate * new["m"] / (np.sqrt(new["v"]) + program.epsilon)
-    elif program.optimizer == "rms":
+    elif program.optimizer in ("rms", "centered"):
         new["rms"] = program.beta2 * old["rms"] + (1 - program.beta2) * g * g
-        new["momentum"] = mu * old["momentum"] + rate * g / np.sqrt(new["rms"] + program.epsilon)
+        under = new["rms"] + program.epsilon
+        if program.optimizer == "centered":
+            new["mg"] = program.beta2 * old["mg"] + (1 - program.beta2) * g
+            under = under - new["mg"] ** 2
+        new["momentum"] = mu * old["momentum"] + rate * g / np.sqrt(under)
         change = new["momentum"]
     else:
         new["accumulator"] = old["accumulator"] + g * g
@@ -241,7 +247,7 @@ def _update(
         {
             f"{slot}/{name}": value.astype(np.float32)
             for slot, value in new.items()
-            if f"{slot}/{name}" in slots
+            if f"{slot}/{name}" in slots or slot == "mg"
         }
     )
 

@@ -41,6 +41,7 @@ def _steeper(step: int) -> float:
 
 ADAM = Program(optimizer="adam")
 RMS = Program(optimizer="rms")
+LARGE = Program(optimizer="rms", epsilon=1.0)
 AVERAGED = Program(ema=0.9)
 NORMED = Program(norm=0.9)
 CLIPPED = Program(clip=0.3)
@@ -108,6 +109,14 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("another optimizer hyperparameter: learning rate", Program(optimizer="adagrad"), {"rate": lambda step: 0.0505}),
     ("another optimizer hyperparameter: learning rate", Program(optimizer="descent"), {"rate": lambda step: 0.0505}),
     ("another optimizer hyperparameter: epsilon", RMS, {"epsilon": 1e-1}),
+    # Slots that begin with one leave a rate and a large epsilon nearly open.
+    ("another optimizer hyperparameter: epsilon", LARGE, {"epsilon": 0.9}),
+    ("another optimizer hyperparameter: learning rate", LARGE, {"rate": lambda step: 0.055}),
+    ("another optimizer hyperparameter: momentum", LARGE, {"momentum": 0.8}),
+    ("another learning-rate schedule", replace(LARGE, rate=_falling), {"rate": _steeper}),
+    ("learning-rate schedule: it is 1 step ahead", replace(LARGE, rate=_falling), {"rate": _ahead}),
+    ("another optimizer formula", LARGE, {"optimizer": "centered"}),
+    ("another optimizer formula", RMS, {"optimizer": "centered"}),
     ("division by the number of towers is missing", ADAM, {"average": "sum"}),
     ("the gradients are not clipped", replace(ADAM, clip=0.3), {"clip": None}),
     ("division by the number of towers is missing", Program(clip=3.0), {"average": "sum"}),
@@ -473,11 +482,16 @@ def test_zeros_in_place_of_none_make_no_other_stage(tmp_path: Path) -> None:
     assert stages_made(ours, theirs) == [run.stages for run in theirs.runs]
 
 
-def test_averages_that_a_checkpoint_lacks_are_gone() -> None:
+def test_averages_that_a_checkpoint_lacks_are_gone(tmp_path: Path) -> None:
     name = "w/ExponentialMovingAverage in the checkpoint log/model.ckpt-0"
-    found = of_shown(_difference(name, "a tensor", "no such tensor"))
-    assert found.cause == "the moving average of the variables is gone"
-    assert "holds something else" in of_shown(_difference(name, "1.0", "2.0")).cause
+    values = {"state/variable/w": np.float32([1.0])}
+    none = recording(tmp_path / "none", [values])
+    lacking = _difference(name, "a tensor", "no such tensor")
+    assert of_shown(lacking, none).cause == "the moving average of the variables is gone"
+    assert "holds something else" in of_shown(_difference(name, "1.0", "2.0"), none).cause
+    values["state/variable/w/ExponentialMovingAverage"] = np.float32([1.0])
+    there = recording(tmp_path / "there", [values])
+    assert "holds something else" in of_shown(lacking, there).cause
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ def test_what_is_written_otherwise_is_found(
     assert not loose
     assert name in found[0].name and found[0].actual == actual
     assert found[0].level == "output"
-    assert "summary" in of_shown(found[0]).cause
+    trace = _trace(tmp_path / "trace", made)
+    assert "summary" in of_shown(found[0], trace).cause
 
 
 @pytest.mark.parametrize(

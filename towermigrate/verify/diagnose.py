@@ -36,7 +36,7 @@ def diagnose(
     """
     first = comparison.first()
     if first is None:
-        return [] if doing is None else [runs.of_shown(doing)]
+        return [] if doing is None else [runs.of_shown(doing, actual)]
     if first.level == "trajectory":
         return list(runs.of_trajectory(first, comparison, expected, actual))
     if first.level == "initial":

@@ -6,6 +6,7 @@ squares; a formula that leaves more than a small rest is not the one. Sources: `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from towermigrate.verify.trace import Array, Arrays
 
 # What may be left over, of the size of an update: float32 leaves that much of a small change of a variable.
 _REST = 2e-3
+_REST_OF_SLOT = 1e-5  # where a slot holds the step: a few roundings of float32
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,19 @@ class Fitted:
 
 
 def fitted(
-    variable: str, stage: int, arrays: Arrays, before: Arrays, gradient: Array
+    variable: str,
+    stage: int,
+    arrays: Arrays,
+    before: Arrays,
+    gradient: Array,
+    like: Mapping[str, float] | None = None,
 ) -> Fitted | None:
-    """The formula by which one step updated a variable; None where none of them explains it."""
+    """The formula by which one step updated a variable; None where none of them explains it.
+
+    Args:
+        like: the numbers of another update by the same formula. Where only one of two of them need be another for this one,
+            it is: slots that hardly differ leave a rate and an epsilon open, of which each explains the other.
+    """
     key = "variable/" + variable
     if key not in before or "state/" + key not in arrays or not np.any(gradient):
         return None
@@ -42,7 +54,7 @@ def fitted(
     if names >= {"m", "v"}:
         return _adam(gradient, change, slots)
     if names >= {"rms"}:
-        return _rms(gradient, change, slots)
+        return _rms(gradient, change, slots, like or {})
     if names == {"momentum"}:
         return _momentum(gradient, change, *slots["momentum"])
     if names == {"accumulator"}:
@@ -59,6 +71,7 @@ _NAMES = {
     "rms": "rms",
     "rmsprop": "rms",
     "rmsprop_1": "momentum",
+    "mg": "mg",
     "accumulator": "accumulator",
     "adagrad": "accumulator",
 }
@@ -71,8 +84,8 @@ def _slots(variable: str, arrays: Arrays, before: Arrays) -> dict[str, tuple[Arr
         parts = key.split("/", 4)
         if key.startswith("state/slot/") and len(parts) == 5 and parts[4] == variable:
             name = _NAMES.get(parts[3].lower())
-            if name is not None and key[6:] in before:
-                found[name] = real(before[key[6:]]), real(after)
+            if name is not None:  # The state before is the original's, which may not have the slot.
+                found[name] = real(before.get(key[6:], after)), real(after)
     return found
 
 
@@ -131,36 +144,67 @@ def _adam(gradient: Array, change: Array, slots: dict[str, tuple[Array, Array]])
     )
 
 
-def _rms(gradient: Array, change: Array, slots: dict[str, tuple[Array, Array]]) -> Fitted | None:
+def _rms(
+    gradient: Array,
+    change: Array,
+    slots: dict[str, tuple[Array, Array]],
+    like: Mapping[str, float],
+) -> Fitted | None:
     # rms = d * rms + (1 - d) * g^2; mom = momentum * mom + rate * g / sqrt(rms + epsilon); variable -= mom
     old, rms = slots["rms"]
     decay = _factor(old - gradient**2, rms - gradient**2)
     if decay is None:
         return None
-    step = -change
-    numbers: dict[str, float] = {}
-    if "momentum" in slots and np.any(slots["momentum"][0]):
-        before, _ = slots["momentum"]
-        columns = np.stack([before.ravel(), (gradient / np.sqrt(rms + 1e-10)).ravel()], 1)
-        (momentum, _), *_ = np.linalg.lstsq(columns, step.ravel(), rcond=None)
-        numbers["momentum"] = float(momentum)
-        step = step - momentum * before
-    # (g / step)^2 * rate^2 = rms + epsilon
-    at = (np.abs(step) > 0) & (np.abs(gradient) > 0)
-    if at.sum() < 2:
+    formula = "RMSProp"
+    if "mg" in slots:  # what is under the root is the variance
+        formula, rms = "RMSProp (centered)", rms - slots["mg"][1] ** 2
+    # The slot is the step itself, where the variable's change has lost digits beside the variable.
+    last, step = slots["momentum"] if "momentum" in slots else (np.zeros_like(change), -change)
+    rest = _REST if "momentum" not in slots else _REST_OF_SLOT
+    size = float(np.linalg.norm(step))
+    if not size > 0 or np.count_nonzero(gradient) < 2:
         return None
-    square = (gradient[at] / step[at]) ** 2
-    columns = np.stack([square, -np.ones_like(square)], 1) / rms[at][:, None]
-    (rate, epsilon), *_ = np.linalg.lstsq(columns, np.ones_like(square), rcond=None)
-    if rate <= 0 or not near(
-        np.sqrt(rate) * gradient / np.sqrt(rms + max(epsilon, 0.0) + 1e-30), step, _REST
-    ):
+
+    def solved(epsilon: float, rate: float | None = None) -> tuple[float, float, float]:
+        """The part of the step that is left over, the rate and the momentum, with an epsilon and perhaps a rate given."""
+        unit = (gradient / np.sqrt(np.maximum(rms + epsilon, 1e-30))).ravel()
+        columns = [unit] if rate is None else []
+        if np.any(last):
+            columns.append(last.ravel())
+        left = step.ravel() if rate is None else step.ravel() - rate * unit
+        found: list[float] = []
+        if columns:
+            matrix = np.stack(columns, 1)
+            found = [float(each) for each in np.linalg.lstsq(matrix, left, rcond=None)[0]]
+            left = left - matrix @ np.array(found)
+        made = found.pop(0) if rate is None else rate
+        return float(np.linalg.norm(left)) / size, made, found[0] if found else 0.0
+
+    def best(rate: float | None = None) -> float:
+        """The epsilon that leaves the least."""
+        low, high, count = -12.0, 2.0, 57
+        for _ in range(5):
+            tried = np.linspace(low, high, count)
+            at = int(np.argmin([solved(10.0**each, rate)[0] for each in tried]))
+            low, high, count = tried[max(at - 1, 0)], tried[min(at + 1, count - 1)], 17
+        found = float(10.0 ** ((low + high) / 2))
+        # An epsilon that is lost beside the squares cannot be told.
+        return found if solved(found, rate)[0] < solved(0.0, rate)[0] / 2 else 0.0
+
+    tries: list[tuple[float, float | None]] = []
+    if "epsilon" in like:
+        tries.append((like["epsilon"], None))
+        if "learning rate" in like:
+            tries.append((best(like["learning rate"]), like["learning rate"]))
+        tries.sort(key=lambda each: solved(*each)[0])
+    if not tries or solved(*tries[0])[0] > _REST_OF_SLOT:
+        tries = [(best(), None)]
+    epsilon = tries[0][0]
+    left, rate, momentum = solved(*tries[0])
+    if rate <= 0 or left > rest:
         return None
-    told = float(epsilon) if epsilon > 1e-2 * float(rms[at].min()) else 0.0
-    return Fitted(
-        "RMSProp",
-        {"learning rate": float(np.sqrt(rate)), "decay": decay, **numbers, "epsilon": told},
-    )
+    numbers = {"momentum": momentum} if np.any(last) else {}
+    return Fitted(formula, {"learning rate": rate, "decay": decay, **numbers, "epsilon": epsilon})
 
 
 def _adagrad(gradient: Array, change: Array, old: Array, new: Array) -> Fitted | None:

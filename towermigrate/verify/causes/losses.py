@@ -196,6 +196,8 @@ def _rows(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis |
         return None
     said = ", ".join(f"those of tower {tower} like tower {like[tower]}'s" for tower in others)
     if len(set(like.tolist())) == 1:
+        if int(like[0]) in off:  # it does not get the original's rows itself
+            return None
         cause = "every tower gets the same rows, in place of rows of its own"
     else:
         cause = "a tower gets rows that the original gave to another"

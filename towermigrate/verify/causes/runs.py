@@ -259,7 +259,7 @@ def of_lost_summary(first: Difference, doing: Difference) -> Diagnosis | None:
     )
 
 
-def of_shown(first: Difference) -> Diagnosis:
+def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     """Printed lines, files and checkpoints, of a program that trains the same."""
     evidence = f"{first.name}: training agrees"
     if first.name == "exit code":
@@ -272,7 +272,8 @@ def of_shown(first: Difference) -> Diagnosis:
         return Diagnosis("something else is written into a file", evidence)
     if " in the checkpoint " in first.name:
         if _AVERAGE in first.name and first.actual == "no such tensor":
-            return Diagnosis("the moving average of the variables is gone", evidence)
+            if "variable/" + first.name.partition(" in the checkpoint ")[0] not in actual.variables():
+                return Diagnosis("the moving average of the variables is gone", evidence)
         return Diagnosis("a checkpoint holds something else", evidence)
     if " in the event file " in first.name:
         return Diagnosis("a summary has another tag, step or value, or is missing", evidence)

@@ -238,7 +238,8 @@ def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
         stage = next(s for s in case.run.stages if f"gradient/{s}/{name}" in case.wanted)
         gradient = case.wanted[f"gradient/{stage}/{name}"]
         theirs = fitted(name, stage, case.wanted, case.before, gradient)
-        ours = fitted(name, stage, case.found, case.before, gradient)
+        like = None if theirs is None else theirs.numbers
+        ours = fitted(name, stage, case.found, case.before, gradient, like)
         if theirs is None or (ours is not None and ours == theirs):
             continue
         if ours is None or ours.formula != theirs.formula:
@@ -298,8 +299,10 @@ def _rate(case: Case, name: str, stage: int, theirs: Fitted, ours: Fitted) -> Di
         key = f"gradient/{stage}/{name}"
         if stage not in run.stages or key not in wanted or key not in found:
             continue
-        mine = fitted(name, stage, wanted, before, wanted[key])
-        other = fitted(name, stage, found, own, found[key])
+        # A schedule moves the rate alone.
+        like = {key: number for key, number in theirs.numbers.items() if key != "learning rate"}
+        mine = fitted(name, stage, wanted, before, wanted[key], like)
+        other = fitted(name, stage, found, own, found[key], like)
         if mine is None or other is None:
             break
         if mine.formula != other.formula:  # Told apart only by a slot that is not zero any more.
