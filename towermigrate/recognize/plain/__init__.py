@@ -17,6 +17,7 @@ from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.averaged import static_averages, written_averages
+from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.entries import entries
@@ -28,13 +29,16 @@ from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\("
+    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\("
 )
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
+    tower_loops,
+    bounds,
     written_averages,
     static_averages,
     collected_values,

@@ -163,6 +163,22 @@ def bindings(scope: Scope, name: str) -> int:
     return count
 
 
+def settled(file: PlainFile, node: ast.expr) -> bool:
+    """Whether an attribute of a name (`FLAGS.batch_size`) is set once at most in a file, so that it is the same wherever it is read."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    if re.search(r"\bsetattr\b|__dict__|\bvars\(", file.text):
+        return False
+    sets = [
+        each
+        for each in ast.walk(file.tree)
+        if isinstance(each, ast.Attribute)
+        and each.attr == node.attr
+        and not isinstance(each.ctx, ast.Load)
+    ]
+    return len(sets) <= 1 and len(stores(file.tree, node.value.id)) <= 1
+
+
 def own_calls(scope: Scope) -> Iterator[ast.Call]:
     """The calls of a scope itself, in no function, lambda or class in it."""
     for each in own_nodes(scope):

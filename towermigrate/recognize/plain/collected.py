@@ -119,7 +119,7 @@ def _listed(
     stored = [each for each in own if not isinstance(each.ctx, ast.Load)]
     if len(begun) != 1 or len(in_loop) != 1 or len(stored) != 2 + _later(own, loop, name):
         return []
-    if not _is_pythons(file, "sum"):
+    if not is_pythons(file, "sum"):
         return []
     margins = [file.alone(each) for each in (begun[0], inner, loop)]
     if None in margins or name in file.shared_between_functions or file.words & BY_TEXT:
@@ -147,7 +147,7 @@ def _listed(
     ]
 
 
-def _is_pythons(file: PlainFile, name: str) -> bool:
+def is_pythons(file: PlainFile, name: str) -> bool:
     """Whether a name of Python's own means that in a file: nothing in it binds the name, and no star may."""
     for each in ast.walk(file.tree):
         if isinstance(each, ast.alias) and (each.name == "*" or (each.asname or each.name) == name):

@@ -272,7 +272,10 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
         return Diagnosis("something else is written into a file", evidence)
     if " in the checkpoint " in first.name:
         if _AVERAGE in first.name and first.actual == "no such tensor":
-            if "variable/" + first.name.partition(" in the checkpoint ")[0] not in actual.variables():
+            if (
+                "variable/" + first.name.partition(" in the checkpoint ")[0]
+                not in actual.variables()
+            ):
                 return Diagnosis("the moving average of the variables is gone", evidence)
         return Diagnosis("a checkpoint holds something else", evidence)
     if " in the event file " in first.name:

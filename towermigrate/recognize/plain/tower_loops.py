@@ -1,0 +1,340 @@
+"""Tower loops over several lists at once, or over devices without a number: as a count, and items by it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from towermigrate.recognize.plain.changes import (
+    Change,
+    Part,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    settled,
+)
+from towermigrate.recognize.plain.collected import is_pythons
+
+_IN_TOWERS = ("compute_gradients", "gradients", "minimize", "device")
+# What only reads a list that it is given.
+_READERS = frozenset({"len", "enumerate", "zip", "range", "str", "print", "repr", "list", "tuple"})
+Length = int | str
+
+
+def tower_loops(file: PlainFile) -> list[Change]:
+    """`for d, x in zip(DEVICES, tf.split(X, 2))` as a loop over `enumerate(DEVICES)` in which `x = xs[i]`.
+
+    Only of lists that are written out, of ranges and of splits, which are all as long as each other: `zip` ends with the
+    shortest.
+    """
+    return [change for each in _loops(file) for change in _one(each) or _count(each)]
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A tower loop, and where it stands."""
+
+    file: PlainFile
+    where: str
+    scope: Scope
+    node: ast.For
+
+    def length(self, node: ast.expr) -> Length | None:
+        """How many items a list, a range or a split has: a number, or the text of what says so; None where it is not known."""
+        if isinstance(node, ast.List | ast.Tuple):
+            return (
+                None if any(isinstance(each, ast.Starred) for each in node.elts) else len(node.elts)
+            )
+        if isinstance(node, ast.ListComp) and len(node.generators) == 1:
+            (only,) = node.generators
+            return None if only.ifs or only.is_async else self.length(only.iter)
+        if isinstance(node, ast.Call) and (called := ast.unparse(node.func)) in ("range", "xrange"):
+            known = len(node.args) == 1 and not node.keywords and is_pythons(self.file, called)
+            return self.number(node.args[0]) if known else None
+        if isinstance(node, ast.Name):
+            value = self.value(node.id)
+            return None if value is None else self.length(value)
+        count = split_count(node)
+        return None if count is None else self.number(count)
+
+    def number(self, node: ast.expr) -> Length | None:
+        """A count: as a number where it is one that is written out."""
+        if isinstance(node, ast.Constant):
+            return node.value if type(node.value) is int else None
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and len(node.args) == 1:
+            if not is_pythons(self.file, "len"):
+                return None
+            found = self.length(node.args[0])
+            return found if found is not None else ast.unparse(node)
+        if isinstance(node, ast.Name):
+            value = self.value(node.id)
+            if isinstance(value, ast.Constant) or (
+                isinstance(value, ast.Call) and ast.unparse(value.func) == "len"
+            ):
+                return self.number(value)
+            return node.id if self.is_one(node.id) else None
+        return ast.unparse(node) if settled(self.file, node) else None
+
+    def is_one(self, name: str) -> bool:
+        """Whether a name is bound once, in this scope or else in the module, and by no other function."""
+        if name in self.file.shared_between_functions or name in self.file.words_of_users:
+            return False
+        own = bindings(self.scope, name)
+        if own:
+            return own == 1
+        return self.scope is not self.file.tree and bindings(self.file.tree, name) == 1
+
+    def value(self, name: str) -> ast.expr | None:
+        """What a name is bound to, once and for all, where that stands before the loop and is changed nowhere."""
+        if not self.is_one(name):
+            return None
+        scope = self.scope if bindings(self.scope, name) else self.file.tree
+        found = [
+            value
+            for body, always in blocks(scope)
+            if always
+            for each in body
+            if isinstance(each, ast.Assign) and each.lineno < self.node.lineno
+            for target in each.targets
+            for one, value in _pairs(target, each.value)
+            if isinstance(one, ast.Name) and one.id == name
+        ]
+        if len(found) != 1 or not self._only_read(name):
+            return None
+        return found[0]
+
+    def _only_read(self, name: str) -> bool:
+        """Whether all that is made of a list anywhere in the file leaves it as it is, and gives it no other name."""
+        fine: set[int] = set()
+        for each in ast.walk(self.file.tree):
+            if isinstance(each, ast.Call) and ast.unparse(each.func) in _READERS:
+                fine |= {id(one) for one in each.args}
+            elif isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf."):
+                fine |= {id(one) for one in [*each.args, *(k.value for k in each.keywords)]}
+            elif isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
+                fine |= {id(each.value), id(each.slice)}
+            elif isinstance(each, ast.For | ast.comprehension):
+                fine.add(id(each.iter))
+            elif isinstance(each, ast.BinOp):
+                fine |= {id(each.left), id(each.right)}
+            elif isinstance(each, ast.Compare):
+                fine |= {id(each.left), *map(id, each.comparators)}
+        reads = [one for one in self.file.uses(name) if isinstance(one.ctx, ast.Load)]
+        return all(id(one) in fine for one in reads)
+
+
+def _loops(file: PlainFile) -> list[_Loop]:
+    return [
+        _Loop(file, where, scope, each)
+        for where, scope in file.scopes
+        for body, always in blocks(scope)
+        for each in (body if always else ())
+        if isinstance(each, ast.For)
+        and not each.orelse
+        and any(isinstance(one, ast.Attribute) and one.attr in _IN_TOWERS for one in ast.walk(each))
+    ]
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+    """What each target of an assignment is bound to."""
+    if isinstance(target, ast.Tuple | ast.List):
+        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
+            return list(zip(target.elts, value.elts, strict=True))
+        return []
+    return [(target, value)]
+
+
+def split_count(node: ast.expr | None) -> ast.expr | None:
+    """Into how many parts `tf.split(value, count)` splits."""
+    if not isinstance(node, ast.Call) or ast.unparse(node.func) != "tf.split":
+        return None
+    found = [each.value for each in node.keywords if each.arg == "num_or_size_splits"]
+    if len(node.args) >= 2:
+        found.append(node.args[1])
+    return found[0] if len(found) == 1 else None
+
+
+def _called(node: ast.expr, name: str) -> list[ast.expr] | None:
+    """What `name(…)` is given, by position only."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return None
+    if node.func.id != name or node.keywords:
+        return None
+    return None if any(isinstance(each, ast.Starred) for each in node.args) else node.args
+
+
+def _named(loop: _Loop) -> tuple[str | None, list[tuple[str, ast.expr]]] | None:
+    """The name of a loop's number, and what its other targets go over."""
+    target, over = loop.node.target, loop.node.iter
+    number: str | None = None
+    numbered = _called(over, "enumerate")
+    if numbered is not None:
+        if len(numbered) != 1 or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return None
+        first, target = target.elts
+        if not isinstance(first, ast.Name) or not is_pythons(loop.file, "enumerate"):
+            return None
+        number, over = first.id, numbered[0]
+    together = _called(over, "zip")
+    if together is not None:
+        if not isinstance(target, ast.Tuple) or len(target.elts) != len(together):
+            return None
+        if not is_pythons(loop.file, "zip"):
+            return None
+        pairs = list(zip(target.elts, together, strict=True))
+    else:
+        pairs = [(target, over)]
+    found: list[tuple[str, ast.expr]] = []
+    for one, value in pairs:
+        if not isinstance(one, ast.Name):
+            return None
+        found.append((one.id, value))
+    return number, found
+
+
+def _one(loop: _Loop) -> list[Change]:
+    """A loop over several things at once, or without a number, as one over a count."""
+    file, node = loop.file, loop.node
+    named = _named(loop)
+    if named is None:
+        return []
+    number, pairs = named
+    devices = [(name, over) for name, over in pairs if _is_device(node, name)]
+    ranges = [(name, over) for name, over in pairs if _called(over, "range")]
+    others = [pair for pair in pairs if pair not in devices and pair not in ranges]
+    if len(devices) > 1 or len(ranges) > 1 or (ranges and number is not None):
+        return []
+    if not others and (number is not None or ranges):
+        return []  # a plain one
+    names = [name for name, _ in pairs] + ([] if number is None else [number])
+    if len({*names}) < len(names) or any(bindings(loop.scope, name) != 1 for name in names):
+        return []
+    if any(name in file.shared_between_functions for name in names):
+        return []
+    if isinstance(loop.scope, ast.Module) and file.words_of_users & {*names}:
+        return []
+    lengths = [loop.length(over) for _, over in pairs]
+    if None in lengths or len({*lengths}) != 1:
+        return []
+    margin, first = file.alone(node), node.body[0]
+    start, end = file.start(node.target), file.end(node.iter)
+    begin = file.starts[node.lineno - 1]
+    if margin is None or file.alone(first) is None or file.commented(start, end):
+        return []
+    if isinstance(first, ast.FunctionDef | ast.ClassDef) or first.lineno == node.lineno:
+        return []
+    before: list[Part] = []
+
+    def listed(name: str, over: ast.expr) -> str:
+        """The name of a list, which it gets in front of the loop where it has none."""
+        if isinstance(over, ast.Name):
+            return over.id
+        fresh = file.fresh(f"{name}s")
+        parts, (begins, ends) = split_count(over), file.span(over)
+        written: tuple[Part, ...] = ((begins, ends),)
+        if parts is not None and devices and isinstance(devices[0][1], ast.Name):
+            text = f"len({devices[0][1].id})"
+            written = ((begins, file.start(parts)), text, (file.end(parts), ends))
+        before.extend((f"{margin}{fresh} = ", *written, "\n"))
+        return fresh
+
+    counted = number or (ranges[0][0] if ranges else file.fresh("i"))
+    lists = {name: listed(name, over) for name, over in pairs if (name, over) not in ranges}
+    if devices:
+        device = devices[0][0]
+        head = f"{counted}, {device} in enumerate({lists[device]})"
+        count = f"len({lists[device]})"
+    else:
+        count = _count_text(loop, lengths[0])
+        if not count:
+            return []
+        head = f"{counted} in range({count})"
+    inner = file.text[file.starts[first.lineno - 1] : file.start(first)]
+    items = "".join(f"{name} = {lists[name]}[{counted}]\n{inner}" for name, _ in others)
+    changes = [
+        Change(begin, begin, tuple(before), loop.where),
+        Change(start, end, (head,), loop.where),
+        Change(file.start(first), file.start(first), (items,), loop.where),
+    ]
+    return [each for each in changes if each.parts] + (
+        _recounted(loop, [over for _, over in others], lists[devices[0][0]]) if devices else []
+    )
+
+
+def _is_device(node: ast.For, name: str) -> bool:
+    """Whether a loop's name is what `tf.device` is given."""
+    return any(
+        isinstance(each, ast.Call)
+        and ast.unparse(each.func) == "tf.device"
+        and len(each.args) == 1
+        and isinstance(each.args[0], ast.Name)
+        and each.args[0].id == name
+        for each in ast.walk(node)
+    )
+
+
+def _count_text(loop: _Loop, length: Length | None) -> str:
+    """A count as a loop's range is given it, `""` where it may be none."""
+    if isinstance(length, int):
+        return str(length)
+    ranges = (
+        _called(each, "range") for each in ast.walk(loop.file.tree) if isinstance(each, ast.Call)
+    )
+    sure = any(given and ast.unparse(given[-1]) == length for given in ranges)
+    return length if length is not None and (sure or length.startswith("len(")) else ""
+
+
+def _recounted(loop: _Loop, lists: Sequence[ast.expr], devices: str) -> list[Change]:
+    """The splits that are as long as the devices, into as many parts as there are of these, in these words."""
+    found: list[Change] = []
+    count, made = f"len({devices})", loop.value(devices)
+    for each in lists:
+        value = loop.value(each.id) if isinstance(each, ast.Name) else None
+        parts = split_count(value)
+        if parts is None or value is None or made is None or loop.file.of(parts) == count:
+            continue  # one without a name moves, in its own words
+        in_scope = [bool(bindings(loop.scope, name)) for name in (devices, ast.unparse(each))]
+        if loop.scope is not loop.file.tree and in_scope == [False, True]:
+            pass  # the devices are the module's
+        elif in_scope[0] != in_scope[1] or made.lineno >= value.lineno:
+            continue
+        if loop.file.commented(*loop.file.span(parts)):
+            continue
+        found.append(Change(*loop.file.span(parts), (count,), loop.where))
+    return found
+
+
+def _count(loop: _Loop) -> list[Change]:
+    """Splits into a number of parts that is written out, for a loop over as many devices: `len(DEVICES)` parts."""
+    over = loop.node.iter
+    numbered = _called(over, "enumerate")
+    ranged = _called(over, "range")
+    if numbered is not None and len(numbered) == 1 and is_pythons(loop.file, "enumerate"):
+        devices = numbered[0]
+    elif ranged is not None and len(ranged) == 1 and (of := _called(ranged[0], "len")):
+        devices = of[0]
+    else:
+        return []
+    if not isinstance(devices, ast.Name) or not is_pythons(loop.file, "len"):
+        return []
+    length = loop.length(devices)
+    if length is None:
+        return []
+    used = {
+        each.value.id: each.value
+        for each in ast.walk(loop.node)
+        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)
+    }
+    lists = [
+        each
+        for name, each in used.items()
+        if name != devices.id
+        and split_count(loop.value(name)) is not None
+        and loop.length(each) == length
+    ]
+    return _recounted(loop, lists, devices.id)
+
+
+__all__ = ["split_count", "tower_loops"]
