@@ -15,7 +15,11 @@ import pytest
 from tests.verify.traces import trace
 from towermigrate.migrate import plan
 from towermigrate.verify import VerifyOptions, run_verify
+from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
+from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
+from towermigrate.verify.outcome import numbers_within
+from towermigrate.verify.report import Reference
 from towermigrate.verify.trace import Trace, read_trace
 
 PROGRAM = """\
@@ -293,6 +297,33 @@ def test_a_single_number_is_held_to_its_last_digit(tmp_path: Path) -> None:
     lines = (["accuracy 0.188"], ["accuracy 0.188"], ["accuracy 0.189"])
     traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
     assert doing_differences(*traces, within=1e-3)[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "within", "equal"),
+    [
+        (lambda k: f"loss {0.1 + 0.0123456 * k:.5f}", 5e-5, True),
+        (lambda k: f"loss {(0.1 + 0.0123456 * k) * 1.0008:.5f}", 5e-5, False),
+        (lambda k: f"loss {(0.1 + 0.0123456 * k) * 1.0008:.5f}", 1e-3, True),
+        (lambda k: f"loss {0.1 + 0.0123456 * k:.3f}", 5e-5, False),
+        (lambda k: f"loss {round(0.1 + 0.0123456 * k, 5)}", 5e-5, True),
+        (lambda k: f"loss {round(0.1 + 0.0123456 * k, 4)}", 5e-5, False),
+    ],
+)
+def test_numbers_are_held_as_near_as_training_is(
+    made: Callable[[int], str], within: float, equal: bool, tmp_path: Path
+) -> None:
+    lines = [[f"loss {0.1 + 0.0123456 * k:.5f}" for k in range(8)]] * 2
+    lines.append([made(k) for k in range(8)])
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    found, _ = doing_differences(*traces, within=within, drift=within / 50)
+    assert (not found) == equal, found
+
+
+def test_printed_numbers_of_programs_that_are_equal_are_held_to_few_roundings() -> None:
+    reference, spec = Reference(mode="compat.v1"), parse_devices("cpu:2")
+    assert numbers_within([], reference, spec, LEAST_DRIFT) == pytest.approx(5e-5)
+    assert numbers_within([], reference, spec, 1e-4) == PRINTED
 
 
 def test_durations_that_change_from_line_to_line_and_are_the_same_twice_are_none(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 # Free-running programs drift apart by roundings, and what they print is rounded itself: a number may be off by
-# this part of it. Whether they train alike was compared more closely before.
+# this part of it at most, and by less where the arrays of training are nearer. Whether they train alike was compared more
+# closely before.
 PRINTED = 1e-3
 # How far apart, in parts of their sizes, numbers of programs are at least taken to be that round alike.
 LEAST_DRIFT = 1e-6
@@ -135,7 +136,7 @@ class _Numbers:
     def _alike(self, line: int, expected: str, actual: str) -> bool:
         assert self.within is not None
         if not _exact(expected, actual):
-            unit, size = _last_digit(expected), abs(float(expected))
+            unit, size = min(_last_digit(expected), _last_digit(actual)), abs(float(expected))
             if unit > self.within * size:  # else it is one that may be off by as much anyway
                 self.expected += min(1.0, self.drift * size / unit)
         if expected == actual:
@@ -226,7 +227,8 @@ def alike(expected: str, actual: str, within: float = PRINTED) -> bool:
     if _exact(expected, actual):
         return False
     one, other = float(expected), float(actual)
-    return abs(one - other) <= within * max(abs(one), abs(other)) + max(
+    # A zero in the last place may not be printed, so that the shorter one tells less of the digits than the longer one.
+    return abs(one - other) <= within * max(abs(one), abs(other)) + min(
         _last_digit(expected), _last_digit(actual)
     )
 

@@ -17,6 +17,8 @@ from towermigrate.verify.trace import Trace
 _TOO_FREE = 0.01
 # The furthest that a printed number may be off for what it is made of: a bias that is next to nothing is off by more.
 _MOST_PRINTED = 0.1
+# So many times as far apart as arrays of training may be what else a program computes of them: 5e-5 where all are equal.
+_LOST = 50
 
 
 def has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
@@ -24,16 +26,20 @@ def has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
     return (reference.mode or "").startswith("TensorFlow 1") or spec.kind in ("xla", "tpu")
 
 
-def numbers_within(excused: list[Excuse], reference: Reference, spec: DeviceSpec) -> float | None:
+def numbers_within(
+    excused: list[Excuse], reference: Reference, spec: DeviceSpec, apart: float
+) -> float | None:
     """How far printed and summarised numbers may be off; None where they are not compared.
 
-    Where kernels round otherwise at every step, what is made of an excused variable is off with it.
+    Where the arrays of training are nearer (`apart`, of `drift`) than printed numbers may ever be, what is computed of them
+    is too, but for a few digits that differences of like numbers lose. Where kernels round otherwise at every step, what is
+    made of an excused variable is off with it.
     """
     carried = [each for each in excused if each.free_running]
     if any(each.error > PRINTED for each in carried):
         return None
     if not has_other_kernels(reference, spec):
-        return PRINTED
+        return min(PRINTED, _LOST * apart)
     off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
     return min(max(PRINTED, off), _MOST_PRINTED)
 

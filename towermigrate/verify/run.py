@@ -249,9 +249,10 @@ class _Verification:
         if result.compared == 0 and not result.differences:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
         traces = recorded.first, recorded.second, free_running
+        apart = drift(result, shown)
         close = Closeness(
-            numbers_within(shown.excused, recorded.reference, spec),
-            drift(result, shown),
+            numbers_within(shown.excused, recorded.reference, spec, apart),
+            apart,
             bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
         )
         # They are read once: files may be large.
