@@ -5,13 +5,17 @@ Both programs train on the recorded inputs, so a difference in what they read sh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from towermigrate.verify.comparison import Difference
-from towermigrate.verify.probe.recording import same
+from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Arrays, Trace
 
 # With fewer elements, two towers may draw the same by chance.
 _ROWS = 8
+# In fewer runs two originals may have the same rows by chance.
+_RUNS = 4
 
 
 def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> list[Difference]:
@@ -24,6 +28,7 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
     if synthetic:
         agreed = {}
     shared = recorded.second.meta.get("shared_inputs", [])
+    any_order = {} if synthetic else _in_any_order(recorded)
     by_index = {run.index: run for run in made.runs}
     updates: dict[int, int] = {}
     for run in recorded.first.runs:
@@ -70,6 +75,26 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
                 )
             )
         loop = recorded.second.meta.get("style") != "session"
+        for what, keys in any_order.items():
+            own_rows = [found["own/" + key] for key in keys if "own/" + key in found]
+            if len(own_rows) == len(keys) and not _same_in_any_order(
+                [wanted[key] for key in keys], own_rows
+            ):
+                stage = run.stages[0]
+                differences.append(
+                    Difference(
+                        step=step[stage],
+                        stage=stage,
+                        level="input",
+                        name=f"input {what}",
+                        replica=None,
+                        expected="the original's rows, whichever tower gets them",
+                        actual="other rows",
+                        error=float("inf"),
+                        key=keys[0],
+                        run=run.index,
+                    )
+                )
         for key in sorted(found) if loop else ():
             name = key[4:]
             if not key.startswith("own/input/") or name not in wanted or agreed.get(name):
@@ -94,6 +119,48 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
         if differences:
             return differences
     return []
+
+
+def _in_any_order(recorded: Recorded) -> dict[str, list[str]]:
+    """The inputs of loop style of which chance only says which tower gets which rows: by name, the keys of their towers.
+
+    In each run both runs of the original have the same arrays for all towers together, and some towers have others' at
+    times.
+    """
+    if recorded.second.meta.get("style") == "session":
+        return {}
+    agreed: dict[str, bool] = recorded.second.meta.get("inputs_agreed", {})
+    found: dict[str, list[str]] = {}
+    for key in sorted(agreed):
+        tower, name = _place(key)
+        if key.startswith("input/") and tower is not None:
+            found.setdefault(name, []).append(key)
+    found = {
+        name: keys
+        for name, keys in found.items()
+        if len(keys) > 1 and not all(agreed[key] for key in keys)
+    }
+    runs = 0
+    for run in recorded.first.runs if found else ():
+        first = recorded.first.arrays(run)
+        second = read_arrays(str(recorded.second.folder), f"own_{run.index:05d}")
+        for name, keys in list(found.items()):
+            if any(key not in first for key in keys) or not _same_in_any_order(
+                [first[key] for key in keys], [second.get("own/" + key, first[key]) for key in keys]
+            ):
+                del found[name]
+        runs += 1
+    return found if runs >= _RUNS else {}
+
+
+def _same_in_any_order(wanted: Sequence[Array], found: Sequence[Array]) -> bool:
+    left = list(found)
+    for each in wanted:
+        at = next((place for place, other in enumerate(left) if same(each, other)), None)
+        if at is None:
+            return False
+        del left[at]
+    return not left
 
 
 def _drawn(key: str, wanted: Arrays, found: Arrays, synthetic: bool) -> tuple[str, str] | None:
@@ -161,7 +228,8 @@ def inputs_not_compared(recorded: Recorded) -> list[str]:
         for key in recorded.first.arrays(run)
         if key.startswith("input/") and key not in agreed and not session
     }
-    other = {_place(key)[1] for key, same in agreed.items() if not same}
+    any_order = _in_any_order(recorded)
+    other = {_place(key)[1] for key, same in agreed.items() if not same} - any_order.keys()
     return (
         [
             f"input {name}: drawn from a queue or an iterator, in an order that is not fixed; the recorded "
@@ -176,7 +244,9 @@ def inputs_not_compared(recorded: Recorded) -> list[str]:
         + [
             f"input {_place(key)[1]}: which tower gets which rows is chance; the recorded ones were given to both "
             "programs"
-            for key in shared
-            if agreed[key]
+            for key in [
+                *(each for each in shared if agreed[each]),
+                *(keys[0] for keys in any_order.values()),
+            ]
         ]
     )
