@@ -199,7 +199,15 @@ def _constant(step: int, inputs: Arrays) -> Arrays:
     return {key: np.zeros_like(value) for key, value in inputs.items()}
 
 
+def _short(step: int, inputs: Arrays) -> Arrays:
+    return {
+        key: value.astype(np.float16).astype(value.dtype) if value.dtype.kind == "f" else value
+        for key, value in inputs.items()
+    }
+
+
 INPUTS = {
+    "an input is rounded": _short,
     "an input has one value in all rows": _constant,
     "every tower gets the same rows": _same,
     "rows that the original gave to another": _swapped,
@@ -247,6 +255,25 @@ def test_rows_of_another_step(tmp_path: Path, shift: int, cause: str) -> None:
     trace = with_own_inputs(record(tmp_path / "2", Program()), made)
     found = _read(first, trace, "input/0/x", step=2)
     assert cause in found[0].cause, found
+
+
+def test_rows_of_another_stage(tmp_path: Path) -> None:
+    own = {run: np.random.RandomState(run).randn(4, 2) for run in range(4)}
+    arrays = [{"input/feed/z:0": own[run]} for run in range(4)]
+    stages = [[run % 2] for run in range(4)]
+    first = recording(tmp_path / "1", arrays, stages=stages)
+    for by, cause in (
+        (1, "a stage gets the rows that another stage had"),
+        (2, "a step is made twice"),
+    ):
+        reads = [{**arrays[run], "own/input/feed/z:0": own[max(run - by, 0)]} for run in range(4)]
+        made = recording(tmp_path / f"made {by}", reads, stages=stages)
+        difference = Difference(
+            1, 3 % 2, "input", "input z:0", None, "rows", "other rows", 1.0, "input/feed/z:0", 3
+        )
+        result = Comparison(differences=[difference])
+        found = diagnose(first, made, result, ("d", "g"), 1, lockstep=True)
+        assert cause in found[0].cause, found
 
 
 def test_a_schedule_that_the_host_feeds_one_step_ahead(tmp_path: Path) -> None:

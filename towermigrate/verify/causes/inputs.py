@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, fit
+from towermigrate.verify.causes.gradients import rounded_to
 from towermigrate.verify.causes.runs import out_of_turn
 from towermigrate.verify.comparison import BATCHES_TAKEN, OF_A_LOOK
 from towermigrate.verify.probe.recording import same
@@ -35,6 +36,7 @@ def of_inputs(case: Case) -> Iterator[Diagnosis]:
         _schedule,
         _remainder,
         _of_another_step,
+        _rounded,
         _order,
     ):
         found = test(case, key, own, theirs)
@@ -177,11 +179,14 @@ def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnos
     """Rows that the original gives at another step: a step is made twice, or left out."""
     if own.size < 2:
         return None
-    for run in case.expected.runs:
+    # Rows that runs of another stage had are told only where no run of this one had them.
+    for run in sorted(case.expected.runs, key=lambda each: each.stages != case.run.stages):
         other = case.expected.arrays(run).get(key)
         if run.index == case.run.index or other is None or not same(own, other):
             continue
-        if run.index < case.run.index:
+        if run.stages != case.run.stages:
+            cause = "a stage gets the rows that another stage had"
+        elif run.index < case.run.index:
             cause = "a step is made twice: rows come again that an earlier step had"
         else:
             cause = "a step is skipped: rows come that the original has at a later step"
@@ -190,6 +195,17 @@ def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnos
             f"{case.first.name}: training run {case.run.index} has the rows of run {run.index}",
         )
     return None
+
+
+def _rounded(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    if own.shape != theirs.shape or own.dtype.kind != "f" or theirs.dtype.kind != "f":
+        return None
+    short = rounded_to([own], [theirs])
+    if short is None or not np.allclose(own, theirs, rtol=1e-2, atol=1e-6):
+        return None
+    return Diagnosis(
+        "an input is rounded", f"{case.first.name}: the original's rows, all numbers of {short}"
+    )
 
 
 def _order(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
