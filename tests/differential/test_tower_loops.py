@@ -68,6 +68,9 @@ TAKEN = [
           rows("lo = i * 2 * SIZE", "hi = lo + 2 * SIZE", "x, y = X[lo:hi], Y[lo:hi]")),
     taken("of a local number", (BEFORE, "    size = 4 // 2\n" + BEFORE),
           rows("start = i * size", "stop = start + size", "x = X[start:stop]", "y = Y[start:stop]")),
+    taken("rows that are bound anew in the tower", ZIP, PARTS, rows("x = tf.tanh(x)")),
+    taken("a name that had another value before", ZIP, (BEFORE, "    x = 3\n" + PARTS[1]), NO_ROWS),
+    taken("a number that counted before", ZIP, (BEFORE, "    for i in range(3):\n        drawn[0] += 1\n" + PARTS[1]), NO_ROWS),
 ]  # fmt: skip
 
 LEFT = [
@@ -91,6 +94,8 @@ LEFT = [
     left("a size that changes between", "TM227", (BEFORE, "    size = 2\n" + BEFORE),
          rows("start = i * size", "size = 2", "x, y = X[start:start + size], Y[start:start + size]")),
     left("every second row", "TM227", rows("start = i * 2", "x, y = X[start:start + 2:2], Y[start:start + 2:2]")),
+    left("rows that are read after the loop", "TM210", ZIP, PARTS, NO_ROWS, (AFTER, "    print(x.shape)\n" + AFTER)),
+    left("a list that takes a row's name", "TM201", over("i, (xs, y) in enumerate(zip(xs, ys))", PLACE), PARTS, rows("x = xs")),
 ]  # fmt: skip
 
 

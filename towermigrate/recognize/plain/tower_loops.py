@@ -209,11 +209,7 @@ def _one(loop: _Loop) -> list[Change]:
     if not others and (number is not None or ranges):
         return []  # a plain one
     names = [name for name, _ in pairs] + ([] if number is None else [number])
-    if len({*names}) < len(names) or any(bindings(loop.scope, name) != 1 for name in names):
-        return []
-    if any(name in file.shared_between_functions for name in names):
-        return []
-    if isinstance(loop.scope, ast.Module) and file.words_of_users & {*names}:
+    if len({*names}) < len(names) or any(n in file.shared_between_functions for n in names):
         return []
     lengths = [loop.length(over) for _, over in pairs]
     if None in lengths or len({*lengths}) != 1:
