@@ -278,8 +278,10 @@ class _Verification:
         if spec.kind == "tpu" and os.environ.get(STAND_IN):
             told = f"no TPU: {os.environ[STAND_IN]} stood in for one ({STAND_IN})"
             note = told if note is None else f"{note}; {told}"
-        if first is None and doings:
-            first, largest = doings[0], math.inf
+        # A line may tell of the file; that one is missing has nothing to do with lines.
+        doing = next((d for d in doings if d.name.startswith("file ")), next(iter(doings), None))
+        if first is None and doing is not None:
+            first, largest = doing, math.inf
         if first is not None:
             first = with_replica(first, recorded.first, made, self.tolerance)
         levels = ladder(
@@ -313,10 +315,7 @@ class _Verification:
                     stages,
                     spec.replicas,
                     lockstep=made is not free_running,
-                    # A line may tell of the file; that one is missing has nothing to do with lines.
-                    doing=next(
-                        (d for d in doings if d.name.startswith("file ")), next(iter(doings), None)
-                    ),
+                    doing=doing,
                 )
             ),
             note=note,
