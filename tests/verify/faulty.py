@@ -33,6 +33,7 @@ class Program:
     decay_of: tuple[int, ...] | None = None
     clip: float | None = None
     clip_how: str = "after"  # before, each
+    numbers: float | None = None  # of the gradients, clipped to it and its negative
     sparse_sum: bool = False
     rounded: bool = False
     half: float = 0.0
@@ -187,6 +188,10 @@ def _averaged(program: Program, own: list[Arrays]) -> Arrays:
         found = _clipped(found, program.clip)
     if program.clip is not None and program.clip_how == "each":
         found = {name: _clipped({name: value}, program.clip)[name] for name, value in found.items()}
+    if program.numbers is not None:
+        found = {
+            name: np.clip(value, -program.numbers, program.numbers) for name, value in found.items()
+        }
     if program.sparse_sum:
         found["e"] = found["e"] * TOWERS
     return {

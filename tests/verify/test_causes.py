@@ -12,8 +12,8 @@ import pytest
 from tests.verify.faulty import TOWERS, Program, record, with_own_inputs, with_runs
 from tests.verify.recordings import STAGES, recording
 from tests.verify.traces import recorded
+from towermigrate.verify.causes.case import at_bounds
 from towermigrate.verify.causes.runs import of_lost_summary, of_shown, of_start, stages_made
-from towermigrate.verify.causes.updates import _at_bounds
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.diagnose import Diagnosis, diagnose
@@ -56,6 +56,9 @@ CASES: dict[str, tuple[Program, dict[str, Any]]] = {
     "the gradient of tower 1 is scaled, not those of the others": (Program(), {"average": "odd"}),
     "the loss or its gradients are scaled": (Program(), {"factor": 1.02}),
     "the gradient of b is scaled": (Program(), {"factor": 1.02, "only": "b"}),
+    "single numbers of the gradients are clipped to other bounds": (Program(numbers=0.1), {"numbers": 0.11}),
+    "single numbers of the gradients are not clipped": (Program(numbers=0.1), {"numbers": None}),
+    "single numbers of the gradients are clipped that": (Program(), {"numbers": 0.1}),
     "sparse gradients are summed": (Program(), {"sparse_sum": True}),
     "the gradients are rounded": (Program(), {"rounded": True}),
     "zeros stand in place of gradients": (Program(), {"factor": 0.0, "only": "w"}),
@@ -535,5 +538,5 @@ def test_averages_that_a_checkpoint_lacks_are_gone(tmp_path: Path) -> None:
 def test_clipped_weights_stand_at_a_bound(
     theirs: list[float], ours: list[float], said: str | None
 ) -> None:
-    found = _at_bounds(np.array(theirs), np.array(ours))
+    found = at_bounds(np.array(theirs), np.array(ours))
     assert found is None if said is None else found is not None and said in found

@@ -169,3 +169,23 @@ def joined(arrays: Iterable[Array]) -> Array:
 def few(names: Iterable[str]) -> str:
     listed = list(names)
     return ", ".join(listed[:4]) + (f" and {len(listed) - 4} more" if len(listed) > 4 else "")
+
+
+def at_bounds(theirs: Array, ours: Array, what: str = "weights") -> str | None:
+    """What clips the numbers that differ, by their sizes: those of one program all stand at one bound."""
+    if not theirs.size:
+        return None
+    if _is_bound(theirs) and (ours > theirs.max()).all():
+        if _is_bound(ours[ours >= ours.max() * (1 - 1e-6)]):
+            return f"{what} are clipped to other bounds"
+        return f"{what} are not clipped that the original clips"
+    if _is_bound(ours) and (theirs > ours.max()).all():
+        if _is_bound(theirs[theirs >= theirs.max() * (1 - 1e-6)]):
+            return f"{what} are clipped to other bounds"
+        return f"{what} are clipped that the original leaves"
+    return None
+
+
+def _is_bound(sizes: Array) -> bool:
+    """Whether several numbers stand at one bound."""
+    return sizes.size > 1 and np.allclose(sizes, sizes.max(), rtol=1e-6, atol=0)

@@ -11,6 +11,7 @@ from towermigrate.verify.causes.case import (
     EXACT,
     Case,
     Diagnosis,
+    at_bounds,
     few,
     fit,
     joined,
@@ -32,7 +33,16 @@ def of_gradients(case: Case) -> Iterator[Diagnosis]:
             continue
         pairs = case.gradients(stage)
         off = {name for name, (wanted, found) in pairs.items() if not near(wanted, found, 1e-6)}
-        for test in (_clipped, _weights_of_towers, _sparse, _rounded, _zeros, _scaled, _decay):
+        for test in (
+            _clipped,
+            _clipped_values,
+            _weights_of_towers,
+            _sparse,
+            _rounded,
+            _zeros,
+            _scaled,
+            _decay,
+        ):
             found = test(case, stage, pairs, off) if off else None
             if found is not None:
                 yield found
@@ -345,6 +355,26 @@ def _clipped(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis 
             f"{said}: {len(known)} gradients have the norm {known[0]:.6g}, the original's global norm is {clipped:.6g}",
         )
     return _clipped_towers(case, stage, pairs, clipped)
+
+
+def _clipped_values(case: Case, stage: int, pairs: _Pairs, off: set[str]) -> Diagnosis | None:
+    """By single numbers (`tf.clip_by_value`): those that differ all stand at one bound in one of the programs."""
+    sides: tuple[list[Array], list[Array]] = ([], [])
+    for name in sorted(off):
+        wanted, found = (real(each) for each in pairs[name])
+        if wanted.shape != found.shape:
+            return None
+        differ = ~np.isclose(wanted, found, rtol=1e-5, atol=1e-8)
+        for side, each in zip(sides, (wanted, found), strict=True):
+            side.append(np.abs(each[differ]).ravel())
+    theirs, ours = (joined(side) for side in sides)
+    said = at_bounds(theirs, ours, "single numbers of the gradients")
+    if said is None or not theirs.any() or not ours.any():  # zeros have causes of their own
+        return None
+    return Diagnosis(
+        said,
+        f"{case.stage(stage)}: {few(sorted(off))}: {theirs.size} numbers differ, all others agree",
+    )
 
 
 def _is_factor(norms: list[tuple[float, float]], ratio: float) -> bool:

@@ -6,7 +6,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from towermigrate.verify.causes.case import CLOSE, Case, Diagnosis, few, fit, joined, real
+from towermigrate.verify.causes.case import (
+    CLOSE,
+    Case,
+    Diagnosis,
+    at_bounds,
+    few,
+    fit,
+    joined,
+    real,
+)
 from towermigrate.verify.causes.formulas import Fitted, fitted
 from towermigrate.verify.causes.inputs import shifted
 from towermigrate.verify.comparison import Difference
@@ -203,30 +212,10 @@ def _clipped(case: Case, off: list[Difference]) -> Diagnosis | None:
         for side, numbers in zip(sides, (wanted, found), strict=True):
             side.append(np.abs(numbers[differ]).ravel())
     theirs, ours = (joined(side) for side in sides)
-    said = _at_bounds(theirs, ours)
+    said = at_bounds(theirs, ours)
     if said is None:
         return None
     return Diagnosis(said, f"{few(names)}: {theirs.size} numbers differ, all others agree")
-
-
-def _at_bounds(theirs: Array, ours: Array) -> str | None:
-    """What clips the numbers that differ, by their sizes: those of one program all stand at one bound."""
-    if not theirs.size:
-        return None
-    if _is_bound(theirs) and (ours > theirs.max()).all():
-        if _is_bound(ours[ours >= ours.max() * (1 - 1e-6)]):
-            return "weights are clipped to other bounds"
-        return "weights are not clipped that the original clips"
-    if _is_bound(ours) and (theirs > ours.max()).all():
-        if _is_bound(theirs[theirs >= theirs.max() * (1 - 1e-6)]):
-            return "weights are clipped to other bounds"
-        return "weights are clipped that the original leaves"
-    return None
-
-
-def _is_bound(sizes: Array) -> bool:
-    """Whether several numbers stand at one bound."""
-    return sizes.size > 1 and np.allclose(sizes, sizes.max(), rtol=1e-6, atol=0)
 
 
 def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
