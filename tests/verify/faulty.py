@@ -49,6 +49,7 @@ class Program:
     ema: float | None = None
     ema_after: bool = False
     ema_still: bool = False
+    ema_without: str = ""
     counted: int = 1
     norm: float | None = None
     norm_of: int = -1
@@ -142,6 +143,7 @@ def _step(
             _update(program, step, name, gradient, made, made_slots)
     _beside(program, state, made, means)
     run.update({f"state/{key}": value for key, value in _named(made, made_slots).items()})
+    run.pop(f"state/variable/{program.ema_without}/ExponentialMovingAverage", None)
     return run, made, made_slots
 
 

@@ -89,6 +89,7 @@ CASES: dict[str, tuple[Program, dict[str, Any]]] = {
     "takes its variable after the update": (AVERAGED, {"ema_after": True}),
     "takes its variable before the update": (replace(AVERAGED, ema_after=True), {"ema_after": False}),
     "the moving average has another decay": (AVERAGED, {"ema": 0.99}),
+    "the moving average of the variables is gone": (AVERAGED, {"ema_without": "b"}),
     "moving averages stay that the original's step moves": (NORMED, {"norm_still": True}),
     "moving averages have another momentum": (NORMED, {"norm": 0.8}),
     "moving averages are another tower's": (NORMED, {"norm_of": 0}),

@@ -95,6 +95,9 @@ def _global_step(case: Case, off: list[Difference]) -> Diagnosis | None:
 def _averages(case: Case, off: list[Difference]) -> Diagnosis | None:
     """A moving average: average = decay * average + (1 - decay) * variable, before the update or after it."""
     mine = [each for each in off if each.name.endswith(_AVERAGE)]
+    gone = [each.name for each in mine if each.key not in case.found]
+    if gone:
+        return Diagnosis("the moving average of the variables is gone", few(gone))
     if not mine or len(mine) < len(
         [each for each in off if each.key.startswith("state/variable/")]
     ):
