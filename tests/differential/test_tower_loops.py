@@ -96,6 +96,9 @@ LEFT = [
     left("every second row", "TM227", rows("start = i * 2", "x, y = X[start:start + 2:2], Y[start:start + 2:2]")),
     left("rows that are read after the loop", "TM210", ZIP, PARTS, NO_ROWS, (AFTER, "    print(x.shape)\n" + AFTER)),
     left("a list that takes a row's name", "TM201", over("i, (xs, y) in enumerate(zip(xs, ys))", PLACE), PARTS, rows("x = xs")),
+    left("bounds that a function reads later", "TM227", rows("start = i * 2", "rows = lambda: (X[start:start + 2], Y[start:start + 2])", "x, y = rows()")),
+    left("another list of Python's", "TM201",
+         (DEVICES, DEVICES + "def list(items):\n    items.append('/gpu:2')\n    return items\n\nlist(DEVICES)\n"), ZIP, PARTS, NO_ROWS),
 ]  # fmt: skip
 
 

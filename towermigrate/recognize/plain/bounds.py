@@ -36,8 +36,19 @@ def _in_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
     named = _named(file, scope, loop)
     found: list[Change] = []
     taken: set[int] = set()
+    # A function may run later, when the names and the number are no more of one tower.
+    later = {
+        id(one)
+        for each in ast.walk(loop)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.GeneratorExp)
+        for one in ast.walk(each)
+    }
     for each in ast.walk(loop):
-        if not isinstance(each, ast.Subscript) or not isinstance(each.slice, ast.Slice):
+        if (
+            id(each) in later
+            or not isinstance(each, ast.Subscript)
+            or not isinstance(each.slice, ast.Slice)
+        ):
             continue
         lower, upper = each.slice.lower, each.slice.upper
         if lower is None or upper is None or each.slice.step is not None:

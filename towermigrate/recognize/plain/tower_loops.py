@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from towermigrate.recognize.plain.changes import (
     Change,
@@ -55,7 +56,12 @@ class _Loop:
             return self.number(node.args[0]) if known else None
         if isinstance(node, ast.Name):
             value = self.value(node.id)
-            return None if value is None else self.length(value)
+            if value is None or bindings(self.scope, node.id) or self.scope is self.file.tree:
+                return None if value is None else self.length(value)
+            # What the module counts by may have another meaning under its name here.
+            found = replace(self, scope=self.file.tree).length(value)
+            words = re.findall(r"\w+", found) if isinstance(found, str) else []
+            return None if any(bindings(self.scope, word) for word in words) else found
         count = split_count(node)
         return None if count is None else self.number(count)
 
@@ -108,8 +114,9 @@ class _Loop:
     def _only_read(self, name: str) -> bool:
         """Whether all that is made of a list anywhere in the file leaves it as it is, and gives it no other name."""
         fine: set[int] = set()
+        readers = {each for each in _READERS & self.file.words if is_pythons(self.file, each)}
         for each in ast.walk(self.file.tree):
-            if isinstance(each, ast.Call) and ast.unparse(each.func) in _READERS:
+            if isinstance(each, ast.Call) and ast.unparse(each.func) in readers:
                 fine |= {id(one) for one in each.args}
             elif isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf."):
                 fine |= {id(one) for one in [*each.args, *(k.value for k in each.keywords)]}
