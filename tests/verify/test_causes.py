@@ -130,6 +130,9 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("every tower gets the same rows", Program(dropped=0.1), {"rows_of": (0, 0, 0, 0)}),
     ("a tower gets rows that the original gave to another", Program(dropped=0.1), {"rows_of": (1, 0, 3, 2)}),
     ("a term is counted once more on every tower after the first", Program(), {"seen": 0.01}),
+    # Clipped behind it, gradients do not show the weights that are added to them.
+    ("counts less than in the original", replace(DECAYED, clip=0.3), {"decay": 0.0}),
+    ("counts more than in the original", replace(DECAYED, clip=0.3), {"decay": 0.08}),
     # Clipped at one step only, at a round number.
     ("the gradients are not clipped", Program(clip=3.4), {"clip": None}),
 ]  # fmt: skip
@@ -170,6 +173,41 @@ def test_a_change_that_no_test_fits_is_said_to_be_open(tmp_path: Path) -> None:
         np.savez(made.folder / f"run_{run.index:05d}.npz", **arrays)
     result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
     assert diagnose(first, made, result, STAGES, TOWERS, lockstep=True) == []
+
+
+def test_gradients_without_a_cause_of_their_own_come_of_losses_that_differ_too(
+    tmp_path: Path,
+) -> None:
+    first = record(tmp_path / "1", Program())
+    made = record(tmp_path / "2", Program())
+    for run in made.runs:
+        arrays = made.arrays(run)
+        bent = np.random.RandomState(run.index).randn(5, 3).astype(np.float32)
+        arrays["gradient/0/w"] = arrays["gradient/0/w"] + np.float32(0.1) * bent
+        if run.index > 1:
+            arrays["loss/0/1"] = arrays["loss/0/1"] * np.float32(1 + 1e-4 * run.index)
+        np.savez(made.folder / f"run_{run.index:05d}.npz", **arrays)
+    result = compare(first, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    first_difference = result.first()
+    assert first_difference is not None and first_difference.level == "gradient"
+    (found,) = diagnose(first, made, result, STAGES, TOWERS, lockstep=True)
+    assert found.cause.startswith("the forward computation differs")
+    # Free-running, losses differ because the gradients do.
+    assert diagnose(first, made, result, STAGES, TOWERS, lockstep=False) == []
+
+
+def test_averages_of_which_there_is_none_are_named_though_nothing_differs(tmp_path: Path) -> None:
+    plain = {"state/variable/w": np.array(1.0, np.float32)}
+    averaged = {**plain, "state/variable/w/ExponentialMovingAverage": np.array(0.5, np.float32)}
+    first = recording(tmp_path / "1", [averaged])
+    made = recording(tmp_path / "2", [plain])
+    result = compare(first, made, STAGES, TOLERANCE)
+    assert not result.differences
+    (found,) = diagnose(first, made, result, STAGES, TOWERS)
+    assert found.cause.startswith("the moving average of the variables is gone")
+    assert found.evidence.endswith("w/ExponentialMovingAverage")
+    assert diagnose(first, first, result, STAGES, TOWERS) == []
+    assert diagnose(first, made, Comparison(), STAGES, TOWERS) == []
 
 
 # ---- inputs --------------------------------------------------------------------------------------
@@ -246,9 +284,15 @@ def test_a_cause_of_inputs(tmp_path: Path, cause: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("shift", "cause"), [(-1, "a step is made twice"), (1, "a step is skipped")]
+    ("shift", "step", "cause"),
+    [
+        (-1, 2, "a step is made twice"),
+        (1, 2, "a step is skipped"),
+        (1, 0, "the rows are 1 step ahead from the first step on"),
+        (2, 0, "the rows are 2 steps ahead from the first step on"),
+    ],
 )
-def test_rows_of_another_step(tmp_path: Path, shift: int, cause: str) -> None:
+def test_rows_of_another_step(tmp_path: Path, shift: int, step: int, cause: str) -> None:
     first = record(tmp_path / "1", Program())
     inputs = [first.arrays(run) for run in first.runs]
 
@@ -257,7 +301,7 @@ def test_rows_of_another_step(tmp_path: Path, shift: int, cause: str) -> None:
         return {key: other[key] for key in given}
 
     trace = with_own_inputs(record(tmp_path / "2", Program()), made)
-    found = _read(first, trace, "input/0/x", step=2)
+    found = _read(first, trace, "input/0/x", step=step)
     assert cause in found[0].cause, found
 
 

@@ -10,7 +10,7 @@ from towermigrate.verify.causes import runs
 from towermigrate.verify.causes.case import Case, Diagnosis, case_of
 from towermigrate.verify.causes.gradients import of_gradients
 from towermigrate.verify.causes.inputs import of_inputs
-from towermigrate.verify.causes.losses import of_losses
+from towermigrate.verify.causes.losses import of_forward, of_losses
 from towermigrate.verify.causes.updates import of_updates
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.trace import Trace
@@ -36,7 +36,9 @@ def diagnose(
     """
     first = comparison.first()
     if first is None:
-        return [] if doing is None else [runs.of_shown(doing, actual)]
+        if doing is None:
+            return list(runs.of_open(comparison, actual))
+        return [runs.of_shown(doing, actual)]
     if first.level == "trajectory":
         return list(runs.of_trajectory(first, comparison, expected, actual))
     if first.level == "initial":
@@ -54,7 +56,7 @@ def diagnose(
     if first.level == "forward":
         return list(of_losses(case))
     if first.level == "gradient":
-        return list(of_gradients(case))
+        return list(of_gradients(case)) or list(of_forward(case))
     if first.level == "update":
         return list(of_updates(case))
     return _returned(case)

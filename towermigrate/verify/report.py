@@ -221,6 +221,7 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
         if run.note:
             console.print(Text(f"{run.devices}: {run.note}"))
         if difference is None:
+            _print_causes(run, console)
             continue
         replica = "" if difference.replica is None else f", tower {difference.replica}"
         if replica and run.devices.startswith("workers:"):
@@ -233,10 +234,11 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
                 f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
             )
         )
-        for why in run.not_excused[:3]:
-            console.print(Text(f"    no rounding: {why}"))
-        for diagnosis in run.diagnosis:
-            console.print(Text(f"    likely: {diagnosis.cause}. {diagnosis.evidence}"))
+        if run.not_excused:
+            more = len(run.not_excused) - 1
+            rest = f" (and {more} more, see --json)" if more else ""
+            console.print(Text(f"    no rounding: {run.not_excused[0]}{rest}"))
+        _print_causes(run, console)
         if run.smallest_tolerance is None:
             console.print(Text("    no tolerance would pass"))
         else:
@@ -350,6 +352,13 @@ def _print_levels(report: VerifyReport, console: Console) -> None:
             )
     console.print(table)
     console.print(Text("largest: the largest error, in units that --tolerance is in"))
+
+
+def _print_causes(run: DeviceReport, console: Console) -> None:
+    from rich.text import Text
+
+    for diagnosis in run.diagnosis:
+        console.print(Text(f"    likely: {diagnosis.cause}. {diagnosis.evidence}"))
 
 
 def _number(value: float | str | None) -> float | str | None:

@@ -188,12 +188,33 @@ def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnos
             cause = "a stage gets the rows that another stage had"
         elif run.index < case.run.index:
             cause = "a step is made twice: rows come again that an earlier step had"
+        elif (ahead := _ahead(case, key)) is not None:
+            return Diagnosis(
+                f"the rows are {ahead} ahead from the first step on: the data begin later, or steps are skipped",
+                f"{case.first.name}: at every step the rows that the original has {ahead} later",
+            )
         else:
             cause = "a step is skipped: rows come that the original has at a later step"
         return Diagnosis(
             cause,
             f"{case.first.name}: training run {case.run.index} has the rows of run {run.index}",
         )
+    return None
+
+
+def _ahead(case: Case, key: str) -> str | None:
+    """By how many steps all rows are ahead of the original's, from the stage's first step on; None where they are not."""
+    theirs: list[Array] = []
+    ours: list[Array] = []
+    for run, wanted, found, _, _ in case.pairs():
+        if run.stages == case.run.stages and key in wanted:
+            if not theirs and run.index != case.run.index:
+                return None
+            theirs.append(wanted[key])
+            ours.append(found.get("own/" + key, wanted[key]))
+    for steps in (1, 2, 3):
+        if len(theirs) >= steps + 2 and all(map(same, ours, theirs[steps:])):
+            return f"{steps} step{'s' if steps > 1 else ''}"
     return None
 
 

@@ -39,6 +39,7 @@ def of_losses(case: Case) -> Iterator[Diagnosis]:
         _rows,
         _factor,
         _regulariser,
+        _of_weights,
         _of_later_towers,
         _of_one,
         _in_half,
@@ -48,9 +49,29 @@ def of_losses(case: Case) -> Iterator[Diagnosis]:
         if found is not None:
             yield found
             return
-    yield Diagnosis(
+    yield _forward(case, stage, len(off), len(losses))
+
+
+def of_forward(case: Case) -> Iterator[Diagnosis]:
+    """Of gradients that no cause of their own fits: losses differ too, by less, at this step or another."""
+    stage = case.first.stage
+    made = [
+        key
+        for run, wanted, _, _, _ in case.pairs()
+        if stage in run.stages
+        for key in wanted
+        if key.startswith(f"loss/{stage}/")
+    ]
+    differ = [d for d in case.comparison.differences if d.level == "forward" and d.stage == stage]
+    # From its own state a program has other losses anyway, once its gradients were others.
+    if case.lockstep and differ:
+        yield _forward(case, differ[0].stage, len(differ), len(made))
+
+
+def _forward(case: Case, stage: int | None, differ: int, losses: int) -> Diagnosis:
+    return Diagnosis(
         "the forward computation differs: randomness, batch-norm mode, inputs or the model itself",
-        f"{case.stage(stage)}: {len(off)} of {len(losses)} losses differ on the same inputs and variables",
+        f"{case.stage(stage)}: {differ} of {losses} losses differ on the same inputs and variables",
     )
 
 
@@ -134,6 +155,37 @@ def _regulariser(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diag
     return Diagnosis(
         f"a regulariser (weight decay) counts {more} than in the original{where}",
         f"{case.stage(stage)}: the loss is off by {extra[0]:.6g} on {len(off)} of {len(losses)} towers; {found}",
+    )
+
+
+def _of_weights(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
+    """All towers' losses are off by one amount, though their rows are others: a term of the weights alone.
+
+    The gradients, which say it plainly (`_regulariser`), may be clipped behind it.
+    """
+    if len(losses) < 2 or off != set(losses) or not case.of("gradient"):
+        return None
+    extras: list[float] = []
+    for run, wanted, found, _, _ in case.pairs():
+        if stage not in run.stages or not (case.lockstep or run.index == case.run.index):
+            continue
+        keys = [f"loss/{stage}/{tower}" for tower in sorted(losses)]
+        theirs = np.array([float(np.mean(wanted[key])) for key in keys])
+        extra = np.array([float(np.mean(found[key])) for key in keys]) - theirs
+        left = (
+            _ROUNDING / 10 * np.abs(theirs).max()
+        )  # what rounding leaves of a difference of losses
+        apart = float(np.ptp(theirs))
+        if np.ptp(extra) > left or np.abs(extra).min() < 100 * left or apart < 100 * left:
+            return None
+        extras.append(float(extra.mean()))
+    if len(extras) < 2 or not np.allclose(extras, extras[0], rtol=_SLOWLY * len(extras)):
+        return None
+    more = "more" if extras[0] > 0 else "less"
+    return Diagnosis(
+        f"a regulariser (weight decay) counts {more} than in the original",
+        f"{case.stage(stage)}: the losses of all {len(losses)} towers are off by {extras[0]:.6g}, "
+        f"at {len(extras)} steps by one amount in every tower",
     )
 
 

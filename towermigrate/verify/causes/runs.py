@@ -22,7 +22,7 @@ from towermigrate.verify.trace import Trace
 # there at once: this many times what the step before was apart by.
 _AT_ONCE = 100.0
 _POWER = re.compile(r"(beta[12])_power(?:_\d+)?$")
-_AVERAGE = "/ExponentialMovingAverage "
+_AVERAGE = "/ExponentialMovingAverage"
 
 
 def of_structure(
@@ -259,6 +259,16 @@ def of_lost_summary(first: Difference, doing: Difference) -> Diagnosis | None:
     )
 
 
+def of_open(comparison: Comparison, actual: Trace) -> Iterator[Diagnosis]:
+    """What may be behind a comparison that is not whole though nothing differs."""
+    lacking = [said for said in comparison.not_compared if f"{_AVERAGE}:" in said]
+    if lacking and not any(key.endswith(_AVERAGE) for key in actual.variables()):
+        yield Diagnosis(
+            "the moving average of the variables is gone, or is kept under another name",
+            few(said.partition(":")[0] for said in lacking),
+        )
+
+
 def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     """Printed lines, files and checkpoints, of a program that trains the same."""
     evidence = f"{first.name}: training agrees"
@@ -271,7 +281,7 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     if first.name.startswith("contents of the file"):
         return Diagnosis("something else is written into a file", evidence)
     if " in the checkpoint " in first.name:
-        if _AVERAGE in first.name and first.actual == "no such tensor":
+        if _AVERAGE + " " in first.name and first.actual == "no such tensor":
             if (
                 "variable/" + first.name.partition(" in the checkpoint ")[0]
                 not in actual.variables()
