@@ -298,6 +298,13 @@ _rule(
     "for rate in (0.1, 0.01):\n    train(rate)",
 )  # fmt: skip
 _rule(
+    "TM236", "TensorFlow 2 is switched off", "error",
+    "`disable_v2_behavior()` and its kin hold for a whole process. Loop style is TensorFlow 2: it takes such a call "
+    "away where it is a statement of the program's own file, and nothing else of the tree rests on it.",
+    "Call it in the scripts that need it, not in a file that others import, or keep session style.",
+    "import tensorflow as tf\ntf.compat.v1.disable_v2_behavior()",
+)  # fmt: skip
+_rule(
     "TM251", "The towers play different roles", "error",
     "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
     "and replicas that each hold all variables gain nothing.",

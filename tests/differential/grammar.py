@@ -45,7 +45,7 @@ FEATURES: dict[str, tuple[str, ...]] = {
     "device": ("percent", "format", "spec", "variable", "function", "none", "own", "plus"),
     "name_scope": ("as_scope", "plain", "none", "format"),
     "sharing": ("outer", "reuse_i", "auto", "flag", "prebuilt", "template", "root", "reuse_none"),
-    "tower_fn": ("inline", "function", "method"),
+    "tower_fn": ("inline", "function", "method", "object", "object_built", "object_before"),
     "input": (
         "slice",
         "split",

@@ -132,6 +132,8 @@ def _module(choices: Choices) -> Lines:
         parts.append(
             inside("def tower_loss(x, y, model, scope=None):", [*scoped, "return loss, out"])
         )
+    if choices["tower_fn"].startswith("object"):
+        parts.append(_tower_class(choices))
     if choices["stages"] == "gan":
         parts.append(
             lines(
@@ -405,6 +407,29 @@ def _module_names(module: Lines) -> list[str]:
         elif line.startswith("class "):
             defined.append(line[6:].split("(")[0])
     return [name for name in defined if name.isidentifier()]
+
+
+def _tower_class(choices: Choices) -> Lines:
+    """A class whose objects build a tower: as they are made, by a method, or by one that keeps nothing."""
+    body = loss_lines(choices, "scope", "model")
+    if choices["tower_fn"] == "object":
+        made = inside(
+            "def __init__(self, x, y, model, scope=None):",
+            ["self.x, self.y = x, y", *body, "self.loss, self.out = loss, out"],
+        )
+    elif choices["tower_fn"] == "object_built":
+        made = [
+            *inside("def __init__(self, model):", ["self.model = model", "self.out = None"]),
+            "",
+            *inside(
+                "def build(self, x, y, scope=None):",
+                ["model = self.model", *body, "self.out = out", "return loss"],
+            ),
+        ]
+    else:
+        made = inside("def tower_loss(self, x, y, model, scope=None):", [*body, "return loss, out"])
+    after = ["", "", "TOWER = Tower()"] if choices["tower_fn"] == "object_before" else []
+    return [*inside("class Tower(object):", made), *after]
 
 
 def _as_class(

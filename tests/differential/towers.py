@@ -146,6 +146,14 @@ def _forward(choices: Choices) -> Lines:
         )
     elif choices["tower_fn"] == "inline":
         body = loss_lines(choices, scope, "shared" if template else "net")
+    elif choices["tower_fn"] == "object":
+        built = f"Tower(x, y, {'shared' if template else 'net'}, {scope})"
+        body = [f"tower = {built}", "loss, out = tower.loss, tower.out"]
+    elif choices["tower_fn"] == "object_built":
+        built = f"Tower({'shared' if template else 'net'})"
+        body = [f"tower = {built}", f"loss = tower.build(x, y, {scope})", "out = tower.out"]
+    elif choices["tower_fn"] == "object_before":
+        body = [f"loss, out = TOWER.tower_loss(x, y, {'shared' if template else 'net'}, {scope})"]
     else:
         function = "self.tower_loss" if choices["tower_fn"] == "method" else "tower_loss"
         body = [f"loss, out = {function}(x, y, {'shared' if template else 'net'}, {scope})"]

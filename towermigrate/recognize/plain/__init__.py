@@ -18,7 +18,7 @@ from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.averaged import static_averages, written_averages
 from towermigrate.recognize.plain.bounds import bounds
-from towermigrate.recognize.plain.changes import NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
@@ -29,12 +29,13 @@ from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\("
+    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_"
 )
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
@@ -124,7 +125,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        own = (partial(first, tree),) if each == path else ()
+        own = (partial(first, tree), partial(switches, tree)) if each == path else ()
         for reader in (*own, *_READERS):
             text = texts.get(each, tree.sources[each])
             try:
@@ -133,14 +134,20 @@ def plain(
             except Unjoined:
                 break
             file.begin()
-            found = [one for one in reader(file) if where is None or one.scope in where[each]]
+            found = [
+                one
+                for one in reader(file)
+                if where is None or one.scope == ALWAYS or one.scope in where[each]
+            ]
             if not found:
                 continue
             twice |= file.twice
             new, step = _written(file, found)
             steps.append(step)
             texts[each] = new
-            changed.setdefault(each, set()).update(one.scope for one in found)
+            changed.setdefault(each, set()).update(
+                one.scope for one in found if one.scope != ALWAYS
+            )
     if not texts:
         return None
     return Plain(

@@ -12,6 +12,8 @@ from towermigrate.recognize.python_scopes import Module, own_nodes
 
 NOTHING = "towermigrate_none"
 """What a run gives of an operation is bound to, so that a rewritten program must be without that name."""
+ALWAYS = "*"
+"""The scope of a change that is made wherever it stands: it has nothing to do with functions."""
 Scope = ast.Module | ast.FunctionDef
 Part = str | tuple[int, int]
 Changed = tuple[int, int, tuple[Part, ...]]

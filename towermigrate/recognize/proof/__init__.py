@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Run, Scope, StageParts
 from towermigrate.recognize.proof.assumed import settings_around
+from towermigrate.recognize.proof.classes import check_classes
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
@@ -22,6 +23,7 @@ from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
 from towermigrate.recognize.proof.slim import check_arg_scopes
 from towermigrate.recognize.proof.spelling import check_spelling
+from towermigrate.recognize.proof.switched import check_switches
 from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
 from towermigrate.recognize.refusal import note
@@ -95,7 +97,9 @@ def prove(
         check_regularizers(proof, code)
         check_arg_scopes(proof, code, proof.function)
         check_reads(proof)
+        check_classes(proof)
         check_spelling(proof)
+        check_switches(proof)
         check_tags(proof)
         _check_means(proof, stages)
     except OutOfSteps:

@@ -11,9 +11,9 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
-from towermigrate.recognize.proof.functions import Functions
 from towermigrate.recognize.proof.machine import DEPTH, is_python
 from towermigrate.recognize.proof.natives import Arguments
+from towermigrate.recognize.proof.objects import Objects
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Class,
@@ -23,6 +23,8 @@ from towermigrate.recognize.proof.values import (
     Instance,
     Items,
     Keywords,
+    Made,
+    Method,
     Object,
     Partial,
     Plain,
@@ -37,7 +39,7 @@ from towermigrate.recognize.proof.values import (
 )
 
 
-class Calls(Functions):
+class Calls(Objects):
     """Evaluates calls."""
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
@@ -70,6 +72,9 @@ class Calls(Functions):
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
+        object_ = self.called_object(function, args, node, frame)
+        if object_ is not None:
+            return object_
         if isinstance(function, Object):
             return self.method(function, args, node, frame)
         if isinstance(function, Setting | Foreign):
@@ -83,11 +88,15 @@ class Calls(Functions):
         return self._unknown(node, frame)
 
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        builds = function.code.mentions_tensorflow(function.node)
+        python = all(is_python(v) for v in args.all())
+        plain = not self.strict and python and not builds
+        made = None if plain else self.made_of(function, args, node, frame)
+        if made is not None:
+            return made
         if not self.strict:
             self.escapes(args.all())
-            builds = function.code.mentions_tensorflow(function.node)
-            python = all(is_python(v) for v in args.all())
-            return Foreign() if builds or not python else Instance(function)
+            return Instance(function) if plain else Foreign()
         return self.report(
             "TM222", frame.code, node,
             f"`{frame.code.said(node)}` makes an object of `{function.node.name}` in {self.where}; what it keeps is "
@@ -132,6 +141,11 @@ class Calls(Functions):
                 if of.mutable:
                     of.loosen()
                     of.grow([(Foreign(), False)], False, Plain())
+            elif isinstance(value, Made | Method):
+                held = value.of if isinstance(value, Method) else value
+                if not held.lost:
+                    held.lost = True
+                    self.escapes(held.kept.values())
             elif isinstance(value, Either):
                 self.escapes(value.values)
 
@@ -169,6 +183,7 @@ class Calls(Functions):
                 f"`{name}` is decorated; what a call does is not known",
             )
         frame = Frame.of(function.code, made, function.frame, self.strict)
+        frame.owner = function.owner
         names = [a.arg for a in [*args.posonlyargs, *args.args]]
         if len(given) > len(names) and args.vararg is None:
             return self.report(
@@ -247,6 +262,8 @@ class Calls(Functions):
         """A method of a known kind of object."""
         kind, _, name = function.kind.partition(".")
         code = frame.code
+        if (nothing := self.no_init(function, args)) is not None:
+            return nothing
         if kind == "static":
             return (
                 Items([(Static(), True)], False, not self.strict) if name == "as_list" else Static()

@@ -20,6 +20,8 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
+    Made,
+    Method,
     Object,
     Plain,
     Present,
@@ -165,7 +167,7 @@ class Expressions(Machine):
         if self.strict and scaling.of_operator(node, left, right, self.decays):
             self.scaled = True
         for side in (left, right):
-            if isinstance(side, Instance):
+            if isinstance(side, Instance | Made):
                 return self.own_object(side, node, frame)
             if isinstance(side, Setting) and not side.plain and self.running & _OPERATORS:
                 return self._runs_code(node, frame)
@@ -224,7 +226,7 @@ class Expressions(Machine):
     def _runs_code(self, node: ast.AST, frame: Frame) -> Value:
         raise NotImplementedError
 
-    def own_object(self, value: Instance, node: ast.AST, frame: Frame) -> Value:
+    def own_object(self, value: Instance | Made, node: ast.AST, frame: Frame) -> Value:
         """An object of the program's own where it may do anything."""
         return self.report(
             "TM222", frame.code, node,
@@ -269,7 +271,7 @@ class Expressions(Machine):
                 inner = self._text([v for v, _ in part.values], node, frame)
                 if isinstance(inner, Text):
                     return inner
-            if isinstance(part, Instance):
+            if isinstance(part, Instance | Made):
                 return self.own_object(part, node, frame)
             if isinstance(part, Index | Differs):
                 return Text("index")
@@ -304,6 +306,8 @@ class Expressions(Machine):
         """Whether a value is true where Python asks; None where the program decides when it runs."""
         if isinstance(value, Const):
             return bool(value.value)
+        if isinstance(value, Made | Method):
+            return True
         if holds_static(value) and not isinstance(value, Items):
             self.report(
                 "TM228", frame.code, node,
@@ -394,7 +398,7 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Collected):
                 return self._part_of(side, node, frame)
-            if isinstance(side, Instance):
+            if isinstance(side, Instance | Made):
                 return self.own_object(side, node, frame)
         if isinstance(op, ast.In | ast.NotIn) and isinstance(right, Setting):
             self.element(right, node, frame)
@@ -447,7 +451,7 @@ class Expressions(Machine):
                 return Const((one.value is None) is not negated)
             if isinstance(one, Tensor) and not one.gradient:
                 return Const(negated)
-            if isinstance(one, Items | Function | External | Object | Text | Index):
+            if isinstance(one, Items | Function | Method | Made | External | Object | Text | Index):
                 return Const(negated)
             return Present() if negated and isinstance(one, Tensor) else Plain()
         if holds_tensor(left) or holds_tensor(right):

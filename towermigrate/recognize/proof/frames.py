@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from towermigrate.flow.values import Value
 from towermigrate.recognize.proof.code import Code, Scope
+from towermigrate.recognize.proof.values import Class
 
 
 @dataclass(eq=False)
@@ -25,6 +26,8 @@ class Frame:
     names: dict[str, Value] = field(default_factory=dict)
     homes: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
+    owner: Class | None = None
+    """The class whose method it is the scope of."""
 
     @classmethod
     def of(cls, code: Code, node: Scope, parent: Frame | None, moved: bool) -> Frame:

@@ -21,6 +21,7 @@ from towermigrate.recognize.proof.values import (
     Function,
     Index,
     Items,
+    Made,
     Module,
     Object,
     OutOfSteps,
@@ -75,6 +76,8 @@ class Machine:
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
+        self.members: set[str] = set()  # names that moved code looks up in classes
+        self.repeated = 0  # rounds of loops that stand for all of them
         self.placing = False
         self.decays: set[int] = set()  # the calls that make the decay of a weight
         self.scaled = False  # a tower's tensor by what may be a count of all towers' examples
@@ -161,6 +164,8 @@ class Machine:
             line = self.line if current is self.scope else 0
             self.reads.append(Read(current, name, chain, node, code, line))
             given = current.own.get(name, [None])[0] is current.node
+            if isinstance(value, Made):
+                value.seen_as = (current, name)
             if isinstance(value, Tensor) and (current is not self.scope or given):
                 return self.report(
                     "TM217", code, node,

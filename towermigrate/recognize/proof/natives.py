@@ -20,10 +20,13 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
+    Made,
+    Method,
     Object,
     Plain,
     Setting,
     Static,
+    Super,
     Tensor,
     Text,
     holds_tensor,
@@ -124,7 +127,8 @@ class Natives(Parts):
             return Setting()
         if known:
             return Setting(plain=True) if name in library.NUMPY else Plain()
-        if not name.startswith(library.QUIET_LIBRARIES) or name.endswith(library.CHANGERS):
+        quiet = name.startswith(library.QUIET_LIBRARIES) and not name.endswith(library.CHANGERS)
+        if not quiet or any(may_run(value) for value in args.all()):
             self.escapes(args.all())
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()
@@ -132,6 +136,8 @@ class Natives(Parts):
 
     def _builtin_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         short = name.removeprefix("builtins.")
+        if short == "super":
+            return self.super_of(args, node, frame)
         if self.strict and short in ASKS and not args.starred:
             asked = self.asks(short, args.given, node, frame)
             if asked is not None:
@@ -165,7 +171,8 @@ class Natives(Parts):
         if len(values) == 1 and name in _GOES_OVER and isinstance(values[0], Setting):
             self.element(values[0], node.args[0], frame)
         for value in args.all():
-            if isinstance(value, Instance) or name not in _GATHER and may_run(value):
+            of_its_own = isinstance(value, Instance | Made | Method | Super)
+            if of_its_own or name not in _GATHER and may_run(value):
                 return self._unknown(node, frame)
             if isinstance(value, Collected):
                 return self._part_of(value, node, frame)
@@ -272,6 +279,9 @@ class Natives(Parts):
         raise NotImplementedError
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def super_of(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         raise NotImplementedError
 
     def partial(self, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:

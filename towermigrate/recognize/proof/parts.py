@@ -20,12 +20,15 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
+    Made,
+    Method,
     Module,
     Object,
     Plain,
     Python,
     Setting,
     Static,
+    Super,
     Tensor,
     Text,
     holds_tensor,
@@ -71,7 +74,8 @@ class Parts(Asks):
         if isinstance(value, External):
             if value.name.endswith("flags.FLAGS"):
                 return Setting()
-            return External(f"{value.name}.{name}")
+            full = f"{value.name}.{name}"
+            return External("tf" if full == "tf.compat.v1" else full)
         if isinstance(value, Module):
             return self.lookup(name, self.module(value.code), node, code)
         if isinstance(value, Setting) and value.plain:
@@ -99,11 +103,26 @@ class Parts(Asks):
             return Object(f"{value.kind}.{name}", value.needs)
         if isinstance(value, Either):
             return join_all([self.attribute(v, name, node, frame) for v in value.values])
-        if isinstance(value, Class | Function):
+        if isinstance(value, Made):
+            return self.of_made(value, name, node, frame)
+        if isinstance(value, Super):
+            return self.of_super(value, name, node, frame)
+        if isinstance(value, Class):
+            return self.of_class(value, name, node, frame)
+        if isinstance(value, Function | Method):
             return self.report(
                 "TM222", code, node, f"`{code.said(node)}`: what the attribute holds is not known"
             )
         return self._part_of(value, node, frame)
+
+    def of_made(self, value: Made, name: str, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def of_super(self, value: Super, name: str, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def of_class(self, value: Class, name: str, node: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
 
     def _runs_code(self, node: ast.AST, frame: Frame) -> Value:
         return self.report(
@@ -309,6 +328,7 @@ class Parts(Asks):
             else:
                 rounds, exact = [(self.element(source, one.iter, frame), False)], False
                 self.maybe += 1
+                self.repeated += 1
             for value, there in rounds:
                 self.bind(one.target, value, inner)
                 for name in _targets(one.target):
@@ -322,6 +342,7 @@ class Parts(Asks):
                     exact = run(position + 1, sure and there and exact, exact) and exact
             if not exact and not (isinstance(source, Items) and source.exact):
                 self.maybe = max(0, self.maybe - 1)
+                self.repeated -= 1
             return exact
 
         before = self.maybe

@@ -105,7 +105,8 @@ class _Settled:
         value = one.frame.names.get(one.name)
         if one.immutable or isinstance(value, Tensor | Object):
             flags = isinstance(value, External) and "flags" in f"{value.name} {one.attributes}"
-            if not (flags or isinstance(value, Class | Function | Object)) or not one.attributes:
+            # What changes a class is looked for in `classes`.
+            if not (flags or isinstance(value, Function | Object)) or not one.attributes:
                 return
         self._changed(one)
 

@@ -19,6 +19,7 @@ from towermigrate.recognize.proof.values import (
     Foreign,
     Index,
     Items,
+    Made,
     Object,
     Plain,
     Present,
@@ -131,7 +132,8 @@ class Statements(Stops):
         elif isinstance(target, ast.Subscript):
             self._store(target, self.value(target.value, frame), value, frame)
         elif isinstance(target, ast.Attribute):
-            self.value(target.value, frame)
+            if self.stored(self.value(target.value, frame), target, value, frame):
+                return
             self.report(
                 "TM206", frame.code, target,
                 f"{self.where} stores a value in `{frame.code.said(target)}`; it can only return values",
@@ -195,6 +197,8 @@ class Statements(Stops):
             )
             if isinstance(node.target, ast.Subscript):
                 self._store(node.target, holder, value, frame)
+            elif isinstance(node.target, ast.Attribute) and isinstance(holder, Made):
+                self._added(node, node.target, holder, value, frame)
             else:
                 self._changes(Unknown(), node, frame)
             return
@@ -209,15 +213,31 @@ class Statements(Stops):
             )  # fmt: skip
             return
         before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
-        if isinstance(before, Items) and isinstance(node.op, ast.Add):
-            if (before.outer and self.strict) or self.branched:
-                self._changes(before, node, frame)
-                return
-            given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
-            exact = isinstance(value, Items) and value.exact and not self.maybe
-            before.grow([(v, s and not self.maybe) for v, s in given], exact)
+        if not self._extended(node, before, value, frame):
+            self.bind_name(name, self.operator(node, before, value, frame), frame)
+
+    def _extended(self, node: ast.AugAssign, before: Value, value: Value, frame: Frame) -> bool:
+        """`list += more`, which changes the list itself; whether it is one."""
+        if not isinstance(before, Items) or not isinstance(node.op, ast.Add):
+            return False
+        if (before.outer and self.strict) or self.branched:
+            self._changes(before, node, frame)
+            return True
+        given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
+        exact = isinstance(value, Items) and value.exact and not self.maybe
+        before.grow([(v, s and not self.maybe) for v, s in given], exact)
+        return True
+
+    def _added(
+        self, node: ast.AugAssign, target: ast.Attribute, holder: Made, value: Value, frame: Frame
+    ) -> None:
+        """`self.name += value`."""
+        before = self.attribute(holder, target.attr, target, frame)
+        if self._extended(node, before, value, frame):
             return
-        self.bind_name(name, self.operator(node, before, value, frame), frame)
+        made = self.operator(node, before, value, frame)
+        if not self.stored(holder, target, made, frame):
+            self._changes(Unknown(), node, frame)
 
     # -- expressions as statements
 
@@ -338,9 +358,11 @@ class Statements(Stops):
             for _ in range(2):
                 before = dict(frame.names)
                 self.maybe += empty
+                self.repeated += 1
                 self.bind(node.target, self.element(source, node.iter, frame), frame)
                 self.block(node.body, frame)
                 self.maybe -= empty
+                self.repeated -= 1
                 frame.names = _joined(frame.names, before) if empty else frame.names
         return self.block(node.orelse, frame)
 

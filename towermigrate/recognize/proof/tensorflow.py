@@ -23,10 +23,13 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
+    Made,
+    Method,
     Object,
     Partial,
     Plain,
     Setting,
+    Super,
     Tensor,
     Text,
     needs_of,
@@ -236,7 +239,7 @@ class TensorFlow(Calls):
 
     def _own_initializer(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
         """A function of the program's own runs once in TF1, and here when the variable is made."""
-        if isinstance(initializer, Function | Instance) or (
+        if isinstance(initializer, Function | Instance | Made | Method) or (
             isinstance(initializer, Setting) and not initializer.plain
         ):
             self.report(
@@ -376,7 +379,7 @@ class TensorFlow(Calls):
     def _given(self, value: Value, node: ast.Call, frame: Frame) -> None:
         """An argument of a pure function."""
         code = frame.code
-        if isinstance(value, Instance):
+        if isinstance(value, Instance | Made):
             self.own_object(value, node, frame)
         if isinstance(value, Either):
             for one in value.values:
@@ -385,7 +388,11 @@ class TensorFlow(Calls):
             arguments = [Tensor() for _ in value.node.args.args]
             with self.perhaps():
                 self.enter(value, list(arguments), {}, node, code)
-        elif isinstance(value, Class | Partial):
+        elif isinstance(value, Method):
+            more = [Tensor() for _ in value.function.node.args.args[1:]]
+            with self.perhaps():
+                self.enter(value.function, [value.of, *more], {}, node, code)
+        elif isinstance(value, Class | Partial | Super):
             self._unknown(node, frame)
         elif isinstance(value, Index | Differs):
             self.report(

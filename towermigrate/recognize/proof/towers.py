@@ -26,6 +26,7 @@ from towermigrate.recognize.proof.values import (
     Index,
     Instance,
     Items,
+    Made,
     Object,
     Setting,
     Tensor,
@@ -126,7 +127,7 @@ class TowerProof(Statements):
                 given += call.args[position : position + 1]
                 for node in given:
                     value = self._given_by(node, call, code)
-                    if isinstance(value, Instance | Tensor | Function | Foreign):
+                    if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
         return Setting()
 

@@ -244,6 +244,8 @@ class Function(Value):
     code: Code
     frame: Frame
     plain: bool = False
+    owner: Class | None = None
+    """The class that it is a method of."""
 
 
 @dataclass(eq=False)
@@ -268,6 +270,47 @@ class Instance(Value):
     """An object of a class of the tree, made before the towers: only its plain attributes may be read."""
 
     made_of: Class
+
+
+class Made(Value):
+    """An object of a class of the tree that is followed: `kept` are its attributes, `sure` those that it surely has.
+
+    Args:
+        outer: it was made outside of the code that moves.
+        several: it stands for several objects of one place, so that nothing that one of them kept is forgotten.
+
+    `lost` says that what is not followed may have changed it; `seen_as` is the name that moved code reads it by.
+    """
+
+    def __init__(self, made_of: Class, *, outer: bool, several: bool) -> None:
+        self.made_of, self.outer, self.several = made_of, outer, several
+        self.kept: dict[str, Value] = {}
+        self.sure: set[str] = set()
+        self.lost = False
+        self.seen_as: tuple[Frame, str] | None = None
+
+    def keep(self, name: str, value: Value, sure: bool) -> None:
+        before = self.kept.get(name)
+        forgets = before is None or sure and not self.several
+        self.kept[name] = value if forgets or before is None else join(before, value)
+        if sure:
+            self.sure.add(name)
+
+
+@dataclass(eq=False)
+class Method(Value):
+    """A method of an object that is followed."""
+
+    function: Function
+    of: Made
+
+
+@dataclass(eq=False)
+class Super(Value):
+    """What `super()` gives: an object as the classes above one see it."""
+
+    of: Made
+    behind: Class
 
 
 @dataclass(eq=False)
@@ -351,7 +394,7 @@ def may_run(value: Value) -> bool:
         return any(may_run(v) for v, _ in value.values)
     if isinstance(value, Either):
         return any(may_run(v) for v in value.values)
-    return isinstance(value, Function | Partial | Class | Instance)
+    return isinstance(value, Function | Partial | Class | Instance | Made | Method | Super)
 
 
 def holds_tensor(value: Value) -> bool:
