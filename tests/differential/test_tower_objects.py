@@ -86,6 +86,9 @@ def gives(*changes: Change) -> Change:
     return top(text)
 
 
+COLLECTED = "                    tower_grads.append(grads)\n"
+COMPUTE = ("compute_gradients(loss)", "compute_gradients(model.loss)")
+COLLECT = (COLLECTED, COLLECTED + "                    losses.append(model.loss)\n")
 INIT = "    def __init__(self, x, y):\n"
 BUILD = "        self.out = net(self.x)\n"
 FORWARD = "        return net(x) * self.scale\n"
@@ -143,6 +146,10 @@ TAKEN = [
     taken("handed to a function", gives(), top("def loss_of(m, x, y):\n    return m.loss(x, y)"), ONCE, tower("loss = loss_of(model, x, y)")),
     taken("a method as an activation", gives((FORWARD, "        return tf.layers.dense(x, 1, activation=self.squash, kernel_initializer=init(3, 1), name='d')\n\n    def squash(self, t):\n        return tf.tanh(t) * self.scale\n")), ONCE, ASKED),
     taken("a method in a comprehension", gives(("        return tf.reduce_mean(tf.square(self.forward(x) - y)) * self.factor\n", "        with tf.variable_scope('m', reuse=tf.AUTO_REUSE):\n            outs = [self.forward(x) for _ in range(2)]\n        return tf.reduce_mean(tf.square(outs[0] + outs[1] - y)) * self.factor\n")), ONCE, ASKED),
+    taken("trained without a name", keeps(), tower("model = Model(x, y)"), COMPUTE, ("[train_op, loss]", "[train_op, step_count]")),
+    taken("collected without a name", keeps(), tower("model = Model(x, y)"), COMPUTE, made("losses = []"), COLLECT, behind("mean_loss = tf.reduce_mean(losses)"), ("[train_op, loss]", "[train_op, mean_loss]")),
+    taken("two of it collected", keeps(), tower("model = Model(x, y)"), COMPUTE, made("losses = []", "outs = []"), (COLLECTED, COLLECTED + "                    losses.append(model.loss)\n                    outs.append(model.out)\n"),
+          behind("mean_loss = tf.reduce_mean(losses) + tf.reduce_sum(tf.concat(outs, 0))"), ("[train_op, loss]", "[train_op, mean_loss]")),
     taken("of the last tower, behind the towers", keeps(), READ, behind("shown = tf.reduce_mean(model.loss)"), ("[train_op, loss]", "[train_op, shown]")),
     taken("of the last tower, by a method", gives(), ONCE, ASKED, behind("shown = model.factor * loss"), ("[train_op, loss]", "[train_op, shown]")),
 ]  # fmt: skip
@@ -180,6 +187,8 @@ LEFT = [
     left("objects are collected", "TM203", keeps(), made("models = []"), tower("model = Model(x, y)", "models.append(model)", "loss = model.loss"), behind("mean_loss = tf.reduce_mean([m.loss for m in models])"), ("[train_op, loss]", "[train_op, mean_loss]")),
     left("read behind the towers", "TM234", keeps(), READ, ("print('draws', drawn[0])", "print('draws', drawn[0], model.loss.shape)")),
     left("of the last tower, trained", "TM202", keeps(), READ, behind("extra = tf.gradients(model.loss, tf.trainable_variables())[0]"), ("[train_op, loss]", "[train_op, extra]")),
+    left("a loss that is made anew each time that it is asked for", "TM211", keeps(("        self.loss = tf.reduce_mean(tf.square(self.out - self.y))\n", ""), ("    def _build", "    @property\n    def loss(self):\n        with tf.variable_scope('n', reuse=tf.AUTO_REUSE):\n            return tf.reduce_mean(tf.square(net(self.x) - self.y))\n\n    def _build")),
+         tower("model = Model(x, y)"), COMPUTE, made("losses = []"), COLLECT, behind("mean_loss = tf.reduce_mean(losses)"), ("[train_op, loss]", "[train_op, mean_loss]")),
     left("set by the tower's index", "TM214", keeps(), tower("model = Model(x, y)", "if i == 0:", "    model.loss = model.loss * 2.0", "loss = model.loss")),
     left("an object of a list from before", "TM222", gives(), made("models = [Model(), Model(3.0)]"), tower("loss = models[0].loss(x, y)")),
     left("given to code that is not seen", "TM222", gives(("    def loss", "    def more(self, by):\n        self.factor += by\n        return by\n\n    def loss")), made("model = Model()", "np.vectorize(model.more, otypes=[float])([1.0])"), ASKED),

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -25,6 +25,7 @@ from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
+from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
@@ -37,6 +38,8 @@ from towermigrate.recognize.source import Tree
 _HINTS = re.compile(
     r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_"
 )
+_Reader = Callable[[PlainFile], list[Change]]
+_OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
     bounds,
@@ -125,8 +128,10 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        own = (partial(first, tree), partial(switches, tree)) if each == path else ()
-        for reader in (*own, *_READERS):
+        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values)
+        own = [partial(one, tree) for one in with_tree] if each == path else []
+        readers: list[_Reader] = [*own, *_READERS]
+        for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:
                 if file is None or file.text != text:

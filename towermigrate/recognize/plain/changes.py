@@ -95,6 +95,27 @@ class PlainFile(Module):
         self._fresh.add(found)
         return found
 
+    def free(self, scope: Scope, *names: str) -> str:
+        """The first of some names that a scope, and what it sees, has not; a new one where it has all of them."""
+        own = {each.id for each in ast.walk(scope) if isinstance(each, ast.Name)}
+        own |= {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)}
+        own |= {
+            (each.asname or each.name).partition(".")[0]
+            for each in ast.walk(scope)
+            if isinstance(each, ast.alias)
+        }
+        own |= {
+            each.name
+            for each in ast.walk(scope)
+            if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+        }
+        taken = own | self._fresh | self.shared_between_functions
+        for each in names:
+            if each not in taken and not (scope is self.tree and each in self.words_of_users):
+                self._fresh.add(each)
+                return each
+        return self.fresh(names[0])
+
     def once(self, name: str) -> str:
         """The name itself the first time that it is asked for, then others."""
         if name in self._given:
