@@ -67,13 +67,16 @@ class _Writing:
         of_class, start, end = plan.module(plan.of_towers), 0, 0
         if plan.known is not None:
             node = plan.known.node
-            start, end = of_class.block.start(node), of_class.block.end(node)
+            start, end = of_class.block.start(node), of_class.block.end_of_line(node)
             if plan.of_towers != self.path:
                 made[plan.of_towers] = self._class_file()
         for path in {each.function.path for each in plan.regions} - {*made}:
             made[path] = self._other_file(path)
         methods = {
-            name: (of_class.starts[m.node.lineno - 1] - start, of_class.block.end(m.node) - start)
+            name: (
+                of_class.starts[m.node.lineno - 1] - start,
+                of_class.block.end_of_line(m.node) - start,
+            )
             for name, m in plan.methods.items()
         }
         every = [entry, *plan.regions]
@@ -129,15 +132,15 @@ class _Writing:
         cuts: list[tuple[int, int, str]] = []
         if plan.known is not None and plan.of_towers == self.path:
             node = plan.known.node
-            cuts.append((module.block.start(node), module.block.end(node), "class"))
+            cuts.append((module.block.start(node), module.block.end_of_line(node), "class"))
         for region in plan.regions:
             of_class = region.function in plan.methods.values()
             if region.function.path == self.path and not of_class:
                 at = module.starts[region.node.lineno - 1]
                 mark = f'"{MARK} {region.number} def"'
-                cuts.append((at, module.block.end(region.node), mark))
+                cuts.append((at, module.block.end_of_line(region.node), mark))
         at = module.starts[entry.node.lineno - 1]
-        cuts.append((at, module.block.end(entry.node), "entry"))
+        cuts.append((at, module.block.end_of_line(entry.node), "entry"))
         lent = self._lent()
         if lent:
             rows = [f'"{MARK} import"', *lent, f'"{MARK} imported"', ""]
@@ -187,7 +190,7 @@ class _Writing:
         regions = [each for each in self.plan.regions if each.function.path == path]
         for region in sorted(regions, key=lambda each: -each.node.lineno):
             start = module.starts[region.node.lineno - 1]
-            end = module.block.end(region.node)
+            end = module.block.end_of_line(region.node)
             mark = f'"{MARK} {region.number} def"' + "\n" * text.count("\n", start, end)
             text = text[:start] + mark + text[end:]
         return text
@@ -198,7 +201,7 @@ class _Writing:
         pieces = Pieces()
         pieces.own(module.path, module.text, 0, module.block.start(node))
         self._class(pieces)
-        pieces.own(module.path, module.text, module.block.end(node), len(module.text))
+        pieces.own(module.path, module.text, module.block.end_of_line(node), len(module.text))
         return "".join(pieces.texts)
 
     def _class(self, pieces: Pieces) -> None:
@@ -240,7 +243,7 @@ class _Writing:
         """The body of a function in place of its call, or where it stands."""
         function, text, node = region.function, region.function.text, region.node
         first = header_end(region.function)
-        end = function.end(node)
+        end = function.end_of_line(node)
         own = text[function.starts[node.body[0].lineno - 1] : function.start(node.body[0])]
         if own.strip() or "\t" in own or "\t" in margin:
             raise Unjoined
@@ -295,13 +298,15 @@ class _Writing:
         while position < end:
             cut = next((each for each in cuts if each[0] == position), None)
             line = text.count("\n", 0, position) + 1
-            stop = text.find("\n", position, end)
+            stop = text.find("\n", cut[1] if cut is not None else position, end)
             stop = end if stop < 0 else stop
             if cut is not None:
                 kept = len(text[position:stop]) - len(text[position:stop].lstrip(" "))
                 here = " " * (kept + by)
                 self._cut(pieces, function, cut[2], here, position)
-                stop = cut[1]
+                if cut[2] is not None and stop > cut[1]:  # the comment behind the statement
+                    pieces.own(path, text, cut[1], stop)
+                stop = max(cut[1], stop)
             else:
                 start = position
                 row = text[position:stop]
@@ -399,7 +404,7 @@ def _told(region: Region) -> Body:
         region.number,
         function.path,
         region.node.name,
-        function.text[function.starts[region.node.lineno - 1] : function.end(region.node)],
+        function.text[function.starts[region.node.lineno - 1] : function.end_of_line(region.node)],
         region.holder,
         region.called.number,
         region.call,
@@ -409,10 +414,11 @@ def _told(region: Region) -> Body:
 
 
 def _whole_lines(function: Definition, statement: ast.stmt) -> tuple[int, int]:
-    """From the begin of a statement's first line to its end, where no other stands there."""
+    """From the begin of a statement's first line to its end, where no other stands there; a comment may."""
     start, end = function.starts[statement.lineno - 1], function.end(statement)
     if function.text[start : function.start(statement)].strip():
         raise Unjoined
-    if function.text[end:].split("\n", 1)[0].strip():
+    behind = function.text[end:].split("\n", 1)[0].strip()
+    if behind and not behind.startswith("#"):
         raise Unjoined
     return start, end

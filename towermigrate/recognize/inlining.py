@@ -244,7 +244,7 @@ class _Join(Files):
             raise Unjoined
         start = function.starts[node.lineno - 1]
         assert node.end_lineno is not None
-        end = function.end(node)
+        end = function.end_of_line(node)
         part = Part(
             number,
             function.path,
@@ -364,7 +364,7 @@ class _Join(Files):
         cuts: list[tuple[int, int, str | _Placed]] = []
         for each in parts:
             start = each.function.starts[each.function.node.lineno - 1]
-            end = each.function.end(each.function.node)
+            end = each.function.end_of_line(each.function.node)
             if each.part.path == path:
                 cuts.append((start, end, each.part.mark("def")))
             else:  # on as many lines, so that all others of its file stay where they are
@@ -429,7 +429,8 @@ class _Join(Files):
         caller, text, renames = self.caller, function.text, placed.renames
         at = caller.start(statement)
         margin = caller.text[caller.starts[statement.lineno - 1] : at]
-        if margin.strip() or caller.text[caller.end(statement) :].split("\n", 1)[0].strip():
+        behind = caller.text[caller.end(statement) :].split("\n", 1)[0].strip()
+        if margin.strip() or behind and not behind.startswith("#"):
             raise Unjoined
         pieces.new(f"{margin}{part.mark('begin')}\n", caller.path, at)
         for name, argument in (*part.given, *part.defaults):
@@ -440,7 +441,7 @@ class _Join(Files):
         body = function.node.body
         first = header_end(function)
         last = last_of(function.node)
-        end = function.end(body[-1])
+        end = function.end_of_line(body[-1])
         gone = end
         tokens = renamed_places(function, renames)
         if isinstance(last, ast.Return) and part.returns_expression:

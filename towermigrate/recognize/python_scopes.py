@@ -97,6 +97,12 @@ class Block(Generic[_Scope]):
         assert node.end_lineno is not None and node.end_col_offset is not None
         return self.offset(node.end_lineno, node.end_col_offset)
 
+    def end_of_line(self, node: ast.stmt) -> int:
+        """Where a statement ends, or the comment that stands behind it."""
+        end = self.end(node)
+        behind = self.text[end:].split("\n", 1)[0]
+        return end + len(behind) if behind.strip().startswith("#") else end
+
 
 Definition = Block[ast.FunctionDef]
 Caller = Block[ast.FunctionDef] | Block[ast.Module]

@@ -121,7 +121,8 @@ class Plan(Files):
             header = module.text[start:end]
             if ast.unparse(each.test) != "__name__ == '__main__'" or each.orelse:
                 raise Unjoined
-            line = header.split("\n", 1)[0].rstrip()
+            whole = header.split("\n", 1)[0].rstrip()
+            line = whole.partition("#")[0].rstrip()
             if "\n" not in header or not line.endswith(":"):
                 raise Unjoined
             others = [other for other in module.tree.body if other is not each]
@@ -132,7 +133,7 @@ class Plan(Files):
                 or any(map(module.declares_global, bound))
             ):
                 raise Unjoined  # others read what it binds
-            self.opened = line
+            self.opened = whole
             name = _ENTRY.ljust(len(line) - len("def ():"), "_")
             if re.search(rf"\b{name}\b", module.text):
                 raise Unjoined
