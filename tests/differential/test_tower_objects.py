@@ -86,6 +86,16 @@ def gives(*changes: Change) -> Change:
     return top(text)
 
 
+ENDS = """\
+from collections import namedtuple
+
+Ends = namedtuple('Ends', 'loss, out')
+
+
+def build(x, y):
+    out = net(x)
+    return Ends(tf.reduce_mean(tf.square(out - y)), out=out)
+"""
 COLLECTED = "                    tower_grads.append(grads)\n"
 COMPUTE = ("compute_gradients(loss)", "compute_gradients(model.loss)")
 COLLECT = (COLLECTED, COLLECTED + "                    losses.append(model.loss)\n")
@@ -150,6 +160,11 @@ TAKEN = [
     taken("collected without a name", keeps(), tower("model = Model(x, y)"), COMPUTE, made("losses = []"), COLLECT, behind("mean_loss = tf.reduce_mean(losses)"), ("[train_op, loss]", "[train_op, mean_loss]")),
     taken("two of it collected", keeps(), tower("model = Model(x, y)"), COMPUTE, made("losses = []", "outs = []"), (COLLECTED, COLLECTED + "                    losses.append(model.loss)\n                    outs.append(model.out)\n"),
           behind("mean_loss = tf.reduce_mean(losses) + tf.reduce_sum(tf.concat(outs, 0))"), ("[train_op, loss]", "[train_op, mean_loss]")),
+    taken("settings in a named tuple", top("from collections import namedtuple\n\nParams = namedtuple('Params', ['factor', 'power'])"), ("def train():", "def train(params):"),
+          ("\n    train()\n", "\n    train(Params(factor=0.5, power=2))\n"), tower("loss = tf.reduce_mean(tf.square(net(x) - y)) * params.factor")),
+    taken("a function gives a named tuple", top(ENDS), tower("ends = build(x, y)", "loss = ends.loss")),
+    taken("an ordered dict", keeps((BUILD, "        self.ends = collections.OrderedDict()\n        self.ends['out'] = net(self.x)\n        self.out = self.ends['out']\n")), ("import numpy as np\n", "import collections\n\nimport numpy as np\n"), READ),
+    taken("a named tuple taken apart", top(ENDS), tower("loss, out = build(x, y)")),
     taken("of the last tower, behind the towers", keeps(), READ, behind("shown = tf.reduce_mean(model.loss)"), ("[train_op, loss]", "[train_op, shown]")),
     taken("of the last tower, by a method", gives(), ONCE, ASKED, behind("shown = model.factor * loss"), ("[train_op, loss]", "[train_op, shown]")),
 ]  # fmt: skip
@@ -189,6 +204,7 @@ LEFT = [
     left("of the last tower, trained", "TM202", keeps(), READ, behind("extra = tf.gradients(model.loss, tf.trainable_variables())[0]"), ("[train_op, loss]", "[train_op, extra]")),
     left("a loss that is made anew each time that it is asked for", "TM211", keeps(("        self.loss = tf.reduce_mean(tf.square(self.out - self.y))\n", ""), ("    def _build", "    @property\n    def loss(self):\n        with tf.variable_scope('n', reuse=tf.AUTO_REUSE):\n            return tf.reduce_mean(tf.square(net(self.x) - self.y))\n\n    def _build")),
          tower("model = Model(x, y)"), COMPUTE, made("losses = []"), COLLECT, behind("mean_loss = tf.reduce_mean(losses)"), ("[train_op, loss]", "[train_op, mean_loss]")),
+    left("a named tuple with another value", "TM222", top(ENDS), tower("ends = build(x, y)", "loss = ends._replace(loss=ends.loss * 2.0).loss")),
     left("set by the tower's index", "TM214", keeps(), tower("model = Model(x, y)", "if i == 0:", "    model.loss = model.loss * 2.0", "loss = model.loss")),
     left("an object of a list from before", "TM222", gives(), made("models = [Model(), Model(3.0)]"), tower("loss = models[0].loss(x, y)")),
     left("given to code that is not seen", "TM222", gives(("    def loss", "    def more(self, by):\n        self.factor += by\n        return by\n\n    def loss")), made("model = Model()", "np.vectorize(model.more, otypes=[float])([1.0])"), ASKED),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from towermigrate.flow.scopes import parameters
+from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
@@ -28,8 +28,11 @@ from towermigrate.recognize.proof.values import (
     Object,
     Partial,
     Plain,
+    Record,
+    RecordClass,
     Setting,
     Static,
+    Super,
     Tensor,
     Text,
     holds_tensor,
@@ -54,6 +57,8 @@ class Calls(Objects):
                 made = [self._called(f, args, node, frame) for f in function.values]
             return join_all(made)
         if args.starred and not isinstance(function, External):
+            if not self.strict:
+                self.escapes([function, *args.all()])
             return self.report(
                 "TM222",
                 code,
@@ -72,6 +77,8 @@ class Calls(Objects):
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
+        if isinstance(function, RecordClass):
+            return self._record(function, args, node, frame)
         object_ = self.called_object(function, args, node, frame)
         if object_ is not None:
             return object_
@@ -83,9 +90,22 @@ class Calls(Objects):
                 python = isinstance(function, Setting) and all(is_python(v) for v in args.all())
                 return Setting() if python else Foreign()
             return self._unknown(node, frame)
+        if not self.strict:
+            self.escapes([function, *args.all()])
         if isinstance(function, Unknown):
             return Unknown()
         return self._unknown(node, frame)
+
+    def _record(
+        self, function: RecordClass, args: Arguments, node: ast.Call, frame: Frame
+    ) -> Value:
+        """A named tuple of what it is given."""
+        given = dict(zip(function.fields, args.given, strict=False))
+        whole = {**given, **args.named}
+        right = len(args.given) == len(given) and not given.keys() & args.named.keys()
+        if not right or whole.keys() != set(function.fields):
+            return self._unknown(node, frame)
+        return Record({name: whole[name] for name in function.fields}, not self.strict)
 
     def _made(self, function: Class, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         builds = function.code.mentions_tensorflow(function.node)
@@ -132,7 +152,8 @@ class Calls(Objects):
     def escapes(self, values: Iterable[Value]) -> None:
         """Code that is not followed is given values: what they hold may be anything from now on.
 
-        Not what the towers made: the readers of the session look at what becomes of it.
+        Of functions, what they see: they may be called. Not what the towers made: the readers of the session look at what
+        becomes of it.
         """
         for value in values:
             of = value.of if isinstance(value, Object) else value
@@ -141,13 +162,27 @@ class Calls(Objects):
                 if of.mutable:
                     of.loosen()
                     of.grow([(Foreign(), False)], False, Plain())
-            elif isinstance(value, Made | Method):
-                held = value.of if isinstance(value, Method) else value
+            elif isinstance(of, Made | Method | Super):
+                held = of if isinstance(of, Made) else of.of
                 if not held.lost:
                     held.lost = True
                     self.escapes(held.kept.values())
-            elif isinstance(value, Either):
-                self.escapes(value.values)
+            elif isinstance(of, Either):
+                self.escapes(of.values)
+            elif isinstance(of, Partial):
+                self.escapes([of.function, *of.given, *(v for _, v in of.named)])
+            elif isinstance(of, Function) and id(of.node) not in self._escaped:
+                self._escaped.add(id(of.node))
+                names = {n.id for n in ast.walk(of.node) if isinstance(n, ast.Name)}
+                self.escapes([self.seen(name, of.frame) for name in sorted(names)])
+                self._escaped.discard(id(of.node))
+
+    def seen(self, name: str, frame: Frame) -> Value:
+        """What a name holds as code of a frame sees it, as far as that was looked at."""
+        current: Frame | None = frame
+        while current is not None and name not in current.names:
+            current = current.parent
+        return Unknown() if current is None else current.names[name]
 
     # -- functions of the tree
 
@@ -160,9 +195,31 @@ class Calls(Objects):
         code: Code,
     ) -> Value:
         """Run a function of the tree on values."""
+        value = self._entered_function(function, given, named, node, code)
+        if value is None and not self.strict:
+            self.escapes([function, *given, *named.values()])
+        return Unknown() if value is None else value
+
+    def _entered_function(
+        self,
+        function: Function,
+        given: list[Value],
+        named: dict[str, Value],
+        node: ast.AST,
+        code: Code,
+    ) -> Value | None:
+        """What a function gives; None where it could not be run, which is reported."""
         made = function.node
+        if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(body_of(made))):
+            self.report(
+                "TM222",
+                code,
+                node,
+                f"`{code.said(node)}` makes a generator, which runs when it is asked",
+            )
+            return None
         if self.stack.count(made) > 2 or len(self.stack) > DEPTH:
-            return self.report(
+            return self._gives_up(
                 "TM222",
                 code,
                 node,
@@ -176,7 +233,7 @@ class Calls(Objects):
             and made.decorator_list
             and not function.plain
         ):
-            return self.report(
+            return self._gives_up(
                 "TM222",
                 function.code,
                 made,
@@ -186,7 +243,7 @@ class Calls(Objects):
         frame.owner = function.owner
         names = [a.arg for a in [*args.posonlyargs, *args.args]]
         if len(given) > len(names) and args.vararg is None:
-            return self.report(
+            return self._gives_up(
                 "TM222",
                 code,
                 node,
@@ -214,7 +271,7 @@ class Calls(Objects):
             if parameter not in frame.names:
                 frame.names[parameter] = self._default(default, function)
         if any(p not in frame.names for p in parameters(made)):
-            return self.report(
+            return self._gives_up(
                 "TM222", code, node, f"`{code.said(node)}` does not give all arguments of `{name}`"
             )
         self.stack.append(made)
@@ -230,12 +287,25 @@ class Calls(Objects):
             frame.returned.append(NONE)
         return join_all(frame.returned) if frame.returned else NONE
 
+    def _gives_up(self, rule: str, code: Code, node: ast.AST, message: str) -> Value | None:
+        self.report(rule, code, node, message)
+        return None
+
     def block(self, body: list[ast.stmt], frame: Frame) -> bool:
         raise NotImplementedError
 
     def _default(self, node: ast.expr, function: Function) -> Value:
-        with self.mode(False):
-            value = self.value(node, function.frame)
+        own = frozenset() if function.owner is None else bound_in(function.owner.node.body)
+        if any(isinstance(n, ast.Name) and n.id in own for n in ast.walk(node)):
+            return self.report(
+                "TM222", function.code, node,
+                f"the default `{function.code.said(node)}` reads a name of its class",
+            )  # fmt: skip
+        key = (id(node), id(function.frame))
+        if key not in self._defaults:  # one value for all calls
+            with self.mode(False):
+                self._defaults[key] = self.value(node, function.frame)
+        value = self._defaults[key]
         if isinstance(value, Items) and value.mutable:
             value.outer = True
             value.name = "the default of an argument"

@@ -96,6 +96,11 @@ class Code:
         return [n for n in self.nodes if isinstance(n, ast.Global | ast.Nonlocal)]
 
     @cached_property
+    def shared_names(self) -> frozenset[str]:
+        """The names that some function binds of the module, or of the function around it."""
+        return frozenset(name for each in self.declarations for name in each.names)
+
+    @cached_property
     def definitions(self) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         return [n for n in self.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 

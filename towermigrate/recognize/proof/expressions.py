@@ -365,7 +365,10 @@ class Expressions(Machine):
     def _compare(self, node: ast.Compare, frame: Frame) -> Value:
         if self._asks_a_name(node, frame):
             return Plain()
-        values = [self.value(n, frame) for n in [node.left, *node.comparators]]
+        values = [self.value(n, frame) for n in [node.left, node.comparators[0]]]
+        for each in node.comparators[1:]:  # only where all before them hold
+            with self.perhaps():
+                values.append(self.value(each, frame))
         made = [
             self._compared(node, op, left, right, frame)
             for op, left, right in zip(node.ops, values, values[1:], strict=False)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import own_nodes
-from towermigrate.flow.values import External, Unknown, Value
+from towermigrate.flow.values import External, Unknown, Value, same
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
@@ -66,6 +66,7 @@ class Machine:
         self.where = "a tower"
         self.line = 0
         self.behind = False  # the towers have been run
+        self.staying = False  # the statement at hand stays behind them
         self.scope: Frame | None = None
         self.made_variables = 0
         self.asked = AskedFor()
@@ -76,7 +77,10 @@ class Machine:
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
-        self.members: set[str] = set()  # names that moved code looks up in classes
+        self.members: set[str] = set()  # names of methods that were looked up in classes
+        self.values_of_classes: set[str] = set()
+        self._escaped: set[int] = set()
+        self._defaults: dict[tuple[int, int], Value] = {}
         self.repeated = 0  # rounds of loops that stand for all of them
         self.placing = False
         self.decays: set[int] = set()  # the calls that make the decay of a weight
@@ -95,6 +99,11 @@ class Machine:
     def evaluates(self) -> bool:
         """Whether the code at hand builds the model once more behind the towers, to look at it."""
         return self.strict and self.where == EVALUATION
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the expression at hand may not run."""
+        return bool(self.maybe or self.asked.unsure)
 
     @contextmanager
     def perhaps(self, unsure: bool = True) -> Iterator[None]:
@@ -153,6 +162,11 @@ class Machine:
             return self._builtin(name, frame, node, code)
         if current.moved or name in current.homes:
             value = current.names.get(name)
+            if isinstance(value, Made) and value.done and self.staying:
+                self.always(
+                    "TM210", code, node,
+                    f"`{name}`, an object of the last tower, is used by what stays behind the towers",
+                )  # fmt: skip
             if value is None:
                 return self.report(
                     "TM206", code, node,
@@ -188,8 +202,6 @@ class Machine:
             bound = [n.value for n in frame.own.get(name, ()) if isinstance(n, ast.Assign)]
             made = [self.bound_in(n, self.module(frame.code)) for n in bound]
             return next((v for v in made if isinstance(v, Foreign | Tensor)), Setting())
-        if self._comes_by_star(name, frame.code):
-            return Foreign(name)
         key = (frame.code.path, name)
         if key in self._evaluating:
             return Unknown()
@@ -197,9 +209,14 @@ class Machine:
         try:
             with self.mode(False):
                 found = [self.bound_by(name, node, frame) for node in frame.own[name]]
+                by_star = [self.outer(name, one) for one in self._by_star(name, frame.code)]
         finally:
             self._evaluating.discard(key)
+        if by_star and not all(isinstance(v, External) and same(v, found[0]) for v in by_star):
+            return Foreign(name)
         value = join_all(found) if len(found) > 1 else found[0]
+        if name in frame.code.shared_names:
+            value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Either | Python) and len(found) > 1:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Items) and value.mutable and _is_python(value):
@@ -261,13 +278,14 @@ class Machine:
             return Foreign()
         return value
 
-    def _comes_by_star(self, name: str, code: Code) -> bool:
-        """Whether a star import of the tree may bind a name that the file binds too."""
-        for star in code.star_imports:
-            target = self.codes.imported(code.path, "." * star.level + (star.module or ""))
-            if target is not None and target is not code and name in self.module(target).own:
-                return not name.startswith("_")
-        return False
+    def _by_star(self, name: str, code: Code) -> list[Frame]:
+        """The files of the tree by whose star imports a name may come that the file binds too."""
+        found = [
+            self.codes.imported(code.path, "." * star.level + (star.module or ""))
+            for star in code.star_imports
+        ]
+        files = [self.module(one) for one in found if one is not None and one is not code]
+        return [one for one in files if name in one.own and not name.startswith("_")]
 
     @cached_property
     def running(self) -> frozenset[str]:

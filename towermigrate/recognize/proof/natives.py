@@ -24,6 +24,7 @@ from towermigrate.recognize.proof.values import (
     Method,
     Object,
     Plain,
+    RecordClass,
     Setting,
     Static,
     Super,
@@ -33,6 +34,7 @@ from towermigrate.recognize.proof.values import (
     join_all,
     may_run,
     needs_of,
+    text_of,
 )
 
 _ONCE = {"zip", "map", "filter", "reversed", "enumerate", "iter", "open", "next", "input"}
@@ -51,6 +53,8 @@ _GOES_OVER = {
     "all",
 } | _ONCE
 """Builtins that go over their argument."""
+_ASK_ONLY = frozenset({"type", "isinstance", "id", "callable"})
+"""Builtins that run no code of what they are given."""
 _GATHER = {
     "dict",
     "enumerate",
@@ -90,6 +94,27 @@ class Arguments:
         return found
 
 
+def _record_class(args: Arguments) -> RecordClass | None:
+    """`namedtuple("Name", "a b")`, `namedtuple("Name", ["a", "b"])`; None where its fields are not known."""
+    if args.starred or args.named or len(args.given) != 2:
+        return None
+    listed = args.given[1]
+    text = text_of(listed)
+    if text is not None:
+        names: list[str | None] = [*text.replace(",", " ").split()]
+    elif isinstance(listed, Items) and listed.exact:
+        names = [text_of(value) for value, _ in listed.values]
+    else:
+        return None
+    fields = tuple(name for name in names if name is not None)
+    return RecordClass(fields) if len(fields) == len(names) == len(set(fields)) else None
+
+
+def _may_change(value: Value) -> bool:
+    """Whether what is given a value may change a list by it: a function, or the method of a list."""
+    return may_run(value) or isinstance(value, Object) and value.of is not None
+
+
 class Natives(Parts):
     """Evaluates calls of builtins and of libraries."""
 
@@ -100,6 +125,12 @@ class Natives(Parts):
             return self.tf_call(name, args, node, frame)
         if name.startswith("builtins."):
             return self._builtin_call(name, args, node, frame)
+        if name == "collections.namedtuple":
+            record = _record_class(args)
+            if record is not None:
+                return record
+        if name == "collections.OrderedDict":
+            return self.builtin("dict", args, node, frame)
         if name == "functools.partial":
             partial = self.partial(args, node, frame)
             if partial is not None:
@@ -123,12 +154,15 @@ class Natives(Parts):
                 return Text("name" if value.of in ("name", "tensor") else "index")
             if isinstance(value, Static):
                 return Static()
+        quiet = name.startswith(library.QUIET_LIBRARIES) and not name.endswith(library.CHANGERS)
+        quiet = (quiet or known) and not name.startswith("operator.")
+        if not quiet or args.starred or any(_may_change(value) for value in args.all()):
+            self.escapes(args.all())
         if name in ("functools.reduce", "copy.deepcopy"):
             return Setting()
         if known:
             return Setting(plain=True) if name in library.NUMPY else Plain()
-        quiet = name.startswith(library.QUIET_LIBRARIES) and not name.endswith(library.CHANGERS)
-        if not quiet or any(may_run(value) for value in args.all()):
+        if not quiet:
             self.escapes(args.all())
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
             return Setting()
@@ -166,13 +200,15 @@ class Natives(Parts):
         """A builtin of the list."""
         values = args.given
         if not self.strict and name in _ONCE:
-            self.escapes([value for value in args.all() if isinstance(value, Object)])
+            self.escapes(args.all())
             return Foreign()
         if len(values) == 1 and name in _GOES_OVER and isinstance(values[0], Setting):
             self.element(values[0], node.args[0], frame)
         for value in args.all():
             of_its_own = isinstance(value, Instance | Made | Method | Super)
             if of_its_own or name not in _GATHER and may_run(value):
+                if not self.strict and name not in _ASK_ONLY:
+                    self.escapes(args.all())
                 return self._unknown(node, frame)
             if isinstance(value, Collected):
                 return self._part_of(value, node, frame)

@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import cached_property
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
+from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.functions import Functions
 from towermigrate.recognize.proof.machine import is_python
@@ -20,12 +23,17 @@ from towermigrate.recognize.proof.values import (
     Either,
     Foreign,
     Function,
+    Items,
     Made,
     Method,
     Object,
+    Plain,
+    Setting,
     Super,
     Tensor,
     join,
+    join_all,
+    may_run,
 )
 
 _SHOWN = frozenset({"__init__", "__call__", "__repr__", "__str__"})
@@ -83,9 +91,9 @@ class Objects(Functions):
                         (only, *more) = node.decorator_list
                         plain = isinstance(only, ast.Name) and only.id in _DECORATORS and not more
                         kind = only.id if plain and isinstance(only, ast.Name) else "open"
-                if self.strict:
-                    self.members.add(name)
-                return Member(kind, node, one)
+                (self.values_of_classes if kind == "value" else self.members).add(name)
+                private = _is_private(name) and len(line) > 1
+                return Member("open" if private else kind, node, one)
         return None
 
     def function_of(self, member: Member) -> Function:
@@ -119,6 +127,8 @@ class Objects(Functions):
             return self._not_told(value, node, frame)
         if member is not None and member.kind == "property":
             return self.enter(self.function_of(member), [value], {}, node, frame.code)
+        if _is_private(name) and (line[1:] or not self._is_own(value, frame)):
+            return self._not_told(value, node, frame)  # Python adds the name of the class around
         kept = value.kept.get(name)
         if kept is not None and (member is None or name in value.sure):
             return self._kept(value, name, kept, node, frame)
@@ -126,6 +136,14 @@ class Objects(Functions):
             return self._not_told(value, node, frame)
         own = self._of_class(member, value, node, frame)
         return own if kept is None else join(own, self._kept(value, name, kept, node, frame))
+
+    def _is_own(self, value: Made, frame: Frame) -> bool:
+        """Whether code is of a method of an object's own class."""
+        current: Frame | None = frame
+        while current is not None and current.owner is None:
+            current = current.parent
+        owner = None if current is None else current.owner
+        return owner is not None and owner.node is value.made_of.node
 
     def _of_class(self, member: Member, of: Made | None, node: ast.expr, frame: Frame) -> Value:
         if member.kind == "staticmethod":
@@ -140,7 +158,7 @@ class Objects(Functions):
                     Unknown() if given is None else self.value(given, self.module(member.of.code))
                 )
             if isinstance(made, Const):
-                return made
+                return made if made.value is None else Plain()
         return self.report(
             "TM222", frame.code, node,
             f"`{frame.code.said(node)}`: what the attribute of the class holds is not known",
@@ -163,22 +181,37 @@ class Objects(Functions):
             home, called = value.seen_as
             line = self.line if home is self.scope else 0
             self.reads.append(Read(home, called, (name,), node, code, line))
+        elsewhere, written_out = self._set_elsewhere
+        found: list[Value] = []
         for one in kept.values if isinstance(kept, Either) else (kept,):
-            if isinstance(one, Made):
-                one.seen_as = one.seen_as or value.seen_as
-            elif isinstance(one, Tensor):
+            if isinstance(one, Tensor):
                 return self.report(
                     "TM217", code, node,
                     f"`{code.said(node)}` is a tensor made once before the tower loop and shared by the towers",
                 )  # fmt: skip
-            elif (
-                value.seen_as is None or not is_python(one) and not isinstance(one, Object | Method)
-            ):
+            settled = _settled(one, name not in elsewhere | written_out)
+            if value.seen_as is None or settled is None or name in elsewhere:
                 return self.report(
                     "TM222", code, node,
                     f"what `{code.said(node)}` holds, made before and read in {self.where}, is not known",
                 )  # fmt: skip
-        return kept
+            if isinstance(settled, Made):
+                settled.seen_as = settled.seen_as or value.seen_as
+            found.append(settled)
+        return join_all(found)
+
+    @cached_property
+    def _set_elsewhere(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The attributes that more than constructors set: to what is not known, and to what is written out there."""
+        home = self.home
+        files = [] if home is None else files_beside(self.codes, home.path)
+        if home is not None and files is None:
+            files = self.codes.closure(home.path)
+        found = [set_outside_constructors(code) for code in files or ()]
+        return (
+            frozenset(name for names, _ in found for name in names),
+            frozenset(name for _, names in found for name in names),
+        )
 
     def stored(self, holder: Value, target: ast.Attribute, value: Value, frame: Frame) -> bool:
         """`holder.name = value`, where the holder is an object that is followed; whether that is all there is to it."""
@@ -189,15 +222,25 @@ class Objects(Functions):
             return all(done)
         if not isinstance(holder, Made):
             return False
-        if self.strict and (holder.outer or self.branched):
+        if self.strict and (holder.outer or self.branched) or holder.done:
+            self.changed_behind(holder, target, frame)
             return False
         line = self.lineage(holder.made_of)
         member = None if line is None else self.member(line, target.attr)
-        if line is None or member is not None and member.kind in ("open", "property"):
+        private = line is not None and len(line) > 1 and _is_private(target.attr)
+        if line is None or private or member is not None and member.kind in ("open", "property"):
             holder.lost = True
             return False
         holder.keep(target.attr, value, not self.maybe and not self.asked.unsure)
         return True
+
+    def changed_behind(self, holder: Made, node: ast.AST, frame: Frame) -> None:
+        """Report, of code that stays too, what changes an object of a tower that is over."""
+        if holder.done:
+            self.always(
+                "TM206", frame.code, node,
+                f"`{frame.code.said(node)}` changes an object of the last tower, behind the towers",
+            )  # fmt: skip
 
     # -- what is called
 
@@ -258,6 +301,48 @@ class Objects(Functions):
     def no_init(self, function: Object, args: Arguments) -> Value | None:
         """`super().__init__()` where no class above has one."""
         return NONE if function.kind == _BEHIND and not args.all() else None
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("__") and not name.endswith("__")
+
+
+def _settled(value: Value, known: bool) -> Value | None:
+    """What an object from before is sure to keep: no number is known, as what is not followed may have set another.
+
+    Args:
+        known: only its constructor sets what it keeps, so that a function is that function.
+    """
+    if isinstance(value, Items):
+        return Setting(plain=True) if is_python(value) and not may_run(value) else None
+    if value == NONE and known:
+        return value
+    if isinstance(value, Const | Plain):
+        return Plain()
+    if isinstance(value, Setting):
+        return value
+    return value if known and (isinstance(value, Made | Method) or is_python(value)) else None
+
+
+def set_outside_constructors(code: Code) -> tuple[set[str], set[str]]:
+    """The attributes that a file sets, but for those of `self` in constructors; with them those that get what is written out."""
+    made: set[int] = set()
+    written: set[int] = set()
+    for node in code.nodes:
+        if isinstance(node, ast.FunctionDef) and node.name == "__init__":
+            for each in ast.walk(node):
+                if isinstance(each, ast.Attribute) and ast.unparse(each.value) == "self":
+                    made.add(id(each))
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            if node.value.value is not None:
+                written |= {id(target) for target in node.targets}
+    open_: set[str] = set()
+    plain: set[str] = set()
+    for node in code.nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
+            if id(node) not in made:
+                (plain if id(node) in written else open_).add(node.attr)
+    return open_, plain
 
 
 def _names(node: ast.stmt) -> list[str]:

@@ -26,6 +26,7 @@ from towermigrate.recognize.proof.values import (
     Object,
     Plain,
     Python,
+    Record,
     Setting,
     Static,
     Super,
@@ -86,6 +87,8 @@ class Parts(Asks):
             return self._runs_code(node, frame)
         if isinstance(value, Setting | Foreign):
             return value
+        if isinstance(value, Record) and name in value.fields:
+            return value.fields[name]
         if isinstance(value, Python | Text | Items | Static):
             return self._of_python(value, name, node, frame)
         if isinstance(value, Tensor):

@@ -107,16 +107,11 @@ class Statements(Stops):
                 frame.names[name] = Foreign(name) if graph else Setting()
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                self.escapes([self._seen(each.id, frame)])
-
-    def _seen(self, name: str, frame: Frame) -> Value:
-        """What a name of a function that is run holds; a module's names are looked at otherwise."""
-        current: Frame | None = frame
-        while current is not None and name not in current.names:
-            current = current.parent
-        return Unknown() if current is None or current.is_module else current.names[name]
+                self.escapes([self.seen(each.id, frame)])
 
     def bind_name(self, name: str, value: Value, frame: Frame) -> None:
+        if not self.strict and name in frame.code.shared_names and is_python(value):
+            value = Setting()  # a function may bind it anew
         frame.names[name] = value
         if self.strict:
             frame.homes.add(name)
@@ -149,11 +144,13 @@ class Statements(Stops):
                 return held
             if len(stars) == 1 and len(held) >= len(target.elts) - 1:
                 end = len(held) - behind
-                middle = Items([(one, True) for one in held[stars[0] : end]])
+                middle = Items([(one, True) for one in held[stars[0] : end]], True, not self.strict)
                 return [*held[: stars[0]], middle, *held[end:]]
         inner = value if isinstance(value, Tensor) else self.element(value, target, frame)
         return [
-            Items([(inner, False)], False) if isinstance(part, ast.Starred) else inner
+            Items([(inner, False)], False, not self.strict)
+            if isinstance(part, ast.Starred)
+            else inner
             for part in target.elts
         ]
 
@@ -166,7 +163,7 @@ class Statements(Stops):
                 holder.loosen()
                 holder.grow([(self.element(value, target, frame), False)], False)
             else:
-                holder.grow([(value, not self.maybe)], False, key)
+                holder.grow([(value, not self.unsure)], False, key)
             return
         self._changes(holder, target, frame)
 
@@ -217,15 +214,23 @@ class Statements(Stops):
             self.bind_name(name, self.operator(node, before, value, frame), frame)
 
     def _extended(self, node: ast.AugAssign, before: Value, value: Value, frame: Frame) -> bool:
-        """`list += more`, which changes the list itself; whether it is one."""
-        if not isinstance(before, Items) or not isinstance(node.op, ast.Add):
+        """`list += more` and its kin, which change the list itself; whether they do."""
+        if not isinstance(before, Items) or not before.mutable:
             return False
         if (before.outer and self.strict) or self.branched:
             self._changes(before, node, frame)
             return True
-        given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
-        exact = isinstance(value, Items) and value.exact and not self.maybe
-        before.grow([(v, s and not self.maybe) for v, s in given], exact)
+        if isinstance(node.op, ast.Add):
+            given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
+            sure = not self.unsure
+            exact = isinstance(value, Items) and value.exact and sure
+            before.grow([(v, s and sure) for v, s in given], exact)
+            return True
+        more = value.entries() if isinstance(value, Items) else before.entries()
+        before.loosen()
+        before.grow(
+            [(v, False) for v, _ in more], False, value.key if isinstance(value, Items) else None
+        )
         return True
 
     def _added(
@@ -266,7 +271,7 @@ class Statements(Stops):
         if func.attr == "sort" and any(may_run(value) for value in args.all()):
             self._unknown(call, frame)
         given = args.given[0] if len(args.given) == 1 and not args.named else None
-        sure = not self.maybe
+        sure = not self.unsure
         if func.attr == "append" and given is not None:
             holder.grow([(given, sure)], sure)
         elif func.attr == "extend" and given is not None:
@@ -347,23 +352,26 @@ class Statements(Stops):
             )
         if isinstance(source, Index | Differs):
             self.report("TM227", frame.code, node, "a loop runs as often as the tower's index says")
-        if isinstance(source, Items) and source.exact and len(source.values) <= UNROLL:
+        jumps = not self.strict and _jumps(node)  # Its rounds may end before their last statement.
+        known = isinstance(source, Items) and source.exact and len(source.values) <= UNROLL
+        if isinstance(source, Items) and known and not jumps:
             for value, _ in list(source.values):
                 self.bind(node.target, value, frame)
                 if not self.block(node.body, frame):
                     break
         else:
-            # A list that is not exact has at least its sure values: the body runs for one of them.
-            empty = not (isinstance(source, Items) and any(s for _, s in source.values))
-            for _ in range(2):
+            # A list that is not exact has at least its sure values: the body runs for one of them, and perhaps again.
+            sure = isinstance(source, Items) and any(s for _, s in source.values) and not jumps
+            for again in (False, True):
                 before = dict(frame.names)
-                self.maybe += empty
+                perhaps = again or not sure
+                self.maybe += perhaps
                 self.repeated += 1
                 self.bind(node.target, self.element(source, node.iter, frame), frame)
                 self.block(node.body, frame)
-                self.maybe -= empty
+                self.maybe -= perhaps
                 self.repeated -= 1
-                frame.names = _joined(frame.names, before) if empty else frame.names
+                frame.names = _joined(frame.names, before) if perhaps else frame.names
         return self.block(node.orelse, frame)
 
     def _with(self, node: ast.With, frame: Frame) -> bool:
@@ -409,7 +417,9 @@ class Statements(Stops):
         function = self.value(node.func, frame) if isinstance(node, ast.Call) else None
         if not isinstance(function, External) or function.name not in library.SCOPES:
             if isinstance(node, ast.Call):
-                self._arguments(node, frame)
+                given = self._arguments(node, frame)
+                if not self.strict:
+                    self.escapes([function or Unknown(), *given.all()])
             return self.report(
                 "TM223",
                 code,
@@ -454,6 +464,15 @@ class Statements(Stops):
             if isinstance(function, External) and function.name == "tf.get_variable_scope":
                 return SAME
         return text_of(first) or None
+
+
+def _jumps(loop: ast.For) -> bool:
+    """Whether a round of a loop may end before its last statement, or be the last."""
+    return any(
+        isinstance(node, ast.Break | ast.Continue | ast.Return)
+        for each in loop.body
+        for node in ast.walk(each)
+    )
 
 
 def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:

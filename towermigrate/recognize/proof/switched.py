@@ -1,18 +1,89 @@
-"""What switches TensorFlow 2 off in the process of a program: a step would be no step there."""
+"""What rests on TensorFlow 1's behaviour around a program, where loop style has TensorFlow 2's."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator
+
+from towermigrate.flow.scopes import own_nodes
+from towermigrate.flow.values import External
+from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof.code import Code, last_name
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.switched import switches_in
 
+_ASKS = frozenset({
+    "executing_eagerly", "executing_eagerly_outside_functions", "enable_eager_execution", "enable_v2_behavior",
+})  # fmt: skip
+_SHAPES = frozenset({"tf.TensorShape", "tf.Dimension"})
+_MAKES = frozenset({
+    "tf.constant", "tf.Variable", "tf.get_variable", "tf.placeholder", "tf.placeholder_with_default",
+})  # fmt: skip
+
 
 def check_switches(proof: TowerProof) -> None:
-    """Report every call that switches TensorFlow 2's behaviour off in what may run in a process with the program."""
+    """Report what, in the process of a program, switches TensorFlow 2 off, asks which of the two it is, or builds a graph by itself."""
     files = files_beside(proof.codes, proof.code.path) or proof.codes.closure(proof.code.path)
+    moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
     for code in files:
-        for node in switches_in(code.tree):
+        for switch in switches_in(code.tree):
             proof.always(
-                "TM236", code, node,
-                f"`{code.said(node)}` switches off what loop style is made of",
+                "TM236", code, switch,
+                f"`{code.said(switch)}` switches off what loop style is made of",
             )  # fmt: skip
+        for node in code.nodes:
+            how = _rests(proof, code, node)
+            if how is not None:
+                proof.always("TM236", code, node, f"`{code.said(node)}` {how}")
+        for call, name in _calls(proof, code):
+            if name in _SHAPES and id(call) not in moved:
+                proof.always(
+                    "TM228", code, call,
+                    f"`{code.said(call)}` gives sizes that are numbers in TensorFlow 2, and objects in TensorFlow 1",
+                )  # fmt: skip
+        if proof.function or code is not proof.code:
+            at_import = {id(node) for node in own_nodes(code.tree.body)}
+            for call, name in _calls(proof, code):
+                if id(call) in at_import and id(call) not in moved and _makes(name):
+                    proof.always(
+                        "TM217", code, call,
+                        f"`{code.said(call)}` is made when its file is read: in loop style at once, and not in a graph",
+                    )  # fmt: skip
+
+
+def _rests(proof: TowerProof, code: Code, node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute | ast.Name) and last_name(node) in _ASKS:
+        return "asks for, or sets, the behaviour that loop style changes"
+    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow.python"):
+        if any(alias.name == "tf2" for alias in node.names):
+            return "asks for the behaviour that loop style changes"
+    if isinstance(node, ast.Call) and last_name(node.func) == "getattr" and node.args:
+        of = node.args[0]
+        if isinstance(of, ast.Name) and of.id in code.bindings:
+            with proof.mode(False):
+                value = proof.value(of, proof.module(code))
+            if isinstance(value, External) and (value.name == "tf" or value.name.startswith("tf.")):
+                return "may be any function of TensorFlow"
+    return None
+
+
+def _calls(proof: TowerProof, code: Code) -> Iterator[tuple[ast.Call, str]]:
+    """The calls of a file of what its names say is TensorFlow's."""
+    for node in code.nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+            root: ast.expr = node.func
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            if not isinstance(root, ast.Name) or not isinstance(
+                next(iter(code.bindings.get(root.id, ())), None), ast.Import | ast.ImportFrom
+            ):
+                continue
+            with proof.mode(False):
+                value = proof.value(node.func, proof.module(code))
+            if isinstance(value, External) and value.name.startswith("tf."):
+                yield node, value.name
+
+
+def _makes(name: str) -> bool:
+    return name in _MAKES or name in library.PURE - library.INITIALIZERS - library.SUMMARIES

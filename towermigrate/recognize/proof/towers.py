@@ -21,6 +21,7 @@ from towermigrate.recognize.proof.statements import Statements
 from towermigrate.recognize.proof.values import (
     NOTHING,
     Differs,
+    Either,
     Foreign,
     Function,
     Index,
@@ -208,9 +209,11 @@ class TowerProof(Statements):
 
     def stays(self, item: Item, nodes: list[ast.stmt]) -> None:
         """Run statements that stay where they are; only what they bind matters."""
+        self.staying = self.behind
         with self.mode(False):
             for node in nodes:
                 self.statement(node, self.top)
+        self.staying = False
         for name in item.binds:
             self.top.homes.discard(name)
             value = self._of_kind(item.kind, name, self.top.names.get(name))
@@ -266,6 +269,9 @@ class TowerProof(Statements):
         for name, value in frame.names.items():
             self.top.names[name] = value
             self.top.homes.add(name)
+            for one in value.values if isinstance(value, Either) else (value,):
+                if isinstance(one, Made):
+                    one.finish()
         for name, held in self.lists.items():
             every = [(_of_all(v), s) for v, s in held.values]
             self.top.names[name] = Items(every, False, outer=True, name=name)
@@ -370,6 +376,7 @@ class TowerProof(Statements):
                 for node in nodes:
                     self.statement(node, self.top)
                 self._only_named(item, nodes[0], before)
+                self._no_operation(item, nodes[0])
                 self._only_tensors(item, nodes[0])
                 self.strict = False
                 over = bool(item.reads & of_towers)
@@ -412,6 +419,19 @@ class TowerProof(Statements):
                 "TM206", self.code, node,
                 f"`{self.code.said(node)}` changes `{name}` in place, which it does not show",
             )  # fmt: skip
+
+    def _no_operation(self, item: Item, node: ast.stmt) -> None:
+        """Report an operation that the readers of the scope take for a tensor: a step gives no operation back."""
+        if item.kind not in (Kind.TENSOR, Kind.TOWER, Kind.TOWER_MEAN):
+            return
+        for name in sorted(item.binds):
+            value = self.top.names.get(name)
+            for one in value.values if isinstance(value, Either) else (value,):
+                if isinstance(one, Object) and one.kind in ("operation", "update"):
+                    self.report(
+                        "TM220", self.code, node,
+                        f"`{name}` is an operation, which a step runs and does not give back",
+                    )  # fmt: skip
 
     def _only_tensors(self, item: Item, node: ast.stmt) -> None:
         """Report a list that may hold more of a tower than a tensor: a step has each part of a tuple by itself.

@@ -233,6 +233,21 @@ class Keywords(Items):
         return [v for v, sure in self.values if sure] == list(self.given.values())
 
 
+class Record(Items):
+    """A named tuple."""
+
+    def __init__(self, fields: dict[str, Value], outer: bool) -> None:
+        super().__init__([(v, True) for v in fields.values()], outer=outer, mutable=False)
+        self.fields = fields
+
+
+@dataclass(eq=False)
+class RecordClass(Value):
+    """What `collections.namedtuple` gives: a class whose objects are tuples with names for their values."""
+
+    fields: tuple[str, ...]
+
+
 @dataclass(eq=False)
 class Function(Value):
     """A function or lambda of the tree with the frame it was made in.
@@ -279,7 +294,8 @@ class Made(Value):
         outer: it was made outside of the code that moves.
         several: it stands for several objects of one place, so that nothing that one of them kept is forgotten.
 
-    `lost` says that what is not followed may have changed it; `seen_as` is the name that moved code reads it by.
+    `lost` says that what is not followed may have changed it, `done` that the towers which made it are over; `seen_as`
+    is the name that moved code reads it by.
     """
 
     def __init__(self, made_of: Class, *, outer: bool, several: bool) -> None:
@@ -287,7 +303,28 @@ class Made(Value):
         self.kept: dict[str, Value] = {}
         self.sure: set[str] = set()
         self.lost = False
+        self.done = False
         self.seen_as: tuple[Frame, str] | None = None
+
+    def finish(self) -> None:
+        """The code that made it is over: what reads it from now on may not change it, nor the lists that it keeps."""
+        waiting: list[Value] = [self]
+        seen: set[int] = set()
+        while waiting:
+            one = waiting.pop()
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            if isinstance(one, Made):
+                one.done = True
+                waiting.extend(one.kept.values())
+            elif isinstance(one, Items):
+                one.outer = True
+                waiting.extend(value for value, _ in one.values)
+            elif isinstance(one, Either):
+                waiting.extend(one.values)
+            elif isinstance(one, Method):
+                waiting.append(one.of)
 
     def keep(self, name: str, value: Value, sure: bool) -> None:
         before = self.kept.get(name)
