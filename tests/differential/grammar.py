@@ -207,7 +207,7 @@ COMMON: dict[str, tuple[str, ...]] = {
     "device": ("format", "variable", "function"),
     "name_scope": ("plain", "none", "format"),
     "sharing": ("reuse_i", "auto", "flag"),
-    "tower_fn": ("function",),
+    "tower_fn": ("function", "method", "object", "object_built"),
     "input": ("split", "placeholders", "same", "queue_once", "dataset_once"),
     "model": ("two_layer", "layers", "cpu_variables", "batch_norm", "loop_layers", "slim"),
     "loss": ("l2_trainable", "collection", "losses_module", "regularizer", "penalty"),
