@@ -43,13 +43,24 @@ def check_switches(proof: TowerProof) -> None:
                     f"`{code.said(call)}` gives sizes that are numbers in TensorFlow 2, and objects in TensorFlow 1",
                 )  # fmt: skip
         if proof.function or code is not proof.code:
-            at_import = {id(node) for node in own_nodes(code.tree.body)}
+            at_import = {id(node) for node in own_nodes(_read_at_once(proof, code))}
             for call, name in _calls(proof, code):
                 if id(call) in at_import and id(call) not in moved and _makes(name):
                     proof.always(
                         "TM217", code, call,
                         f"`{code.said(call)}` is made when its file is read: in loop style at once, and not in a graph",
                     )  # fmt: skip
+
+
+def _read_at_once(proof: TowerProof, code: Code) -> list[ast.stmt]:
+    """The statements of a file that run when it is read: of a file that the program imports, not what it does as a script."""
+    scripts = proof.codes.tree.users.get(proof.code.path, {proof.code.path})
+    return [
+        node
+        for node in code.tree.body
+        if code.path in scripts
+        or not (isinstance(node, ast.If) and "__name__" in ast.unparse(node.test))
+    ]
 
 
 def _rests(proof: TowerProof, code: Code, node: ast.AST) -> str | None:
