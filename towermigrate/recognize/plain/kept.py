@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks, stores
@@ -24,20 +23,32 @@ def kept_values(tree: Tree, file: PlainFile) -> list[Change]:
     if file.words & BY_TEXT:
         return []
     near = import_closure({}, [file.path], tree.imports) | {file.path}
-    texts = [tree.sources[each] for each in near if each in tree.sources]
+    computed = _methods([tree.sources[each] for each in near if each in tree.sources])
     found: list[Change] = []
+    if computed is None:
+        return found
     for where, scope in file.scopes:
         for body, always in blocks(scope):
             for loop in towers_of(body) if always else ():
                 for block in _blocks(loop.body):
-                    found += _of_block(file, where, scope, block, texts)
+                    found += _of_block(file, where, scope, block, computed)
     return found
 
 
-def _computed(attribute: str, texts: Sequence[str]) -> bool:
-    """Whether reading an attribute of that name may run code; other ways than a decorator no class has that is followed."""
-    asked = re.compile(rf"@[^\n]+\n\s*(?:@[^\n]+\n\s*)*def {attribute}\b")
-    return any(asked.search(each) for each in texts)
+def _methods(texts: Sequence[str]) -> frozenset[str] | None:
+    """The names whose reading may run code: those of decorated methods. None where a file is not understood."""
+    found: set[str] = set()
+    for text in texts:
+        try:
+            tree = ast.parse(text)
+        except (SyntaxError, ValueError):
+            return None
+        found |= {
+            node.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.decorator_list
+        }
+    return frozenset(found)
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
@@ -49,7 +60,7 @@ def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
 
 
 def _of_block(
-    file: PlainFile, where: str, scope: Scope, block: Sequence[ast.stmt], texts: Sequence[str]
+    file: PlainFile, where: str, scope: Scope, block: Sequence[ast.stmt], computed: frozenset[str]
 ) -> list[Change]:
     found: list[Change] = []
     for at, made in enumerate(block):
@@ -57,7 +68,7 @@ def _of_block(
             continue
         for target in made.targets if len(made.targets) == 1 else ():
             if isinstance(target, ast.Name) and len(stores(scope, target.id)) == 1:
-                found += _of_object(file, where, scope, target.id, block[at + 1 :], texts)
+                found += _of_object(file, where, scope, target.id, block[at + 1 :], computed)
     return found
 
 
@@ -67,7 +78,7 @@ def _of_object(
     scope: Scope,
     name: str,
     rest: Sequence[ast.stmt],
-    texts: Sequence[str],
+    computed: frozenset[str],
 ) -> list[Change]:
     """The change of all that one object keeps; `rest` are the statements behind the one that makes it."""
     wanted = dict.fromkeys(
@@ -85,9 +96,9 @@ def _of_object(
         first = next(k for k, each in enumerate(rest) if _reads(each, name, attribute))
         behind = rest[first:]
         margin = file.alone(behind[0])
-        if margin is None or not isinstance(behind[0], _SIMPLE) or _computed(attribute, texts):
+        if margin is None or not isinstance(behind[0], _SIMPLE) or attribute in computed:
             return []
-        if any(_may_change(each, name) for each in behind):
+        if any(_may_change(each, name, computed) for each in behind):
             return []
         given = file.free(scope, attribute, f"tower_{attribute}")
         start = file.start(behind[0])
@@ -126,16 +137,20 @@ def _reads(node: ast.AST, name: str, attribute: str) -> list[ast.Attribute]:
     ]
 
 
-def _may_change(node: ast.stmt, name: str) -> bool:
-    """Whether a statement sets something of an object, calls a method of it, hands it on or gives it another name."""
+def _may_change(node: ast.stmt, name: str, computed: frozenset[str]) -> bool:
+    """Whether a statement sets something of an object, runs code of it, hands it on or gives it another name."""
     plain: set[int] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
-            if not isinstance(each.ctx, ast.Load) and each.value.id == name:
-                return True
-            plain.add(id(each.value))
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
-            if isinstance(each.func.value, ast.Name) and each.func.value.id == name:
+            if each.value.id == name:
+                if not isinstance(each.ctx, ast.Load) or each.attr in computed:
+                    return True
+                plain.add(id(each.value))
+        if isinstance(each, ast.Call):
+            of: ast.expr = each.func
+            while isinstance(of, ast.Attribute | ast.Subscript | ast.Call):
+                of = of.func if isinstance(of, ast.Call) else of.value
+            if isinstance(of, ast.Name) and of.id == name:
                 return True
     return any(
         isinstance(each, ast.Name) and each.id == name and id(each) not in plain

@@ -251,8 +251,9 @@ class Calls(Objects):
             )
         frame.names.update(zip(names, given, strict=False))
         more: dict[str, Value] = {}
+        named_parameters = {a.arg for a in [*args.args, *args.kwonlyargs]}
         for keyword, value in named.items():
-            if args.kwarg is not None and keyword not in frame.own:
+            if args.kwarg is not None and keyword not in named_parameters:
                 more[keyword] = value
             else:
                 frame.names[keyword] = value
@@ -301,11 +302,16 @@ class Calls(Objects):
                 "TM222", function.code, node,
                 f"the default `{function.code.said(node)}` reads a name of its class",
             )  # fmt: skip
-        key = (id(node), id(function.frame))
+        made = dict(function.defaults).get(id(node))
+        if made is not None:
+            self._defaults[id(node), id(function)] = made
+        key = (id(node), id(function.frame if made is None else function))
         if key not in self._defaults:  # one value for all calls
             with self.mode(False):
                 self._defaults[key] = self.value(node, function.frame)
         value = self._defaults[key]
+        if self.strict and isinstance(value, Object) and value.kind == "initializer":
+            value = self.value(node, function.frame)  # with its seed
         if isinstance(value, Items) and value.mutable:
             value.outer = True
             value.name = "the default of an argument"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.proof.code import Code
-from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 
 _BY_NAME = frozenset({"setattr", "delattr", "exec", "eval", "vars"})
@@ -18,7 +17,7 @@ def check_classes(proof: TowerProof) -> None:
     """Report what may give a class other methods than those that were followed, or an object what no line shows."""
     if not proof.members | proof.values_of_classes:
         return
-    files = files_beside(proof.codes, proof.code.path) or proof.codes.closure(proof.code.path)
+    files = proof.files
     for code in files:
         own = _of_objects(code)
         for node in code.nodes:

@@ -49,6 +49,11 @@ class Code:
         return tuple(ast.walk(self.tree))
 
     @cached_property
+    def parents(self) -> dict[int, ast.AST]:
+        """What each node of the file is a part of."""
+        return {id(each): node for node in self.nodes for each in ast.iter_child_nodes(node)}
+
+    @cached_property
     def asked_names(self) -> frozenset[int]:
         """The `v.name` that are asked for a text which is of the operation's name, if it is there: `'d_' in v.name`."""
         found: set[int] = set()

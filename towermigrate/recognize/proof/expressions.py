@@ -44,6 +44,8 @@ _OPERATORS = frozenset(
     for name in "add sub mul truediv floordiv div mod pow matmul".split()
     for side in ("", "r")
 )
+_MANY = 40
+"""Items of a repeated list that are told apart."""
 _LONG = 1000
 """Characters of a text that is still followed."""
 _IDENTITY = (ast.Eq, ast.NotEq, ast.In, ast.NotIn)
@@ -147,13 +149,22 @@ class Expressions(Machine):
             )  # fmt: skip
         while frame.node is None and frame.parent is not None:
             frame = frame.parent
-        frame.names[node.target.id] = value
+        before = frame.names.get(node.target.id)
+        unsure = self.unsure and before is not None
+        frame.names[node.target.id] = join(before, value) if unsure and before else value
         return value
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Value:
-        for default in [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]:
-            self.value(default, frame)
-        return Function(node, frame.code, frame)
+        return Function(node, frame.code, frame, defaults=self.defaults_of(node, frame))
+
+    def defaults_of(
+        self, node: ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame
+    ) -> tuple[tuple[int, Value], ...]:
+        """The defaults of a function that is made in a function, where it is made."""
+        if frame.is_module:
+            return ()
+        given = [*node.args.defaults, *(d for d in node.args.kw_defaults if d)]
+        return tuple((id(default), self.value(default, frame)) for default in given)
 
     # -- operators
 
@@ -173,12 +184,10 @@ class Expressions(Machine):
                 return self._runs_code(node, frame)
         if holds_tensor(left) or holds_tensor(right):
             if isinstance(left, Items) and isinstance(right, Items):
-                return Items(
-                    [*left.values, *right.values], left.exact and right.exact, not self.strict
-                )
+                return self._added_up(left, right)
             if isinstance(left, Items) and isinstance(op, ast.Mult):
                 self._differs(right, node, frame)
-                return Items(left.values, False, not self.strict)
+                return self._repeated(left, right)
             for side in (left, right):
                 if not self.may_differ or not isinstance(op, _ARITHMETIC):
                     self._differs(side, node, frame)
@@ -198,11 +207,10 @@ class Expressions(Machine):
         if isinstance(left, Static) or isinstance(right, Static):
             return Static()
         if isinstance(left, Items) and isinstance(right, Items):
-            exact = left.exact and right.exact
-            return Items([*left.values, *right.values], exact, not self.strict)
+            return self._added_up(left, right)
         for one, other in ((left, right), (right, left)):
             if isinstance(one, Items) and isinstance(op, ast.Mult) and is_python(other):
-                return Items(one.values, False, not self.strict, one.mutable)
+                return self._repeated(one, other)
         if isinstance(left, Const) and isinstance(right, Const):
             return _folded(op, left, right)
         if isinstance(left, Unknown) or isinstance(right, Unknown):
@@ -211,6 +219,17 @@ class Expressions(Machine):
             settings = [v for v in (left, right) if isinstance(v, Setting)]
             return Setting(all(v.plain for v in settings)) if settings else Plain()
         return self._mixed(node, left, right, frame)
+
+    def _added_up(self, left: Items, right: Items) -> Items:
+        exact = left.exact and right.exact
+        return Items([*left.values, *right.values], exact, not self.strict, left.mutable)
+
+    def _repeated(self, one: Items, times: Value) -> Items:
+        """`[0] * n`, which may be empty."""
+        count = times.value if isinstance(times, Const) else None
+        if one.exact and type(count) is int and 0 <= count * len(one.values) <= _MANY:
+            return Items(list(one.values) * count, True, not self.strict, one.mutable)
+        return Items([(v, False) for v, _ in one.values], False, not self.strict, one.mutable)
 
     # What follows is defined with the parts of values.
 

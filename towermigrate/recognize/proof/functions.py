@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from towermigrate.flow.values import External, Value
 from towermigrate.recognize.proof import library
@@ -24,7 +25,10 @@ class Functions(Natives):
 
     def decorated(self, node: ast.FunctionDef | ast.AsyncFunctionDef, frame: Frame) -> Value:
         """What a `def` binds its name to: what its decorators give, which are run where it stands."""
-        made: Value = Function(node, frame.code, frame, plain=not node.decorator_list)
+        defaults = self.defaults_of(node, frame)
+        made: Value = Function(
+            node, frame.code, frame, plain=not node.decorator_list, defaults=defaults
+        )
         for place in reversed(node.decorator_list):
             if isinstance(place, ast.Call) and self._copies_names(place, frame):
                 continue
@@ -32,12 +36,12 @@ class Functions(Natives):
             if not isinstance(decorator, Function) or not isinstance(made, Function):
                 return Function(node, frame.code, frame)
             made = self.enter(
-                decorator, [Function(made.node, made.code, made.frame, plain=True)], {}, place, frame.code
+                decorator, [replace(made, plain=True)], {}, place, frame.code
             )  # fmt: skip
         if node.decorator_list:
             if not isinstance(made, Function):
                 return Function(node, frame.code, frame)
-            return Function(made.node, made.code, made.frame, plain=True)
+            return replace(made, plain=True)
         return made
 
     def _copies_names(self, place: ast.Call, frame: Frame) -> bool:

@@ -13,6 +13,7 @@ from towermigrate.flow.values import External, Unknown, Value, same
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
+from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
     Class,
@@ -31,6 +32,7 @@ from towermigrate.recognize.proof.values import (
     Tensor,
     join_all,
 )
+from towermigrate.recognize.proof.written import settled
 from towermigrate.tree import imported_files, modules_in
 
 STEPS = 60_000
@@ -190,7 +192,16 @@ class Machine:
                     "TM222", code, node,
                     f"what `{name}` holds, made before and read in {self.where}, is not known",
                 )  # fmt: skip
+            return settled(value, name, current, self.files)
         return value
+
+    @cached_property
+    def files(self) -> list[Code]:
+        """The files that may run in a process with the program."""
+        if self.home is None:
+            return []
+        beside = files_beside(self.codes, self.home.path)
+        return self.codes.closure(self.home.path) if beside is None else beside
 
     def outer(self, name: str, frame: Frame) -> Value:
         """The value of a name of a scope that stays."""

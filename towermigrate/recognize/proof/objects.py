@@ -13,7 +13,6 @@ from functools import cached_property
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof.code import Code
-from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.functions import Functions
 from towermigrate.recognize.proof.machine import is_python
@@ -203,11 +202,7 @@ class Objects(Functions):
     @cached_property
     def _set_elsewhere(self) -> tuple[frozenset[str], frozenset[str]]:
         """The attributes that more than constructors set: to what is not known, and to what is written out there."""
-        home = self.home
-        files = [] if home is None else files_beside(self.codes, home.path)
-        if home is not None and files is None:
-            files = self.codes.closure(home.path)
-        found = [set_outside_constructors(code) for code in files or ()]
+        found = [set_outside_constructors(code) for code in self.files]
         return (
             frozenset(name for names, _ in found for name in names),
             frozenset(name for _, names in found for name in names),
@@ -315,8 +310,6 @@ def _settled(value: Value, known: bool) -> Value | None:
     """
     if isinstance(value, Items):
         return Setting(plain=True) if is_python(value) and not may_run(value) else None
-    if value == NONE and known:
-        return value
     if isinstance(value, Const | Plain):
         return Plain()
     if isinstance(value, Setting):

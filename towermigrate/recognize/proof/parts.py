@@ -205,7 +205,17 @@ class Parts(Asks):
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         value = self.value(node.value, frame)
         key = self.value(node.slice, frame)
-        return self.subscript(value, key, node, frame)
+        return self._told(self.subscript(value, key, node, frame), node, frame)
+
+    def _told(self, value: Value, node: ast.AST, frame: Frame) -> Value:
+        """A part of a list, unless what is not followed may have put it there."""
+        parts = value.values if isinstance(value, Either) else (value,)
+        if self.strict and any(isinstance(one, Foreign) for one in parts):
+            return self.report(
+                "TM222", frame.code, node,
+                f"what `{frame.code.said(node)}` gives is not known: code that is not followed may have changed it",
+            )  # fmt: skip
+        return value
 
     def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
         if isinstance(value, Tensor):
@@ -270,7 +280,7 @@ class Parts(Asks):
     def element(self, value: Value, node: ast.AST, frame: Frame) -> Value:
         """What iterating over a value gives each time."""
         if isinstance(value, Items):
-            return value.element()
+            return self._told(value.element(), node, frame)
         if isinstance(value, Tensor):
             return Tensor(value.needs)
         if isinstance(value, Static):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from towermigrate.flow.scopes import body_of, names_of, own_nodes, parameters
-from towermigrate.flow.values import Const, External
+from towermigrate.flow.values import Const, External, Value
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name, root_of
@@ -15,7 +16,9 @@ from towermigrate.recognize.proof.frames import Frame, Read
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Class,
+    Either,
     Function,
+    Items,
     Module,
     Object,
     Partial,
@@ -139,6 +142,8 @@ class _Settled:
             return isinstance(node.ctx, ast.Store | ast.Del)
         if isinstance(node, ast.AugAssign | ast.Delete | ast.Yield | ast.YieldFrom | ast.Await):
             return True
+        if self._runs_unseen(node):
+            return True
         if not isinstance(node, ast.Call):
             return False
         if isinstance(node.func, ast.Name) and node.func.id in _COPIES | {
@@ -153,6 +158,50 @@ class _Settled:
         return not (
             isinstance(function, External)
             and function.name.startswith(("tf.", "time.", "os.path."))
+        )
+
+    def _runs_unseen(self, node: ast.AST) -> bool:
+        """Whether a node may run code of the program's without a call: of its iterators, operators and properties."""
+        if isinstance(node, ast.Attribute):
+            return node.attr in self.proof.running and not isinstance(node.value, ast.Call)
+        if not self._unseen:
+            return False
+        asked: list[ast.expr] = []
+        match node:
+            case ast.For() | ast.comprehension():
+                asked = [node.iter]
+            case ast.Starred() | ast.FormattedValue():
+                asked = [node.value]
+            case ast.With():
+                asked = [item.context_expr for item in node.items]
+            case ast.Assign() if any(isinstance(t, ast.Tuple | ast.List) for t in node.targets):
+                asked = [node.value]
+            case ast.Compare():
+                asked = [node.left, *node.comparators]
+            case ast.BinOp():
+                asked = [node.left, node.right]
+            case ast.UnaryOp():
+                asked = [node.operand]
+            case ast.BoolOp():
+                asked = node.values
+            case ast.If() | ast.IfExp():
+                asked = [node.test]
+            case ast.Subscript():
+                asked = [node.value]
+            case ast.Call() if isinstance(node.func, ast.Name):
+                asked = [*node.args, *(each.value for each in node.keywords)]
+        with self.proof.mode(False):
+            values = [self.proof.value(each, self.proof.top) for each in asked]
+        return not all(_runs_nothing(value) for value in values)
+
+    @cached_property
+    def _unseen(self) -> bool:
+        """Whether the program has iterators, operators or such of its own."""
+        special = any(name.startswith("__") and name != "__init__" for name in self.proof.running)
+        return special or any(
+            isinstance(node, ast.Yield | ast.YieldFrom | ast.GeneratorExp)
+            for code in self.closure
+            for node in code.nodes
         )
 
     def _say(self, one: _Watched, code: Code, node: ast.AST, how: str) -> None:
@@ -404,6 +453,13 @@ class _Settled:
                 own |= {name for node in inside for name in _aliases(node, own)}
             return any(self._changes_own(function.code, node, own, deep) for node in inside)
         return not deep and not isinstance(function, Object)
+
+
+def _runs_nothing(value: Value) -> bool:
+    """Whether going over a value, or comparing it, runs no code of the program's."""
+    if isinstance(value, Either):
+        return all(_runs_nothing(one) for one in value.values)
+    return isinstance(value, Items | Python | Tensor | External | Object | Function | Text)
 
 
 def _aliases(node: ast.AST, names: set[str]) -> set[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.flow.scopes import bound_in
-from towermigrate.flow.values import NONE, External, Unknown, Value
+from towermigrate.flow.scopes import bound_in, own_nodes
+from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.frames import Frame
@@ -16,6 +16,7 @@ from towermigrate.recognize.proof.slim import ArgScope
 from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
+    Either,
     Foreign,
     Index,
     Items,
@@ -36,6 +37,7 @@ from towermigrate.recognize.proof.values import (
 
 _NO_SCOPE = "no scope"
 """Stands for no variable scope: no part of a name."""
+_ROUNDS = 6
 _ONCE = {
     "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
     "Nonlocal": "`nonlocal`", "Delete": "a `del`", "ClassDef": "a class", "AsyncFunctionDef": "an `async` function",
@@ -105,12 +107,16 @@ class Statements(Stops):
         for name in bound_in([node]):
             if not self.behind or is_python(frame.names.get(name, Plain())):
                 frame.names[name] = Foreign(name) if graph else Setting()
+        if any(isinstance(each, ast.Return) for each in own_nodes([node])):
+            frame.returned.append(Foreign() if graph else Setting())
+            self.asked.unsure += 1
         for each in ast.walk(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 self.escapes([self.seen(each.id, frame)])
 
     def bind_name(self, name: str, value: Value, frame: Frame) -> None:
         if not self.strict and name in frame.code.shared_names and is_python(value):
+            self.escapes([value])
             value = Setting()  # a function may bind it anew
         frame.names[name] = value
         if self.strict:
@@ -129,6 +135,8 @@ class Statements(Stops):
         elif isinstance(target, ast.Attribute):
             if self.stored(self.value(target.value, frame), target, value, frame):
                 return
+            if not self.strict:
+                self.escapes([value])
             self.report(
                 "TM206", frame.code, target,
                 f"{self.where} stores a value in `{frame.code.said(target)}`; it can only return values",
@@ -165,10 +173,14 @@ class Statements(Stops):
             else:
                 holder.grow([(value, not self.unsure)], False, key)
             return
+        if not self.strict:
+            self.escapes([value])
         self._changes(holder, target, frame)
 
     def _changes(self, holder: Value, node: ast.AST, frame: Frame) -> None:
         """Something that was made outside of the moved code is changed in it."""
+        if not self.strict:
+            return
         root: ast.AST = node
         while isinstance(root, ast.Call | ast.Attribute | ast.Subscript | ast.AugAssign):
             if isinstance(root, ast.AugAssign):
@@ -355,24 +367,50 @@ class Statements(Stops):
         jumps = not self.strict and _jumps(node)  # Its rounds may end before their last statement.
         known = isinstance(source, Items) and source.exact and len(source.values) <= UNROLL
         if isinstance(source, Items) and known and not jumps:
+            before = source.state
             for value, _ in list(source.values):
                 self.bind(node.target, value, frame)
                 if not self.block(node.body, frame):
-                    break
-        else:
-            # A list that is not exact has at least its sure values: the body runs for one of them, and perhaps again.
-            sure = isinstance(source, Items) and any(s for _, s in source.values) and not jumps
-            for again in (False, True):
-                before = dict(frame.names)
-                perhaps = again or not sure
-                self.maybe += perhaps
-                self.repeated += 1
-                self.bind(node.target, self.element(source, node.iter, frame), frame)
-                self.block(node.body, frame)
-                self.maybe -= perhaps
-                self.repeated -= 1
-                frame.names = _joined(frame.names, before) if perhaps else frame.names
-        return self.block(node.orelse, frame)
+                    return False  # it returned: what jumps in moved code is a reason
+            if source.state != before:  # it has grown while it was gone over
+                self._rounds(node, source, frame, sure=False)
+            return self.block(node.orelse, frame)
+        # A list that is not exact has at least its sure values: the body runs for one of them, and perhaps again.
+        sure = isinstance(source, Items) and any(s for _, s in source.values) and not jumps
+        self._rounds(node, source, frame, sure)
+        if any(isinstance(n, ast.Return) for each in node.body for n in ast.walk(each)):
+            self.asked.unsure += 1
+        if not jumps:
+            return self.block(node.orelse, frame)
+        names = dict(frame.names)
+        self.maybe += 1
+        self.block(node.orelse, frame)
+        self.maybe -= 1
+        frame.names = _joined(frame.names, names)
+        return True
+
+    def _rounds(self, node: ast.For, source: Value, frame: Frame, sure: bool) -> None:
+        """Run the body of a loop for what stands for all items, until what it binds stays as it is."""
+        bound = sorted(bound_in(node.body))
+        seen: object = None
+        for number in range(_ROUNDS):
+            before = dict(frame.names)
+            perhaps = number > 0 or not sure
+            self.maybe += perhaps
+            self.repeated += 1
+            self.bind(node.target, self.element(source, node.iter, frame), frame)
+            self.block(node.body, frame)
+            self.maybe -= perhaps
+            self.repeated -= 1
+            frame.names = _joined(frame.names, before) if perhaps else frame.names
+            for name in bound:  # in the next round it is another number
+                value = frame.names.get(name)
+                if isinstance(value, Const) and value != NONE:
+                    frame.names[name] = Plain()
+            kinds = [(name, _kind(frame.names.get(name))) for name in bound]
+            if number and kinds == seen:
+                return
+            seen = kinds
 
     def _with(self, node: ast.With, frame: Frame) -> bool:
         entered = scopes = 0
@@ -443,6 +481,12 @@ class Statements(Stops):
         if name in ("tf.name_scope", "tf.op_scope"):
             return self.name_scope(args)
         first = args.get(0, "name_or_scope")
+        starts = args.named.get("initializer")
+        if isinstance(starts, Object) and starts.seed is not None:
+            self.report(
+                "TM232", code, node,
+                f"`{code.said(node)}` starts all of its variables from one seed",
+            )  # fmt: skip
         self._part = self._part_of_name(name, node, first, frame)
         self._named = isinstance(first, Python | Setting) and first is not None
         if isinstance(first, Text | Index | Differs):
@@ -464,6 +508,17 @@ class Statements(Stops):
             if isinstance(function, External) and function.name == "tf.get_variable_scope":
                 return SAME
         return text_of(first) or None
+
+
+def _kind(value: Value | None) -> object:
+    """What is told of a value by its kind alone."""
+    if isinstance(value, Either):
+        return frozenset(_kind(one) for one in value.values)
+    if isinstance(value, Const):
+        return value.value is None
+    if isinstance(value, Tensor):
+        return value.variable, value.gradient, value.many
+    return type(value)
 
 
 def _jumps(loop: ast.For) -> bool:

@@ -9,7 +9,6 @@ from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name
-from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.switched import switches_in
 
@@ -24,7 +23,7 @@ _MAKES = frozenset({
 
 def check_switches(proof: TowerProof) -> None:
     """Report what, in the process of a program, switches TensorFlow 2 off, asks which of the two it is, or builds a graph by itself."""
-    files = files_beside(proof.codes, proof.code.path) or proof.codes.closure(proof.code.path)
+    files = proof.files
     moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
     for code in files:
         for switch in switches_in(code.tree):

@@ -230,7 +230,9 @@ class Keywords(Items):
     @property
     def unchanged(self) -> bool:
         """Whether the dict is as the call made it."""
-        return [v for v, sure in self.values if sure] == list(self.given.values())
+        held = self.values
+        same = len(held) == len(self.given) and all(sure for _, sure in held)
+        return same and all(v is one for (v, _), one in zip(held, self.given.values(), strict=True))
 
 
 class Record(Items):
@@ -261,6 +263,8 @@ class Function(Value):
     plain: bool = False
     owner: Class | None = None
     """The class that it is a method of."""
+    defaults: tuple[tuple[int, Value], ...] = ()
+    """What its defaults, by the identity of their nodes, were where it was made; of others it is looked up."""
 
 
 @dataclass(eq=False)
