@@ -118,5 +118,7 @@ def _may_change(code: Code, node: ast.AST, name: str) -> bool:
         return parent.value is not node or not isinstance(parent.ctx, ast.Load)
     if isinstance(parent, ast.Call):
         called = parent.func.id if isinstance(parent.func, ast.Name) else ""
-        return called not in _ONLY_READ
+        # Of several lists, or of one to begin with, these give one back.
+        alone = len(parent.args) == 1 and not parent.keywords
+        return called not in _ONLY_READ or called in ("min", "max", "sum") and not alone
     return not isinstance(parent, ast.Compare | ast.FormattedValue)
