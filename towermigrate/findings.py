@@ -300,7 +300,8 @@ _rule(
 _rule(
     "TM236", "TensorFlow 2 is switched off", "error",
     "`disable_v2_behavior()` and its kin hold for a whole process. Loop style is TensorFlow 2: it takes such a call "
-    "away where it is a statement of the program's own file, and nothing else of the tree rests on it.",
+    "away where it is a statement of the program's own file, and nothing else of the tree rests on it. What asks which of "
+    "the two it is (`tf.executing_eagerly()`) would get another answer.",
     "Call it in the scripts that need it, not in a file that others import, or keep session style.",
     "import tensorflow as tf\ntf.compat.v1.disable_v2_behavior()",
 )  # fmt: skip
