@@ -48,6 +48,20 @@ def all_do_the_same(
     assert {name: one for name, one in found.items() if one[0] not in good or one[1]} == {}
 
 
+def none_does_anything_else(asked: Sequence[Any], of: Program = program) -> None:
+    """Every program of pytest's parameters is run beside what becomes of it, in whichever style that is."""
+    pytest.importorskip("tensorflow")
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
+        jobs = {
+            str(one.id): pool.submit(trying.try_program, of(*one.values[0]), 2, trying.Wish())
+            for one in asked
+        }
+        found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}
+    bad = (trying.WRONG, trying.CRASH, trying.TOOL)
+    assert {name: one for name, one in found.items() if one[0] in bad} == {}
+
+
 def asked_of(
     taken: Sequence[Any], left: Sequence[Any], of: Program = program
 ) -> tuple[Callable[..., None], Callable[..., None], Callable[[], None]]:

@@ -5,14 +5,12 @@ Numbers, lists and returns as Python has them: defaults, loops, `**kwargs`, alia
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.differential import running, trying
 from tests.differential.loop_programs import Change, program
+from tests.differential.spellings import none_does_anything_else
 from tests.differential.test_fooling_objects import BUMPF, T
 from tests.differential.test_tower_objects import (
     ASKED,
@@ -88,7 +86,21 @@ def ordinary(name: str, text: str, read: Change = READ, *changes: Change) -> Any
     return case(f"{name}, in a model", *changes, top(text), read)
 
 
+SHIFTED = [
+    "for k in range(100):",
+    "    d[0] = c[0]",
+    "    c[0] = b[0]",
+    "    b[0] = a[0]",
+    "    a[0] = 1",
+]
+BOX = top(
+    "class Box:\n    a = b = c = d = 0\n\n    def __init__(self):\n        self.a, self.b, self.c, self.d = 0, 0, 0, 0\n        self.f = tf.square\n"
+)
+HANDED = ["    box.d = box.c", "    box.c = box.b", "    box.b = box.a", "    box.a = 1"]
 EVERY = [
+    within("s shift in lists", ["a, b, c, d = [0], [0], [0], [0]", *SHIFTED], "d[0] == 1"),
+    within("s shift in an object", ["box = Box()", "for k in range(100):", *HANDED], "box.d == 1", BOX),
+    before("a number of one that a module has set", ["n = K + 1"], "n == 3", ("drawn = [0]\n", "drawn = [0]\nK = 1\n"), ("\n    train()\n", "\n    import __main__\n    __main__.K = 2\n    train()\n")),
     before('try return', ["n = count()"], "n == 2", top("def count():\n    try:\n        return int('2')\n    except ValueError:\n        pass\n    return 1\n")),
     before('try return append', ["n = []", "count(n)"], "len(n) == 0", top("def count(n):\n    try:\n        return 2\n    except ValueError:\n        pass\n    n.append(1)\n")),
     before('while return', ["n = count()"], "n == 4", top("def count():\n    n = 0\n    while True:\n        n += 1\n        if n > 3:\n            return n\n    return 1\n")),
@@ -172,13 +184,4 @@ def test_it_is_not_fooled(changes: tuple[Change, ...], request: pytest.FixtureRe
 
 @pytest.mark.full
 def test_all_of_them_do_the_same() -> None:
-    pytest.importorskip("tensorflow")
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
-        jobs = {
-            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, trying.Wish())
-            for one in EVERY
-        }
-        found = {name: job.result() for name, job in jobs.items()}
-    bad = (trying.WRONG, trying.CRASH, trying.TOOL)
-    assert {n: (v.outcome, v.cause) for n, v in found.items() if v.outcome in bad} == {}
+    none_does_anything_else(EVERY)

@@ -5,14 +5,12 @@ Most have a branch in a tower that counts its traces, and hide from the proof th
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import pytest
 
-from tests.differential import running, trying
 from tests.differential.loop_programs import Change, program
+from tests.differential.spellings import none_does_anything_else
 from tests.differential.test_tower_objects import (
     ASKED,
     FORWARD,
@@ -252,13 +250,4 @@ def test_it_is_not_fooled(changes: tuple[Change, ...]) -> None:
 
 @pytest.mark.full
 def test_all_of_them_do_the_same() -> None:
-    pytest.importorskip("tensorflow")
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
-        jobs = {
-            str(one.id): pool.submit(trying.try_program, program(*one.values[0]), 2, trying.Wish())
-            for one in EVERY
-        }
-        found = {name: job.result() for name, job in jobs.items()}
-    bad = (trying.WRONG, trying.CRASH, trying.TOOL)
-    assert {n: (v.outcome, v.cause) for n, v in found.items() if v.outcome in bad} == {}
+    none_does_anything_else(EVERY)

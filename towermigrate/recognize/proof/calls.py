@@ -211,13 +211,12 @@ class Calls(Objects):
         """What a function gives; None where it could not be run, which is reported."""
         made = function.node
         if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(body_of(made))):
-            self.report(
+            return self._gives_up(
                 "TM222",
                 code,
                 node,
                 f"`{code.said(node)}` makes a generator, which runs when it is asked",
             )
-            return None
         if self.stack.count(made) > 2 or len(self.stack) > DEPTH:
             return self._gives_up(
                 "TM222",
@@ -302,14 +301,12 @@ class Calls(Objects):
                 "TM222", function.code, node,
                 f"the default `{function.code.said(node)}` reads a name of its class",
             )  # fmt: skip
+        key = (id(node), id(function.frame))
         made = dict(function.defaults).get(id(node))
-        if made is not None:
-            self._defaults[id(node), id(function)] = made
-        key = (id(node), id(function.frame if made is None else function))
-        if key not in self._defaults:  # one value for all calls
+        if made is None and key not in self._defaults:  # one value for all calls
             with self.mode(False):
                 self._defaults[key] = self.value(node, function.frame)
-        value = self._defaults[key]
+        value = self._defaults[key] if made is None else made
         if self.strict and isinstance(value, Object) and value.kind == "initializer":
             value = self.value(node, function.frame)  # with its seed
         if isinstance(value, Items) and value.mutable:

@@ -54,6 +54,15 @@ class Code:
         return {id(each): node for node in self.nodes for each in ast.iter_child_nodes(node)}
 
     @cached_property
+    def stored_attributes(self) -> frozenset[str]:
+        """The attributes that the file sets, of whatever it may be."""
+        return frozenset(
+            each.attr
+            for each in self.nodes
+            if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load)
+        )
+
+    @cached_property
     def asked_names(self) -> frozenset[int]:
         """The `v.name` that are asked for a text which is of the operation's name, if it is there: `'d_' in v.name`."""
         found: set[int] = set()

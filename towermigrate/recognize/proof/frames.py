@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from towermigrate.flow.values import Value
 from towermigrate.recognize.proof.code import Code, Scope
-from towermigrate.recognize.proof.values import Class
+
+if TYPE_CHECKING:
+    from towermigrate.recognize.proof.values import Class
 
 
 @dataclass(eq=False)

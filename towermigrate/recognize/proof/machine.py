@@ -9,7 +9,7 @@ from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import own_nodes
-from towermigrate.flow.values import External, Unknown, Value, same
+from towermigrate.flow.values import Const, External, Unknown, Value, same
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
@@ -27,6 +27,7 @@ from towermigrate.recognize.proof.values import (
     Object,
     OutOfSteps,
     Partial,
+    Plain,
     Python,
     Setting,
     Tensor,
@@ -106,6 +107,11 @@ class Machine:
     def unsure(self) -> bool:
         """Whether the expression at hand may not run."""
         return bool(self.maybe or self.asked.unsure)
+
+    def held(self, value: Value) -> Value:
+        """What a list or an object is given to hold: in a round that stands for all of a loop no number is known."""
+        number = self.repeated and isinstance(value, Const) and value.value is not None
+        return Plain() if number else value
 
     @contextmanager
     def perhaps(self, unsure: bool = True) -> Iterator[None]:

@@ -226,7 +226,7 @@ class Objects(Functions):
         if line is None or private or member is not None and member.kind in ("open", "property"):
             holder.lost = True
             return False
-        holder.keep(target.attr, value, not self.maybe and not self.asked.unsure)
+        holder.keep(target.attr, self.held(value), not self.unsure)
         return True
 
     def changed_behind(self, holder: Made, node: ast.AST, frame: Frame) -> None:

@@ -171,7 +171,7 @@ class Statements(Stops):
                 holder.loosen()
                 holder.grow([(self.element(value, target, frame), False)], False)
             else:
-                holder.grow([(value, not self.unsure)], False, key)
+                holder.grow([(self.held(value), not self.unsure)], False, key)
             return
         if not self.strict:
             self.escapes([value])
@@ -236,7 +236,7 @@ class Statements(Stops):
             given = value.entries() if isinstance(value, Items) else [(Unknown(), False)]
             sure = not self.unsure
             exact = isinstance(value, Items) and value.exact and sure
-            before.grow([(v, s and sure) for v, s in given], exact)
+            before.grow([(self.held(v), s and sure) for v, s in given], exact)
             return True
         more = value.entries() if isinstance(value, Items) else before.entries()
         before.loosen()
@@ -285,7 +285,7 @@ class Statements(Stops):
         given = args.given[0] if len(args.given) == 1 and not args.named else None
         sure = not self.unsure
         if func.attr == "append" and given is not None:
-            holder.grow([(given, sure)], sure)
+            holder.grow([(self.held(given), sure)], sure)
         elif func.attr == "extend" and given is not None:
             entries = (
                 given.entries()
@@ -293,9 +293,9 @@ class Statements(Stops):
                 else [(self.element(given, call, frame), False)]
             )
             exact = isinstance(given, Items) and given.exact
-            holder.grow([(v, s and sure) for v, s in entries], exact and sure)
+            holder.grow([(self.held(v), s and sure) for v, s in entries], exact and sure)
         elif func.attr == "insert" and len(args.given) == 2:
-            holder.grow([(args.given[1], sure)], False)
+            holder.grow([(self.held(args.given[1]), sure)], False)
         else:
             holder.loosen()
             key = join_all(args.given) if args.given else None

@@ -29,11 +29,14 @@ _DEEP = 6
 
 def settled(value: Value, name: str, frame: Frame, files: Sequence[Code]) -> Value:
     """A number, text, list or tuple from around the moved code, as far as it is sure."""
+    stored = frozenset().union(*(code.stored_attributes for code in files))
     if isinstance(value, Const):
-        return value if written_out(name, frame) else Plain()
+        return value if written_out(name, frame, stored) else Plain()
+    if isinstance(value, Either):
+        return _forgotten(value)
     if not isinstance(value, Items) or holds_tensor(value):
         return value
-    if _is_flat(value) and written_out(name, frame) and only_read(name, files):
+    if _is_flat(value) and written_out(name, frame, stored) and only_read(name, files):
         return value
     return _forgotten(value)
 
@@ -63,10 +66,16 @@ def _forgotten(value: Value) -> Value:
     return Items(held, False, True, value.mutable, value.name, key=value.key)
 
 
-def written_out(name: str, frame: Frame, deep: int = 0) -> bool:
-    """Whether one plain statement of a scope binds a name, to what is made of numbers, texts and such names alone."""
+def written_out(name: str, frame: Frame, stored: frozenset[str], deep: int = 0) -> bool:
+    """Whether one plain statement of a scope binds a name, to what is made of numbers, texts and such names alone.
+
+    Args:
+        stored: the attributes that the program sets: a module's name may be one of them.
+    """
     nodes = frame.own.get(name, [])
     if len(nodes) != 1 or name in frame.code.shared_names or deep > _DEEP:
+        return False
+    if frame.is_module and name in stored:
         return False
     (node,) = nodes
     if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
@@ -74,15 +83,15 @@ def written_out(name: str, frame: Frame, deep: int = 0) -> bool:
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     if not any(isinstance(target, ast.Name) and target.id == name for target in targets):
         return False
-    return all(_plain(each, frame, deep) for each in ast.walk(node.value))
+    return all(_plain(each, frame, stored, deep) for each in ast.walk(node.value))
 
 
-def _plain(node: ast.AST, frame: Frame, deep: int) -> bool:
+def _plain(node: ast.AST, frame: Frame, stored: frozenset[str], deep: int) -> bool:
     if isinstance(node, ast.Name):
         home: Frame | None = frame
         while home is not None and node.id not in home.own:
             home = home.parent
-        return home is not None and written_out(node.id, home, deep + 1)
+        return home is not None and written_out(node.id, home, stored, deep + 1)
     return isinstance(
         node,
         ast.Constant
