@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.programs import Recorded
-from towermigrate.verify.trace import Array, Arrays, Trace
+from towermigrate.verify.trace import Array, Arrays, Run, Trace
 
 # With fewer elements, two towers may draw the same by chance.
 _ROWS = 8
 # In fewer runs two originals may have the same rows by chance.
 _RUNS = 4
+_SHARED_OUT = "the original's rows, whichever tower gets them"
 
 
 def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> list[Difference]:
@@ -57,43 +58,16 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
             else:
                 actual = _whose(key, own, wanted)
             tower, name = _place(key)
-            stage = run.stages[0]
-            differences.append(
-                Difference(
-                    step=step[stage],
-                    stage=stage,
-                    level="input",
-                    name=f"input {name}",
-                    replica=tower,
-                    expected="the original's rows, whichever tower gets them"
-                    if key in shared
-                    else _expected(key, tower, wanted),
-                    actual=actual,
-                    error=float("inf"),
-                    key=key,
-                    run=run.index,
-                )
-            )
+            expected = _SHARED_OUT if key in shared else _expected(key, tower, wanted)
+            differences.append(_differs(run, step, name, tower, expected, actual, key))
         loop = recorded.second.meta.get("style") != "session"
         for what, keys in any_order.items():
             own_rows = [found["own/" + key] for key in keys if "own/" + key in found]
             if len(own_rows) == len(keys) and not _same_in_any_order(
                 [wanted[key] for key in keys], own_rows
             ):
-                stage = run.stages[0]
                 differences.append(
-                    Difference(
-                        step=step[stage],
-                        stage=stage,
-                        level="input",
-                        name=f"input {what}",
-                        replica=None,
-                        expected="the original's rows, whichever tower gets them",
-                        actual="other rows",
-                        error=float("inf"),
-                        key=keys[0],
-                        run=run.index,
-                    )
+                    _differs(run, step, what, None, _SHARED_OUT, "other rows", keys[0])
                 )
         for key in sorted(found) if loop else ():
             name = key[4:]
@@ -102,23 +76,27 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
             said = _drawn(name, wanted, found, synthetic)
             if said is not None:
                 tower, what = _place(name)
-                differences.append(
-                    Difference(
-                        step=step[run.stages[0]],
-                        stage=run.stages[0],
-                        level="input",
-                        name=f"input {what}",
-                        replica=tower,
-                        expected=said[0],
-                        actual=said[1],
-                        error=float("inf"),
-                        key=name,
-                        run=run.index,
-                    )
-                )
+                differences.append(_differs(run, step, what, tower, *said, name))
         if differences:
             return differences
     return []
+
+
+def _differs(
+    run: Run,
+    step: dict[int, int],
+    name: str,
+    tower: int | None,
+    expected: str,
+    actual: str,
+    key: str,
+) -> Difference:
+    """The difference of one input in a training run."""
+    stage = run.stages[0]
+    error = float("inf")
+    return Difference(
+        step[stage], stage, "input", f"input {name}", tower, expected, actual, error, key, run.index
+    )
 
 
 def _in_any_order(recorded: Recorded) -> dict[str, list[str]]:
