@@ -64,6 +64,9 @@ LOOK = (
     + "            print('%.5f' % sess.run(loss, feed_dict=feed))\n            print('%.5f' % sess.run(loss, feed))\n",
 )
 
+ONE_BY_ONE = ((BATCH, "            (a, c), (b, d) = batch(2), batch(2)\n"),)
+TURNS = "{X[0]: batch(2)[0], Y[0]: batch(2)[1], X[1]: batch(2)[0], Y[1]: batch(2)[1]}"
+
 TAKEN = [
     case("by comprehensions"),
     case("appended in a loop", form=((MADE, LOOP), *FORM[1:])),
@@ -74,6 +77,10 @@ TAKEN = [
     case("fed by one expression", ("                bx, by = batch(2 + k)\n                feed[X[k]] = bx\n                feed[Y[k]] = by\n", "                feed[X[k]] = np.full([2, 3], 0.1 * step)\n                feed[Y[k]] = np.full([2, 1], 0.1 * k)\n")),
     case("fed by dict and zip", (FED[1], "            xs, ys = zip(*[batch(2) for _ in range(2)])\n"), ("feed_dict=feed", "feed_dict=dict([*zip(X, xs), *zip(Y, ys)])")),
     case("fed to the method", (RUN.replace("{X: bx, Y: by}", "feed"), "            train_op.run(feed_dict=feed)\n            value = loss.eval(feed_dict=feed)\n")),
+    case("fed one by one", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
+    case("fed one by one, by turns", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, Y[0]: c, X[1]: b, Y[1]: d}")), form=FORM[:2]),
+    case("fed one by one, what is computed there", ONE_BY_ONE[0], (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: batch(2)[0], X[1]: batch(2)[0], Y[0]: c, Y[1]: d}")), form=FORM[:2]),
+    case("fed one by one, a dict that is filled", *ONE_BY_ONE, (RUN, "            feed = {X[0]: a, Y[0]: c}\n            feed[X[1]] = b\n            feed[Y[1]] = d\n" + FROM_FEED[1]), form=FORM[:2]),
     case("one in a list, one for all", (LISTS[1], LISTS[1].replace("[tf.placeholder(tf.float32, [None, 1]) for _ in range(2)]", "tf.placeholder(tf.float32, [])")), ("X[i], Y[i]", "X[i], tf.reshape(Y, [1, 1])"), ("                feed[Y[k]] = by\n", "            feed[Y] = 0.5\n")),
 ]  # fmt: skip
 
@@ -95,7 +102,10 @@ LEFT = [
     other("fed in one turn of several", "TM209", ("                feed[Y[k]] = by\n", "                if by is not None:\n                    feed[Y[k]] = by\n")),
     other("fed until a turn", "TM209", ("                feed[Y[k]] = by\n", "                feed[Y[k]] = by\n                if step > 9:\n                    break\n")),
     other("fed in another order", "TM209", ("feed[Y[k]] = by", "feed[Y[1 - k]] = by")),
-    other("fed one by one", "TM209", (FED[1], "            feed = {X[0]: batch(2)[0], X[1]: batch(2)[0], Y[0]: np.ones([2, 1]), Y[1]: np.ones([2, 1])}\n")),
+    other("fed one by one, drawn by turns", "TM209", (RUN, RUN.replace("{X: bx, Y: by}", TURNS)), form=FORM[:2]),
+    other("fed one by one, from the end", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[1]: a, X[0]: b, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
+    other("fed one by one, one of them twice", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, X[1]: a, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
+    other("fed one by one, looked at with the first alone", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}") + "            print('%.5f' % sess.run(loss, {X[1]: a, Y[1]: c}))\n"), form=FORM[:2]),
     other("fed what another has", "TM209", ("feed[Y[k]] = by", "feed[Y[k]] = feed[X[k]].sum(1, keepdims=True)")),
     other("fed to a look alone", "TM209", (FROM_FEED[1], FROM_FEED[1] + FED[1].replace("feed", "more") + "            print('%.5f' % sess.run(loss, feed_dict=more))\n")),
     other("fed to fewer", "TM209", ("            for k in range(2):", "            for k in range(1, 2):"), ("_, value = sess.run([train_op, loss]", "value = sess.run(loss")),

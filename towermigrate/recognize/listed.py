@@ -63,11 +63,13 @@ def fed_of(feed: cst.CSTNode) -> list[tuple[cst.BaseExpression, cst.BaseExpressi
 
 
 def _zipped(node: cst.BaseExpression) -> tuple[cst.BaseExpression, cst.BaseExpression] | None:
-    """The two lists of `zip(X, xs)`, both by name."""
+    """The two lists of `zip(X, xs)`, by name, or the second by a display."""
     if not isinstance(node, cst.Call) or code(node.func) != "zip" or len(node.args) != 2:
         return None
     values = [arg.value for arg in node.args if arg.keyword is None and not arg.star]
-    if len(values) != 2 or not all(isinstance(each, cst.Name) for each in values):
+    if len(values) != 2 or not isinstance(values[0], cst.Name):
+        return None
+    if not isinstance(values[1], cst.Name | cst.List):
         return None
     return values[0], values[1]
 

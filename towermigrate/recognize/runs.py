@@ -338,10 +338,12 @@ class RunReader(ScopeReader):
         """What a dict of feeds holds is dealt out where it is bound: no call behind that may change it."""
         held: set[str] = set()
         for _, fed, _ in fed_of(bound.value) or []:
-            value: cst.CSTNode = fed
-            while isinstance(value, cst.Subscript | cst.Attribute):
-                value = value.value
-            held |= {value.value} if isinstance(value, cst.Name) else set()
+            several = [e.value for e in fed.elements] if isinstance(fed, cst.List) else [fed]
+            value: cst.CSTNode
+            for value in several:
+                while isinstance(value, cst.Subscript | cst.Attribute):
+                    value = value.value
+                held |= {value.value} if isinstance(value, cst.Name) else set()
         where = self.file.span(bound)
         for call in calls(scope):
             given = sorted({code(a.value) for a in call.args} & held)

@@ -27,7 +27,11 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.methods import methods
-from towermigrate.recognize.plain.placeholders import feeds_of_lists, placeholder_lists
+from towermigrate.recognize.plain.placeholders import (
+    feeds_of_lists,
+    feeds_one_by_one,
+    placeholder_lists,
+)
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.switches import switches
@@ -60,6 +64,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     feed_functions,
     feeds_of_lists,
     built_feeds,
+    feeds_one_by_one,
     feeds_apart,
     placeholder_lists,
 )

@@ -32,6 +32,13 @@ def built_feeds(file: PlainFile) -> list[Change]:
     return found
 
 
+def _is_plain_key(key: ast.expr) -> bool:
+    """Whether a key is `x`, or `x[0]`."""
+    if isinstance(key, ast.Subscript) and isinstance(key.slice, ast.Constant):
+        key = key.value
+    return isinstance(key, ast.Name)
+
+
 def fed_by_name(scope: Scope) -> set[str]:
     """The names that are fed to runs."""
     found: set[str] = set()
@@ -62,7 +69,7 @@ def _filled(
             break
         items += more
         last += 1
-    keys = [key.id for key, _ in items if isinstance(key, ast.Name)]
+    keys = [ast.unparse(key) for key, _ in items if _is_plain_key(key)]
     if last == number or len(set(keys)) < len(items):
         return None
     if any(mentions(value, {name}) for _, value in items):
@@ -100,7 +107,7 @@ def _items_of(statement: ast.stmt, name: str) -> list[_Item] | None:
             isinstance(target, ast.Subscript)
             and isinstance(target.value, ast.Name)
             and target.value.id == name
-            and isinstance(target.slice, ast.Name)
+            and _is_plain_key(target.slice)
         ):
             return [(target.slice, statement.value)]
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

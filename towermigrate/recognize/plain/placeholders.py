@@ -14,6 +14,7 @@ from towermigrate.recognize.plain.changes import (
     blocks,
     stores,
 )
+from towermigrate.recognize.python_scopes import own_nodes
 
 # ---- how they are made -------------------------------------------------------------------------------
 
@@ -213,6 +214,62 @@ def _fed_in_turn(
     behind = (file.end(loop), file.end(body[end]))
     changes.append((*behind, (f"\n{margin}{name} = dict([", *display, "])")))
     return changes
+
+
+def feeds_one_by_one(file: PlainFile) -> list[Change]:
+    """`{X[0]: a, X[1]: b}` as `dict([*zip(X, [a, b])])`."""
+    return [
+        Change(*file.span(node), parts, where)
+        for where, scope in file.scopes
+        for node in own_nodes(scope)
+        if isinstance(node, ast.Dict) and (parts := _each_fed(file, node))
+    ]
+
+
+def _each_fed(file: PlainFile, display: ast.Dict) -> tuple[Part, ...]:
+    """What a display is that feeds lists of placeholders an item at a time; nothing where it is no such one."""
+    fed: dict[str, list[ast.expr]] = {}
+    places: list[str | None] = []
+    display_parts: list[Part] = []
+    for key, value in zip(display.keys, display.values, strict=True):
+        owner = _item_of(key)
+        places.append(owner[0] if owner else None)
+        if owner is None:
+            if key is None:
+                return ()
+            display_parts += [", (", file.span(key), ", ", file.span(value), ")"]
+        elif owner[1] != len(fed.setdefault(owner[0], [])):
+            return ()
+        else:
+            fed[owner[0]].append(value)
+    apart = [place for n, place in enumerate(places) if not n or place != places[n - 1]]
+    in_order = None not in apart[: len(fed)] and len(apart) <= len(fed) + 1
+    if not fed or any(len(values) < 2 for values in fed.values()):
+        return ()
+    if not (in_order or all(isinstance(each, ast.Name | ast.Constant) for each in display.values)):
+        return ()  # what is fed would be evaluated in another order
+    if file.commented(*file.span(display)):
+        return ()
+    lists: list[Part] = []
+    for own, values in fed.items():
+        lists.append(f"{', ' if lists else ''}*zip({own}, [")
+        for number, value in enumerate(values):
+            lists += [", "] if number else []
+            lists.append(file.span(value))
+        lists.append("])")
+    return ("dict([", *lists, *display_parts, "])")
+
+
+def _item_of(key: ast.expr | None) -> tuple[str, int] | None:
+    """The list and the number of `X[0]`."""
+    if (
+        isinstance(key, ast.Subscript)
+        and isinstance(key.value, ast.Name)
+        and isinstance(key.slice, ast.Constant)
+        and type(key.slice.value) is int
+    ):
+        return key.value.id, key.slice.value
+    return None
 
 
 def _counts(node: ast.expr) -> bool:
