@@ -65,6 +65,23 @@ LOOK = (
 )
 
 ONE_BY_ONE = ((BATCH, "            (a, c), (b, d) = batch(2), batch(2)\n"),)
+IN_TOWERS = (
+    (MADE, "    X, Y = [], []\n"),
+    (
+        TAKEN_APART,
+        """\
+                    x = tf.placeholder(tf.float32, [None, 3])
+                    y = tf.placeholder(tf.float32, [None, 1])
+                    X.append(x)
+                    Y.append(y)
+""",
+    ),
+)
+DIRECTLY = """\
+                    X.append(tf.placeholder(tf.float32, [None, 3]))
+                    Y.append(tf.placeholder(tf.float32, [None, 1]))
+                    x, y = X[i], Y[i]
+"""
 TURNS = "{X[0]: batch(2)[0], Y[0]: batch(2)[1], X[1]: batch(2)[0], Y[1]: batch(2)[1]}"
 
 TAKEN = [
@@ -81,6 +98,12 @@ TAKEN = [
     case("fed one by one, by turns", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, Y[0]: c, X[1]: b, Y[1]: d}")), form=FORM[:2]),
     case("fed one by one, what is computed there", ONE_BY_ONE[0], (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: batch(2)[0], X[1]: batch(2)[0], Y[0]: c, Y[1]: d}")), form=FORM[:2]),
     case("fed one by one, a dict that is filled", *ONE_BY_ONE, (RUN, "            feed = {X[0]: a, Y[0]: c}\n            feed[X[1]] = b\n            feed[Y[1]] = d\n" + FROM_FEED[1]), form=FORM[:2]),
+    case("made in the towers", *IN_TOWERS, *FORM[2:], form=()),
+    case("made in the towers, named", *IN_TOWERS, *FORM[2:], ("[None, 3])\n", "[None, 3], name='x_%d' % i)\n"), ("[None, 1])\n", "[None, 1], name='y_{}'.format(i))\n"), form=()),
+    case("made in the towers beside a list", *IN_TOWERS, *FORM[2:], ("    X, Y = [], []\n", "    X, Y, tower_grads = [], [], []\n"), ("    tower_grads = []\n", ""), form=()),
+    case("made in the towers, appended at once", IN_TOWERS[0], (TAKEN_APART, DIRECTLY), *FORM[2:], form=()),
+    case("made in the towers, fed one by one", *IN_TOWERS, *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")), form=()),
+    case("made in the towers of a shape before", *IN_TOWERS, *FORM[2:], ("[None, 3])\n", "shape)\n"), ("    X, Y = [], []\n", "    X, Y = [], []\n    shape = [None, 3]\n"), form=()),
     case("one in a list, one for all", (LISTS[1], LISTS[1].replace("[tf.placeholder(tf.float32, [None, 1]) for _ in range(2)]", "tf.placeholder(tf.float32, [])")), ("X[i], Y[i]", "X[i], tf.reshape(Y, [1, 1])"), ("                feed[Y[k]] = by\n", "            feed[Y] = 0.5\n")),
 ]  # fmt: skip
 
@@ -102,6 +125,12 @@ LEFT = [
     other("fed in one turn of several", "TM209", ("                feed[Y[k]] = by\n", "                if by is not None:\n                    feed[Y[k]] = by\n")),
     other("fed until a turn", "TM209", ("                feed[Y[k]] = by\n", "                feed[Y[k]] = by\n                if step > 9:\n                    break\n")),
     other("fed in another order", "TM209", ("feed[Y[k]] = by", "feed[Y[1 - k]] = by")),
+    other("made in the towers, named for the index by a call", "TM222", *IN_TOWERS, *FORM[2:], ("[None, 3])\n", "[None, 3], name=called(i))\n"), ("def train", "def called(i):\n    return 'x%d' % i\n\n\ndef train"), form=()),
+    other("made in the towers, of a shape of theirs", "TM208", *IN_TOWERS, *FORM[2:], ("x = tf.placeholder(tf.float32, [None, 3])\n", "width = 3\n                    x = tf.placeholder(tf.float32, [None, width])\n"), form=()),
+    other("made in some towers", "TM208", *IN_TOWERS, *FORM[2:], ("                    Y.append(y)\n", "                    if i < 2:\n                        Y.append(y)\n"), form=()),
+    other("made in the towers, counted there", "TM210", *IN_TOWERS, *FORM[2:], ("out = net(x)", "out = net(x) * len(X)"), form=()),
+    other("made in the towers, whose names are printed", "TM223", *IN_TOWERS, *FORM[2:], ("out = net(x)", "print(x.name)\n                    out = net(x)"), form=()),
+    other("made in the towers, the last one fed", "TM209", *IN_TOWERS, *FORM[2:], ("                feed[X[k]] = bx\n", ""), ("            _, value", "            feed[x] = bx\n            _, value"), form=()),
     other("fed one by one, drawn by turns", "TM209", (RUN, RUN.replace("{X: bx, Y: by}", TURNS)), form=FORM[:2]),
     other("fed one by one, from the end", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[1]: a, X[0]: b, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
     other("fed one by one, one of them twice", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, X[1]: a, Y[0]: c, Y[1]: d}")), form=FORM[:2]),

@@ -31,6 +31,7 @@ from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
     placeholder_lists,
+    placeholders_of_towers,
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
@@ -46,6 +47,7 @@ _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
+    placeholders_of_towers,
     bounds,
     written_averages,
     static_averages,

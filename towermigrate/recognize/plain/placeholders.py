@@ -31,6 +31,123 @@ def placeholder_lists(file: PlainFile) -> list[Change]:
     return found
 
 
+def placeholders_of_towers(file: PlainFile) -> list[Change]:
+    """`X = []`, and placeholders that a loop's turns make and append to it, as a list of them made in front of the loop."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                if isinstance(each, ast.For):
+                    changes = _made_in_turns(file, scope, each)
+                    found += [Change(*change, where) for change in changes]
+    return found
+
+
+def _made_in_turns(file: PlainFile, scope: Scope, loop: ast.For) -> list[Changed]:
+    margin = file.alone(loop)
+    if margin is None or loop.orelse or not isinstance(loop.target, ast.Name):
+        return []
+    index, block = loop.target.id, _block_of_each_turn(loop)
+    leaves = ast.Break | ast.Continue | ast.Return
+    if stores_in(loop.body, index) or not _counts(loop.iter):
+        return []
+    if any(isinstance(each, leaves) for each in ast.walk(loop)):
+        return []
+    made: dict[str, tuple[ast.Assign | None, ast.stmt, ast.Call]] = {}
+    calls: dict[str, tuple[ast.Assign, ast.Call]] = {}
+    for each in block:
+        if isinstance(each, ast.Assign) and len(each.targets) == 1:
+            (target,) = each.targets
+            call = _placeholder(file, each.value)
+            if isinstance(target, ast.Name) and call and len(stores(scope, target.id)) == 1:
+                calls[target.id] = each, call
+        filled = _appended(each)
+        if filled is None or bindings(scope, filled[0]) != 1 or filled[0] in made:
+            continue
+        own, value = filled
+        if isinstance(value, ast.Name) and value.id in calls:
+            made[own] = calls[value.id][0], each, calls.pop(value.id)[1]
+        elif (call := _placeholder(file, value)) is not None:
+            made[own] = None, each, call
+    bound_within = {
+        each.id
+        for each in ast.walk(loop)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load) and each.id != index
+    }
+    empty: list[ast.Assign] = []
+    wanted = set(made)
+    before_it = [
+        each
+        for around, always in blocks(scope)
+        for each in around
+        if always and file.start(each) < file.start(loop)
+    ]
+    for before in before_it:
+        if isinstance(before, ast.Assign) and _is_empty(before):
+            names = {each for target in before.targets for each in _names_of(target)}
+            if names & made.keys():
+                empty.append(before)
+                wanted -= names
+    touched = [*empty, *(each for one in made.values() for each in one[:2] if each is not None)]
+    if (
+        not made
+        or wanted
+        or all(each in touched for each in block)  # a loop that does nothing else
+        or any(file.alone(each) is None or file.commented(*file.span(each)) for each in touched)
+        or any(
+            isinstance(each, ast.Name) and each.id in bound_within
+            for _, _, call in made.values()
+            for each in ast.walk(call)
+        )
+    ):
+        return []
+    changes: list[Changed] = []
+    for each in empty:
+        (target,) = each.targets
+        rest = [name for name in _names_of(target) if name not in made]
+        if rest:
+            lists = ", ".join(["[]"] * len(rest))
+            changes.append((*file.span(each), (f"{', '.join(rest)} = {lists}",)))
+        else:
+            changes.append((*file.without(each), ()))
+    own_index = file.fresh("each_tower")
+    parts: list[Part] = []
+    for own, (assigned, appended, call) in made.items():
+        parts += [f"{own} = [", *_renamed(file, call, index, own_index)]
+        parts += [f" for {own_index} in ", file.span(loop.iter), f"]\n{margin}"]
+        if assigned is not None:
+            changes.append((*file.span(assigned.value), (f"{own}[{index}]",)))
+            changes.append((*file.without(appended), ()))
+        else:
+            changes.append((*file.without(appended), ()))
+    changes.append((file.start(loop), file.start(loop), tuple(parts)))
+    return changes
+
+
+def _block_of_each_turn(loop: ast.For) -> list[ast.stmt]:
+    """The statements that each turn runs, in the innermost of the `with` that are all that a block holds."""
+    block = loop.body
+    while len(block) == 1 and isinstance(block[0], ast.With):
+        block = block[0].body
+    return block
+
+
+def _placeholder(file: PlainFile, value: ast.expr) -> ast.Call | None:
+    """`tf.placeholder(…)` whose arguments are written out, or are names."""
+    if not isinstance(value, ast.Call) or not file.of(value.func).endswith("placeholder"):
+        return None
+    plain = (
+        ast.Constant, ast.Name, ast.Attribute, ast.List, ast.Tuple, ast.expr_context, ast.keyword,
+        ast.BinOp, ast.operator, ast.JoinedStr, ast.FormattedValue, ast.UnaryOp, ast.unaryop,
+    )  # fmt: skip
+    for given in [*value.args, *(each.value for each in value.keywords)]:
+        for each in ast.walk(given):
+            named = isinstance(each, ast.Call) and ast.unparse(each.func).endswith("'.format")
+            if not isinstance(each, plain) and not named:
+                return None
+    return value
+
+
 def _listed(
     file: PlainFile, scope: Scope, body: list[ast.stmt], number: int, loop: ast.stmt
 ) -> Changed | None:
