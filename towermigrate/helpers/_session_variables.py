@@ -13,7 +13,13 @@ import tensorflow as tf
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import written_handle
 from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrored
-from towermigrate.helpers._session_turns import can_wait, is_ordered, turn, way_to
+from towermigrate.helpers._session_turns import (
+    can_wait,
+    is_ordered,
+    put_before_writes,
+    turn,
+    way_to,
+)
 
 _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
@@ -150,6 +156,8 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
             with turn(towers, self, way, written) as value:
                 # Those in turn are one writer: they write every copy in the same order.
                 written += self._write(act, counts=first)
+                towers.written_in_turn.setdefault(self.name, []).extend(written)
+                put_before_writes(towers, self)
         else:
             written = self._write(act)
         if not read_value:
