@@ -78,6 +78,7 @@ def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         towers = mirrored(self.graph)
         if towers is None:
+            fetch_list = [_read_of_unmirrored(each) for each in fetch_list]
             return do_run(self, handle, target_list, fetch_list, feed_dict, options, run_metadata)
         check_writes(towers)
         if feed_dict:
@@ -95,6 +96,21 @@ def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return _do_run
+
+
+def _read_of_unmirrored(fetch: Any) -> Any:
+    """What reads an unmirrored variable, whose tensor was its value."""
+    variable = _unmirrored(fetch)
+    return fetch if variable is None else private.graph_element(variable)
+
+
+def _unmirrored(handle: Any) -> Any:
+    """The variable of a handle that nothing mirrors, as of a graph that came out of a file; or None."""
+    if not isinstance(handle, tf.Tensor) or handle.op.type != "VarHandleOp":
+        return None
+    keys = _v1.GraphKeys.GLOBAL_VARIABLES, _v1.GraphKeys.LOCAL_VARIABLES
+    known = (each for key in keys for each in handle.graph.get_collection_ref(key))
+    return next((each for each in known if getattr(each, "handle", None) is handle), None)
 
 
 def _shaped_like(value: Any, first: Any) -> Any:
@@ -141,6 +157,7 @@ def element_by_name(get_tensor_by_name: Callable[..., Any]) -> Callable[..., Any
                 raise
             return read[0]
         variable = towers.variable_of(found) if towers is not None else None
+        variable = _unmirrored(found) if variable is None else variable
         return found if variable is None else variable
 
     return by_name
@@ -165,6 +182,7 @@ def _planned(towers: TowerGraph, fetches: Sequence[Any], targets: Sequence[Any])
         if variable is not None:
             fetch = private.graph_element(variable.copies[0])
         else:
+            fetch = _read_of_unmirrored(fetch)
             variable = _shown_by(fetch, towers)
         instead.append(fetch)
         if variable is not None:

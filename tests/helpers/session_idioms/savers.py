@@ -168,14 +168,16 @@ def meta_graph(p: Program) -> Any:
         saver.save(session, path)
         session.run(train)
         first = session.run(losses)
-    with tf.Graph().as_default():
+    with tf.Graph().as_default() as graph:
         saver = tf.train.import_meta_graph(path + ".meta")
         with tf.Session(config=tf.ConfigProto(device_count={"CPU": 8})) as session:
             saver.restore(session, path)
             session.run(tf.get_collection("train")[0])
             second = session.run(tf.get_collection("losses"))
             names = [v.op.name for v in tf.global_variables()]
-    return first, second, names
+            values = session.run([f"{name}:0" for name in names])
+            doubled = session.run(graph.get_tensor_by_name("w:0") * 2.0)
+    return first, second, names, values, doubled
 
 
 @idiom
@@ -192,7 +194,8 @@ def meta_graph_imported_into_a_tower_graph(p: Program) -> Any:
     loader = tf.train.import_meta_graph(folder + "/m.meta", import_scope="imported")
     with p.session() as session:
         loader.restore(session, folder + "/m")
-        return session.run("imported/doubled:0"), session.run(losses)
+        names = ["imported/doubled:0", "imported/old:0"]
+        return session.run(names), session.run(losses)
 
 
 @idiom
