@@ -93,6 +93,11 @@ OTHERS = [
         id="a layer of the program's own",
     ),
     pytest.param(towers(SCOPE.format("'w%(i)d' % locals()")), id="a text of all names"),
+    pytest.param(
+        towers("tf.make_template('net', build, layer='w%d' % i)(config)\n",
+               "def build(x, layer):\n    tf.layers.dense(x, 1, name=layer)\n"),
+        id="a name that a template is given",
+    ),
 ]  # fmt: skip
 
 
@@ -152,6 +157,12 @@ ALIKE = [
     pytest.param(
         towers("a, b = (x, y) if config.large else (y, x)\n" + SCOPE.format("a"), inside="x, y = 'x', 'y'\n"),
         id="one of two pairs",
+    ),
+    pytest.param(
+        towers("net(config)\n",
+               "def build(x, sizes):\n    for k, _ in enumerate(sizes):\n        tf.layers.dense(x, 1, name='layer%d' % k)\n",
+               "net = tf.make_template('net', build, sizes=[2, 2])\n"),
+        id="layers of what a template was given",
     ),
 ]  # fmt: skip
 

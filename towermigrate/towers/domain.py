@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
@@ -492,6 +492,10 @@ def _name_scope(domain: Towers, call: Call) -> Value:
 
 def _make_template(domain: Towers, call: Call) -> Value:
     function = call.get(1, "func_")
+    if isinstance(function, Function):
+        first, fixed = function.given
+        own = [(name, value) for name, value in call.keywords.items() if not name.endswith("_")]
+        function = replace(function, given=(first, (*fixed, *own)), names=[])
     return TENSOR if function is None else Template(function)
 
 
