@@ -9,9 +9,10 @@ import libcst as cst
 from towermigrate.emit.carrying import top_of_method
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
+from towermigrate.emit.planning import Names, StepPlanner
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.settings import rate, variable
-from towermigrate.emit.steps import Names, StepBuilder
+from towermigrate.emit.steps import StepWriter
 from towermigrate.emit.templates import (
     Templates,
     lead_of,
@@ -68,7 +69,8 @@ class LoopStyle:
         self.t = Templates(analysis.file.module)
         self.reasons = Reasons()
         self.names = self._choose_names()
-        self.steps = StepBuilder(analysis, self.t, self.names, self.reasons)
+        self.planned = StepPlanner(analysis, self.t, self.reasons)
+        self.steps = StepWriter(analysis, self.t, self.names, self.reasons, self.planned)
         self.findings: list[Finding] = list(analysis.findings)
         self.depth = 2 if analysis.candidate.function is None else 1
         self.removed_items: list[Item] = []
@@ -129,11 +131,11 @@ class LoopStyle:
 
     def _statements(self) -> list[cst.BaseStatement]:
         taken = self._taken() | {self.names.tower, "step"}
-        self.steps.plan(taken)
+        self.planned.plan(taken)
         before = self._before()
         tower = self._tower()
         steps = self.steps.write()
-        self.findings.extend(self.steps.findings)
+        self.findings.extend(self.planned.findings)
         after = self._after()
         self.findings.extend(notes(self.a))
         return [*before, tower, *steps, *after]
@@ -343,7 +345,7 @@ class LoopStyle:
         shape = "None" if holder.shape is None else code(holder.shape)
         text = f"{holder.name} = {self.steps.tf}.TensorSpec({shape}, {code(holder.dtype)})"
         used = any(i.source == holder.name for i in self.a.body.inputs)
-        if not used and not self.steps.evaluations.reads(holder.name):
+        if not used and not self.planned.evaluations.reads(holder.name):
             raise refuse(
                 "TM209", self.a.file, item.node,
                 f"the placeholder `{holder.name}` is used outside the towers (a fed learning rate?)",
@@ -455,7 +457,7 @@ class LoopStyle:
             changed = replace(node, new)
             assert isinstance(changed, cst.BaseStatement)
             body.append(changed)
-        returned = self.steps.returned()
+        returned = self.planned.returned()
         if returned:
             body.append(self.t.statement(f"return {', '.join(returned)}"))
         loop = a.loop_item
@@ -469,11 +471,11 @@ class LoopStyle:
 
     def _after(self) -> list[cst.BaseStatement]:
         a = self.a
-        rewriter = RunRewriter(a, self.t, self.names, self.steps)
+        rewriter = RunRewriter(a, self.t, self.names, self.planned)
         made: list[cst.BaseStatement] = []
         carry: list[cst.EmptyLine] = []
         early = a.scope.reads_mutable
-        evaluations = self.steps.evaluations
+        evaluations = self.planned.evaluations
         created = not early and not any(self._needs_variables(item) for item in a.after)
         created = created and not evaluations.planned
         # TF1 read Python's values where the graph was built: a step is traced where the last of it stood.
@@ -492,8 +494,8 @@ class LoopStyle:
             apart = apart or _is_apart(item)
             if item.kind in IN_GRAPH:
                 # Where a run could not be planned, what it needs is not known.
-                planned = not any(one.rule in STRUCTURE for one in self.reasons.findings)
-                if id(item) not in self.steps.commented and planned and not self._dead(item):
+                known = not any(one.rule in STRUCTURE for one in self.reasons.findings)
+                if id(item) not in self.steps.commented and known and not self._dead(item):
                     self.reasons.say(
                         "TM211", a.file, item.node,
                         "this part of the graph is never fetched by a `sess.run`",
@@ -548,7 +550,7 @@ class LoopStyle:
 
     def _looking(self, item: Item) -> list[cst.BaseStatement]:
         """What a statement of an evaluation, or a placeholder behind the towers, becomes."""
-        evaluations = self.steps.evaluations
+        evaluations = self.planned.evaluations
         if item.kind is Kind.PLACEHOLDER:
             if not any(evaluations.reads(name) for name in item.binds):
                 self.removed_items.append(item)
@@ -602,7 +604,7 @@ class LoopStyle:
     def _create(self) -> list[cst.BaseStatement]:
         """`tm.create_variables(step, *specs)` for every step that trains, and for others that may read another value later."""
         made: list[cst.BaseStatement] = []
-        for step in sorted(self.steps.steps, key=lambda step: not step.trains):
+        for step in sorted(self.planned.steps, key=lambda step: not step.trains):
             makes = step.trains or any(item.kind is Kind.EXTRA for item in step.picked)
             if not makes and not self.a.scope.reads_mutable:
                 continue

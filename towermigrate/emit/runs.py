@@ -8,8 +8,8 @@ import libcst as cst
 
 from towermigrate.emit.evaluations import Evaluation
 from towermigrate.emit.expressions import may_act, variable_lists
+from towermigrate.emit.planning import Names, Step, StepPlanner
 from towermigrate.emit.settings import set_before
-from towermigrate.emit.steps import Names, Step, StepBuilder
 from towermigrate.emit.templates import (
     Templates,
     call_text,
@@ -40,23 +40,23 @@ class RunRewriter(cst.CSTTransformer):
     """Rewrites the statements that stay: run sites, savers, writers, variable lists."""
 
     def __init__(
-        self, analysis: Analysis, templates: Templates, names: Names, steps: StepBuilder
+        self, analysis: Analysis, templates: Templates, names: Names, planned: StepPlanner
     ) -> None:
         self.a = analysis
         self.t = templates
         self.names = names
-        self.steps = steps
+        self.planned = planned
         # A call that picks of tables is the run of any of their keys: only the names of the steps differ.
         self.runs = {id(r.call): r for r in analysis.runs}
         self.moved = 0
         self.column = 10**6  # of the statement being rewritten; none yet
         self.taken_over: set[int] = set()
-        self.set_before = set_before(analysis, steps.reasons)
+        self.set_before = set_before(analysis, planned.reasons)
         self.fed_by_name: dict[str, str] = {}
         for run in analysis.runs:
             # Known before the walk: the dict stands in front of the runs that it is fed to.
-            if id(run) in steps.of_run:
-                with steps.reasons.collected():
+            if id(run) in planned.of_run:
+                with planned.reasons.collected():
                     self.step_call(run)
         self.keep_coordinator = coordinator_matters(analysis)
         self.dicts = {id(node): name for name, node in analysis.feed_dicts.items()}
@@ -68,7 +68,7 @@ class RunRewriter(cst.CSTTransformer):
 
     def step_call(self, run: Run) -> str:
         """`train_step(*tm.shard_batch(x, y, specs=(X, Y)))` for one run site."""
-        step = self.steps.of_run[id(run)]
+        step = self.planned.of_run[id(run)]
         if isinstance(step, Evaluation):
             return self._evaluation(step, run)
         arguments = self._arguments(step, run)
@@ -216,7 +216,7 @@ class RunRewriter(cst.CSTTransformer):
     def _as_expression(self, run: Run) -> cst.BaseExpression:
         """A run whose result is used in place: the shape of what `sess.run` gave is kept."""
         values = self._values(run)
-        if id(run) not in self.steps.of_run:
+        if id(run) not in self.planned.of_run:
             read = [f"{name}.numpy()" for name in run.fetches]
             return self.t.expression(read[0] if run.single else f"[{', '.join(read)}]")
         call = self.step_call(run)
@@ -267,7 +267,7 @@ class RunRewriter(cst.CSTTransformer):
 
     def visit_Assign(self, node: cst.Assign) -> None:
         run = self.runs.get(id(node.value))
-        if run is None or len(node.targets) != 1 or id(run) not in self.steps.of_run:
+        if run is None or len(node.targets) != 1 or id(run) not in self.planned.of_run:
             return
         items = elements(node.targets[0].target)
         if items is not None and not run.single and len(items) == len(run.fetches):
@@ -279,7 +279,7 @@ class RunRewriter(cst.CSTTransformer):
         value = original_node.value
         if isinstance(value, cst.Call):
             run = self.runs.get(id(value))
-            if run is not None and id(run) in self.steps.of_run:
+            if run is not None and id(run) in self.planned.of_run:
                 return cst.Expr(self.t.expression(self.step_call(run)))
             if is_run(value, self.a.kinds):
                 # What is left of runs here are initialisers; variables exist already.
@@ -302,7 +302,7 @@ class RunRewriter(cst.CSTTransformer):
         if fed is not None:
             return updated_node.with_changes(value=self.t.expression(self._in_lines(fed)))
         run = self.runs.get(id(value)) if isinstance(value, cst.Call) else None
-        if run is None or id(run) not in self.steps.of_run:
+        if run is None or id(run) not in self.planned.of_run:
             return updated_node
         call = self.step_call(run)
         values = self._values(run)
