@@ -95,7 +95,7 @@ AT_ONCE = [by_hand, by_hand_in_a_branch]  # `mean * DECAY` is made before any to
 def built(model: Callable[[Any, Any], Any], replicas: int) -> tuple[Any, Any, list[Any], list[Any]]:
     """Placeholders, and of each tower what it gives and its updates; in the default graph."""
     tm.mirror_variables(replicas)
-    x, training = v1.placeholder(tf.float32, [None, 3]), v1.placeholder(tf.bool, [])
+    x, training = v1.placeholder(tf.float32, [None, 3]), v1.placeholder(tf.bool)
     outs, updates = [], []
     for i in tm.towers(range(TOWERS)):
         with v1.name_scope(f"tower_{i}") as scope, v1.variable_scope("", reuse=v1.AUTO_REUSE):

@@ -248,6 +248,13 @@ def _skip_names(node: cst.CSTNode, skip: set[int]) -> None:
             _skip_names(element.value, skip)
 
 
+def is_plain(node: cst.CSTNode) -> bool:
+    """Whether it is the same whenever an expression is evaluated: a name, a number, a text."""
+    if isinstance(node, cst.UnaryOperation):
+        node = node.expression
+    return isinstance(node, cst.Name | cst.Integer | cst.Float | cst.SimpleString)
+
+
 def may_act(node: cst.CSTNode) -> bool:
     """Whether to evaluate an expression may do more than to give a value: a call, a property."""
     return any(

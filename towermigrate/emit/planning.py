@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from towermigrate.emit.behind import Behind
 from towermigrate.emit.evaluations import Evaluation, Evaluations
+from towermigrate.emit.expressions import is_plain
 from towermigrate.emit.templates import (
     Templates,
 )
@@ -76,10 +77,24 @@ class StepPlanner:
 
     def plan(self, taken: set[str]) -> None:
         self.taken = taken
+        self._order_inputs()
         for run in self.a.runs:
             with self.reasons.collected():
                 self._plan_run(run)
         self.evaluations.name(taken)
+
+    def _order_inputs(self) -> None:
+        """The towers take what is fed in the order of the first dict whose values are computed in it."""
+        for run in self.a.runs:
+            order = list(run.feeds)
+            if sum(not is_plain(value) for value in run.feeds.values()) < 2:
+                continue
+            places = [k for k, i in enumerate(self.a.body.inputs) if i.source in order]
+            fed = [self.a.body.inputs[k] for k in places]
+            fed.sort(key=lambda each: order.index(each.source))
+            for k, each in zip(places, fed, strict=True):
+                self.a.body.inputs[k] = each
+            return
 
     def _set_before(self, run: Run, items: Sequence[Item]) -> None:
         """A run must be fed the settings that it needs; without one the original fails."""

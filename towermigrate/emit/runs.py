@@ -7,7 +7,8 @@ from collections.abc import Callable
 import libcst as cst
 
 from towermigrate.emit.evaluations import Evaluation
-from towermigrate.emit.expressions import may_act, variable_lists
+from towermigrate.emit.expressions import is_plain, variable_lists
+from towermigrate.emit.feeds import kept_until_runs
 from towermigrate.emit.planning import Names, Step, StepPlanner
 from towermigrate.emit.settings import set_before
 from towermigrate.emit.templates import (
@@ -53,6 +54,7 @@ class RunRewriter(cst.CSTTransformer):
         self.taken_over: set[int] = set()
         self.set_before = set_before(analysis, planned.reasons)
         self.fed_by_name: dict[str, str] = {}
+        self.kept = kept_until_runs(analysis)
         for run in analysis.runs:
             # Known before the walk: the dict stands in front of the runs that it is fed to.
             if id(run) in planned.of_run:
@@ -114,11 +116,28 @@ class RunRewriter(cst.CSTTransformer):
             )
 
     def _arguments(self, step: Step, run: Run) -> list[str]:
-        if run.feed_name is not None:
+        if run.feed_name in self.kept:
+            fed = self._kept_order(step)
+            values = ", ".join(code(run.feeds[name]) for name in fed)
+            self._fed_by_name(run, f"({values},)" if len(fed) == 1 else f"({values})")
+        elif run.feed_name is not None:
             alone = all(i.source in self.a.placeholders for i in step.fed)
             self._fed_by_name(run, self._feed_value(step, run), alone)
             return [f"*{run.feed_name}"]
         return self._groups(step, run)
+
+    def _kept_order(self, step: Step) -> list[str]:
+        """The order of the values in what a dict of feeds becomes that is kept until its runs."""
+        return [i.source for i in step.fed if i.source in self.a.placeholders]
+
+    def _given(self, step: Step, group: list[Input], run: Run) -> str:
+        """What the inputs of a group are given: what is fed, or the parts of what is kept."""
+        if run.feed_name is None or run.feed_name not in self.kept:
+            return ", ".join(code(run.feeds[i.source]) for i in group)
+        fed = self._kept_order(step)
+        if fed == [i.source for i in group]:
+            return f"*{run.feed_name}"
+        return ", ".join(f"{run.feed_name}[{fed.index(i.source)}]" for i in group)
 
     def _feed_value(self, step: Step, run: Run) -> str:
         """What a named feed_dict becomes: the per-replica values in the order the steps take them."""
@@ -145,7 +164,7 @@ class RunRewriter(cst.CSTTransformer):
 
         def flush() -> None:
             if group:
-                made.append(self._group(list(group), run))
+                made.append(self._group(step, list(group), run))
                 group.clear()
 
         self._in_order(run, [i.source for i in step.fed if i.source in run.feeds])
@@ -163,19 +182,13 @@ class RunRewriter(cst.CSTTransformer):
     def _in_order(self, run: Run, order: list[str]) -> None:
         """Refuse values that are evaluated in another order than the dict's where that may matter."""
         if order != [n for n in run.feeds if n in order]:
-            drawn = [n for n, v in run.feeds.items() if may_act(v)]
-            picked = [n for n, v in run.feeds.items() if _has(v, cst.Subscript) and n not in drawn]
-            if (
-                len(drawn) > 1
-                or (drawn and picked)
-                or any(_has(v, cst.NamedExpr) for v in run.feeds.values())
-            ):
+            acting = [n for n, v in run.feeds.items() if not is_plain(v)]
+            if len(acting) > 1 or any(_has(v, cst.NamedExpr) for v in run.feeds.values()):
                 raise refuse(
                     "TM209",
                     self.a.file,
                     run.call,
-                    f"`{', '.join([*drawn, *picked])}` are fed with calls or parts of objects, in another order than the "
-                    "towers take them",
+                    f"`{', '.join(acting)}` are fed what is computed there, in another order than the towers take it",
                 )
 
     def _group_key(self, item: Input) -> tuple[str, str | None]:
@@ -183,13 +196,13 @@ class RunRewriter(cst.CSTTransformer):
             return ("pipeline", None)
         return (item.kind, item.size)
 
-    def _group(self, group: list[Input], run: Run) -> str:
+    def _group(self, step: Step, group: list[Input], run: Run) -> str:
         first = group[0]
         if first.source not in self.a.placeholders:
             if all(i.kind == "split" for i in group):
                 return f"*tm.shard_batch(*next({self.names.batches}))"
             return f"*next({self.names.batches})"
-        values = ", ".join(code(run.feeds[i.source]) for i in group)
+        values = self._given(step, group, run)
         specs = "(" + ", ".join(i.source for i in group) + ("," if len(group) == 1 else "") + ")"
         if first.kind == "same":
             return f"*tm.same_batch({values}, specs={specs})"

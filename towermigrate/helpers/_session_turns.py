@@ -118,11 +118,13 @@ def _of_read(tensor: Any) -> Any:
 
 
 def _comes_at_once(operation: Any, depth: int = 0) -> bool:
-    """Whether an operation is made of constants and of numbers that are fed, as is the branch that it may be in."""
+    """Whether an operation is fed, or made of constants and of numbers that are fed, as is the branch that it may be in."""
     if operation.type == "Const":
         return all(_comes_at_once(each, depth + 1) for each in operation.control_inputs)
     if operation.type in ("Placeholder", "PlaceholderWithDefault"):
-        return bool(operation.outputs[0].shape.rank == 0)
+        shape, of_branch = operation.outputs[0].shape, operation.outputs[0].dtype == tf.bool
+        # What decides a branch is one number, whether or not its placeholder was given a shape.
+        return bool(depth == 0 or shape.rank == 0 or of_branch and shape.rank is None)
     if depth > _SOON or operation.op_def.is_stateful or not operation.inputs:
         return False
     return all(_comes_at_once(each, depth + 1) for each in _before(operation))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib, values
 
@@ -72,42 +73,47 @@ class TF1Saver:
         optimizers: Sequence[Any],
         averages: Sequence[Any],
         max_to_keep: int | None,
+        keep_checkpoint_every_n_hours: float,
     ) -> None:
         self._sources = sources
         self._optimizers = optimizers
         self._averages = averages
         self._max_to_keep = max_to_keep
+        self._every_hours = keep_checkpoint_every_n_hours
         self._saver: Any = None
 
     def names(self) -> dict[str, Any]:
         """The variables by the names they have in a checkpoint: those of the TF1 program."""
         return tf1_names(self._model_variables(), self._optimizers, self._averages)
 
-    def save(self, path: str, global_step: Any = None) -> str:
+    def save(self, save_path: str, global_step: Any = None) -> str:
         """Write a checkpoint, as `tf.train.Saver.save(sess, path, global_step)`.
 
         Args:
-          path: the prefix; `-<global_step>` is added where a step is given.
+          save_path: the prefix; `-<global_step>` is added where a step is given.
           global_step: an int, a scalar integer variable or tensor, or None.
 
         Returns:
           The checkpoint's prefix. Call it on every worker; only the chief of several writes.
+
+        Raises:
+          TypeError: the step is no whole number.
         """
-        step = None if global_step is None else int(_number(global_step))
+        step = None if global_step is None else _whole(_number(global_step))
         if not is_chief(strategy_of(self._model_variables())):
             take_part_in_saving(self.names())
-            return path if step is None else f"{path}-{step}"
+            return save_path if step is None else f"{save_path}-{step}"
         saver = self._current()
-        return str(saver.save(None, path, global_step=step, write_meta_graph=False))
+        return str(saver.save(None, save_path, global_step=step, write_meta_graph=False))
 
-    def restore(self, path: str) -> None:
+    def restore(self, save_path: str) -> None:
         """Read a checkpoint that this saver or the TF1 program wrote, into every tower's copy.
 
         Raises:
           tensorflow.errors.NotFoundError: the checkpoint lacks a variable.
           ValueError: it does not exist.
         """
-        self._current().restore(None, path)
+        self._current().restore(None, save_path)
 
     @property
     def last_checkpoints(self) -> list[str]:
@@ -122,7 +128,11 @@ class TF1Saver:
                 "saver's first use."
             )
         if self._saver is None:
-            self._saver = tf.compat.v1.train.Saver(named, max_to_keep=self._max_to_keep)
+            self._saver = tf.compat.v1.train.Saver(
+                named,
+                max_to_keep=self._max_to_keep,
+                keep_checkpoint_every_n_hours=self._every_hours,
+            )
         # Eager savers look at the list at each use: slots may have been made since.
         self._saver._var_list = named
         return self._saver
@@ -141,6 +151,7 @@ def tf1_saver(
     optimizers: Sequence[Any] = (),
     averages: Sequence[Any] = (),
     max_to_keep: int | None = 5,
+    keep_checkpoint_every_n_hours: float = 10_000.0,
 ) -> TF1Saver:
     """`tf.train.Saver(tf.global_variables())` of the TF1 program: same names, same files.
 
@@ -152,15 +163,27 @@ def tf1_saver(
         named them.
       averages: `tf.train.ExponentialMovingAverage` objects; shadows are saved as
         `w/ExponentialMovingAverage`.
-      max_to_keep: as for `tf.train.Saver`.
+      max_to_keep, keep_checkpoint_every_n_hours: as for `tf.train.Saver`.
 
     Returns:
-      An object with `save(path, global_step=None)` and `restore(path)`. What there is to save is
+      An object with `save(save_path, global_step=None)` and `restore(save_path)`. What there is to save is
       looked up at each call.
 
     Source: TF1 `tf.train.Saver`.
     """
-    return TF1Saver((variables, *others), tuple(optimizers), tuple(averages), max_to_keep)
+    return TF1Saver(
+        (variables, *others),
+        tuple(optimizers),
+        tuple(averages),
+        max_to_keep,
+        keep_checkpoint_every_n_hours,
+    )
+
+
+def _whole(step: Any) -> int:
+    if isinstance(step, float | np.floating):
+        raise TypeError(f"global_step is a number of steps, and {step!r} is no whole number.")
+    return int(step)
 
 
 def _number(value: Any) -> Any:

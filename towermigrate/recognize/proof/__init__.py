@@ -15,10 +15,12 @@ from towermigrate.recognize.analysis import Run, Scope, StageParts
 from towermigrate.recognize.proof.assumed import settings_around
 from towermigrate.recognize.proof.classes import check_classes
 from towermigrate.recognize.proof.code import Codes
+from towermigrate.recognize.proof.elsewhere import check_elsewhere
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
 from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.regularizers import check_regularizers
+from towermigrate.recognize.proof.saved import check_saved
 from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
 from towermigrate.recognize.proof.slim import check_arg_scopes
@@ -100,6 +102,8 @@ def prove(
         check_classes(proof)
         check_spelling(proof)
         check_switches(proof)
+        check_elsewhere(proof)
+        check_saved(proof)
         check_tags(proof)
         _check_means(proof, stages)
     except OutOfSteps:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
@@ -74,6 +74,9 @@ class Calls(Objects):
         if isinstance(function, Partial):
             return self._called(function.function, self.completed(function, args), node, frame)
         if isinstance(function, External):
+            asked = special.asked_by(function.name) if self.strict else frozenset[str]()
+            if any(self.may_act(value, asked) for value in args.all()):
+                return self._runs_code(node, frame)
             return self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
@@ -128,6 +131,8 @@ class Calls(Objects):
         for one in node.args:
             if isinstance(one, ast.Starred):
                 value = self.value(one.value, frame)
+                if self.may_act(value, special.CONTAINERS):
+                    self._runs_code(node, frame)
                 if isinstance(value, Items) and value.exact:
                     args.given.extend(v for v, _ in value.values)
                 else:
@@ -342,6 +347,9 @@ class Calls(Objects):
                 Items([(Static(), True)], False, not self.strict) if name == "as_list" else Static()
             )
         if kind == "text" or kind == "python":
+            asked = special.TEXTS | special.VALUES | ({"__iter__"} if name == "join" else set())
+            if self.strict and any(self.may_act(value, asked) for value in args.all()):
+                return self._runs_code(node, frame)
             if name in library.READING_METHODS:
                 if kind == "text":
                     return Text("index")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from towermigrate.flow.operators import folded
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
-from towermigrate.recognize.proof import library, scaling
+from towermigrate.recognize.proof import library, scaling, special
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import Machine, is_python
 from towermigrate.recognize.proof.values import (
@@ -39,11 +39,6 @@ from towermigrate.recognize.proof.values import (
 )
 
 _COPY_ENDS = ["replica_"[k:] for k in range(len("replica_"))]
-_OPERATORS = frozenset(
-    f"__{side}{name}__"
-    for name in "add sub mul truediv floordiv div mod pow matmul".split()
-    for side in ("", "r")
-)
 _MANY = 40
 """Items of a repeated list that are told apart."""
 _LONG = 1000
@@ -172,6 +167,12 @@ class Expressions(Machine):
         left, right = self.value(node.left, frame), self.value(node.right, frame)
         return self.operator(node, left, right, frame)
 
+    def may_act(self, value: Value, asked: frozenset[str]) -> bool:
+        """Whether a value may be an object of the program's own that has one of some special methods."""
+        if isinstance(value, Either):
+            return any(self.may_act(each, asked) for each in value.values)
+        return isinstance(value, Setting) and not value.plain and bool(self.running & asked)
+
     def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """The value of a binary operation."""
         op = getattr(node, "op", None)
@@ -180,7 +181,7 @@ class Expressions(Machine):
         for side in (left, right):
             if isinstance(side, Instance | Made):
                 return self.own_object(side, node, frame)
-            if isinstance(side, Setting) and not side.plain and self.running & _OPERATORS:
+            if self.may_act(side, special.VALUES):
                 return self._runs_code(node, frame)
         if holds_tensor(left) or holds_tensor(right):
             if isinstance(left, Items) and isinstance(right, Items):
@@ -292,6 +293,8 @@ class Expressions(Machine):
                     return inner
             if isinstance(part, Instance | Made):
                 return self.own_object(part, node, frame)
+            if self.may_act(part, special.TEXTS):
+                return self._runs_code(node, frame)
             if isinstance(part, Index | Differs):
                 return Text("index")
             if isinstance(part, Text):
@@ -316,6 +319,8 @@ class Expressions(Machine):
             if isinstance(value, Index | Differs):
                 return Differs()
             return Plain() if known is None else Const(not known)
+        if self.may_act(value, special.VALUES):
+            return self._runs_code(node, frame)
         if isinstance(value, Const) and not isinstance(node.op, ast.UAdd):
             negated = isinstance(node.op, ast.USub)  # `~x` is `-1 - x`
             return _folded(ast.Sub(), Const(0 if negated else -1), value)
@@ -422,6 +427,10 @@ class Expressions(Machine):
                 return self._part_of(side, node, frame)
             if isinstance(side, Instance | Made):
                 return self.own_object(side, node, frame)
+            if not isinstance(op, ast.Is | ast.IsNot) and self.may_act(side, special.VALUES):
+                return self._runs_code(node, frame)
+        if isinstance(op, ast.In | ast.NotIn) and self.may_act(right, special.CONTAINERS):
+            return self._runs_code(node, frame)
         if isinstance(op, ast.In | ast.NotIn) and isinstance(right, Setting):
             self.element(right, node, frame)
         if isinstance(op, ast.Is | ast.IsNot):

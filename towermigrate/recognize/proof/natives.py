@@ -53,6 +53,8 @@ _GOES_OVER = {
     "all",
 } | _ONCE
 """Builtins that go over their argument."""
+_NUMBERS = ("int", "float", "bool", "complex", "abs", "round", "ord")
+"""What gives a number, whatever it is given; what an object's own methods do there was asked before."""
 _ASK_ONLY = frozenset({"type", "isinstance", "id", "callable"})
 """Builtins that run no code of what they are given."""
 _GATHER = {
@@ -273,6 +275,8 @@ class Natives(Parts):
             return Plain()
         if name in ("int", "float") and values and isinstance(values[0], Static):
             return Plain()
+        if name in _NUMBERS and values and isinstance(values[0], Setting):
+            return Setting(plain=True)
         if name in ("str", "repr", "unicode", "slice") or name == "format":
             text = self._text(values, node, frame)
             return spelled(text, values, str) if name == "str" and len(values) == 1 else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.flow.values import Const, External, Unknown, Value
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.asks import Asks
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import MAY_DESCRIBE
@@ -218,6 +218,10 @@ class Parts(Asks):
         return value
 
     def subscript(self, value: Value, key: Value, node: ast.Subscript, frame: Frame) -> Value:
+        if isinstance(key, Instance | Made):
+            return self.own_object(key, node, frame)
+        if self.may_act(key, special.VALUES):
+            return self._runs_code(node, frame)
         if isinstance(value, Tensor):
             for part in [v for v, _ in key.values] if isinstance(key, Items) else [key]:
                 self._differs(part, node, frame)
@@ -244,7 +248,7 @@ class Parts(Asks):
             return value.held()
         if isinstance(value, Text):
             return Text("index" if value.of == "scope" else value.of)
-        if isinstance(value, Setting) and not value.plain and "__getitem__" in self.running:
+        if self.may_act(value, special.PARTS):
             return self._runs_code(node, frame)
         if isinstance(value, Python | Setting):
             self._differs(key, node, frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
+from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import OPS, Kind, builds_graph
@@ -140,6 +141,11 @@ class SessionCheck:
                 needs |= needs_of(self.proof.top.names.get(node.id, Unknown()))
         self.proof.all_towers(needs)
         evaluates = run is not None and run.evaluates
+        if evaluates and self._is_caught(call):
+            self._say(
+                "TM209", call,
+                f"`{self.code.said(call)}` stands in a `try` for what a wrong feed raises, which is another error in loop style",
+            )  # fmt: skip
         if evaluates and needs:
             self._say("TM225", call, f"`{self.code.said(call)}` may draw of an input pipeline")
         missing = self.required - needs
@@ -150,6 +156,16 @@ class SessionCheck:
                 "TM233", call,
                 f"`{self.code.said(call)}` makes {len(run.trains)} updates in one run, which TF1 orders as it likes",
             )  # fmt: skip
+
+    def _is_caught(self, call: ast.Call) -> bool:
+        """Whether a call stands in a `try` that names the errors of a feed of the wrong shape."""
+        inner: ast.AST | None = call
+        while (inner := self.code.parents.get(id(inner))) is not None:
+            for handler in inner.handlers if isinstance(inner, ast.Try) else ():
+                caught = ast.unparse(handler.type) if handler.type is not None else ""
+                if "ValueError" in caught or "TypeError" in caught:
+                    return True
+        return False
 
     def _kind(self, node: ast.expr) -> Kind:
         if isinstance(node, ast.Name):
@@ -304,12 +320,14 @@ class SessionCheck:
         allowed |= self._fed(statement) | self._loaded(statement)
         top = self.proof.top
         asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
+        owners = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         for node in ast.walk(statement):
             self._asked(node, asked)
-            if (
-                not (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-                or id(node) in allowed
-            ):
+            if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
+                continue
+            if isinstance(node.ctx, ast.Del) and self.kinds.of_name(node.id) is not Kind.PYTHON:
+                self._say("TM210", node, f"`{node.id}`, of which a step knows nothing, is deleted")
+            if id(node) in allowed:
                 continue
             kind = self.kinds.of_name(node.id)
             if node.id in top.homes and kind is not Kind.PYTHON:
@@ -327,6 +345,12 @@ class SessionCheck:
                     "TM205",
                     node,
                     f"the session `{node.id}` is handed on or asked for more than runs",
+                )
+            elif kind in (Kind.SAVER, Kind.WRITER) and id(node) not in owners:
+                self._say(
+                    "TM231",
+                    node,
+                    f"`{node.id}`, a {kind.value}, is handed on or asked for what it is",
                 )
             elif kind in _OBJECTS and item.kind is Kind.PYTHON:
                 self._say(
@@ -381,7 +405,10 @@ class SessionCheck:
                 )
 
     def scope(self, node: ast.AST) -> None:
-        """Sessions that run the graph somewhere else."""
+        """Sessions that run the graph somewhere else, or are asked when they are closed; names that others read."""
+        self._closed(node)
+        self._of_errors(node)
+        self._declared(node)
         for call in ast.walk(node):
             if not isinstance(call, ast.Call):
                 continue
@@ -393,6 +420,49 @@ class SessionCheck:
                     self._say(
                         "TM231", call, f"`{self.code.said(call)}` runs the graph somewhere else"
                     )
+
+    def _closed(self, scope: ast.AST) -> None:
+        """Sessions that are used behind the `with` that closes them."""
+        inside: dict[str, set[int]] = {}
+        for node in ast.walk(scope):
+            for entered in node.items if isinstance(node, ast.With) else ():
+                target = entered.optional_vars
+                if isinstance(target, ast.Name) and self.kinds.of_name(target.id) is Kind.SESSION:
+                    inside.setdefault(target.id, set()).update(id(each) for each in ast.walk(node))
+        for node in ast.walk(scope):
+            if isinstance(node, ast.Name) and id(node) not in inside.get(node.id, {id(node)}):
+                self._say(
+                    "TM205", node,
+                    f"the session `{node.id}` is used outside of the `with` that opens and closes it",
+                )  # fmt: skip
+
+    def _of_errors(self, scope: ast.AST) -> None:
+        """What an error is asked for the operation of the graph that raised it."""
+        for handler in ast.walk(scope):
+            if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
+                continue
+            for node in ast.walk(handler):
+                if isinstance(node, ast.Attribute) and node.attr in ("op", "node_def"):
+                    if isinstance(node.value, ast.Name) and node.value.id == handler.name:
+                        self._say(
+                            "TM231", node,
+                            f"`{self.code.said(node)}` asks an error for its operation, and a step's errors have none",
+                        )  # fmt: skip
+
+    def _declared(self, scope: ast.AST) -> None:
+        """Names of the graph, and of the tower loop, that the function binds for all: a step keeps them for itself."""
+        loop = {
+            each.id
+            for each in ast.walk(self.proof.loop)
+            if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+        }
+        for node in own_nodes(getattr(scope, "body", [])):
+            for name in node.names if isinstance(node, ast.Global | ast.Nonlocal) else ():
+                if name in loop or self.kinds.of_name(name) is not Kind.PYTHON:
+                    self._say(
+                        "TM210", node,
+                        f"`{name}`, which a step keeps for itself, is bound for other functions too",
+                    )  # fmt: skip
 
     def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
         func = call.func

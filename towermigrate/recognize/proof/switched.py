@@ -35,15 +35,15 @@ def check_switches(proof: TowerProof) -> None:
             how = _rests(proof, code, node)
             if how is not None:
                 proof.always("TM236", code, node, f"`{code.said(node)}` {how}")
-        for call, name in _calls(proof, code):
+        for call, name in calls_of_tensorflow(proof, code):
             if name in _SHAPES and id(call) not in moved:
                 proof.always(
                     "TM228", code, call,
                     f"`{code.said(call)}` gives sizes that are numbers in TensorFlow 2, and objects in TensorFlow 1",
                 )  # fmt: skip
         if proof.function or code is not proof.code:
-            at_import = {id(node) for node in own_nodes(_read_at_once(proof, code))}
-            for call, name in _calls(proof, code):
+            at_import = {id(node) for node in own_nodes(read_at_once(proof, code))}
+            for call, name in calls_of_tensorflow(proof, code):
                 if id(call) in at_import and id(call) not in moved and _makes(name):
                     proof.always(
                         "TM217", code, call,
@@ -51,7 +51,7 @@ def check_switches(proof: TowerProof) -> None:
                     )  # fmt: skip
 
 
-def _read_at_once(proof: TowerProof, code: Code) -> list[ast.stmt]:
+def read_at_once(proof: TowerProof, code: Code) -> list[ast.stmt]:
     """The statements of a file that run when it is read: of a file that the program imports, not what it does as a script."""
     scripts = proof.codes.tree.users.get(proof.code.path, {proof.code.path})
     return [
@@ -78,7 +78,7 @@ def _rests(proof: TowerProof, code: Code, node: ast.AST) -> str | None:
     return None
 
 
-def _calls(proof: TowerProof, code: Code) -> Iterator[tuple[ast.Call, str]]:
+def calls_of_tensorflow(proof: TowerProof, code: Code) -> Iterator[tuple[ast.Call, str]]:
     """The calls of a file of what its names say is TensorFlow's."""
     for node in code.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
