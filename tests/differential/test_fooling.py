@@ -241,6 +241,8 @@ VALUES += [
     case("a tag like a tower's scope", *summary("'tower_1/loss', loss", (LOSS, LOSS.replace("out - y))", "out - y), name='loss')")))),
 ]  # fmt: skip
 RIGHT = {
+    "feeds in another order",
+    "feeds that change when they are bound",
     "the mean of losses of rows",
     "the mean of stacked losses of rows",
     "a mean that keeps its dimension",

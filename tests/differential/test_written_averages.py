@@ -59,7 +59,41 @@ def apart(returned: str, bound: str) -> tuple[Change, Change]:
     )
 
 
+def display(
+    value: str, over: str = "gv in zip(*tower_grads)", variable: str = "gv[0][1]"
+) -> Change:
+    """The average as a comprehension where it is used."""
+    return written(f"    grads = [({value}, {variable}) for {over}]\n")
+
+
+def function(value: str) -> Change:
+    """The average as a comprehension of a function."""
+    text = f"def mean_of(tower_grads):\n    return [({value}, gv[0][1]) for gv in zip(*tower_grads)]\n\n\n"
+    return DEF, text + DEF
+
+
+EACH = "[g for g, _ in gv]"
+NAMED = (
+    ("        for i in range(2):\n", "        for i in range(NUM):\n"),
+    ("drawn = [0]\n", "drawn = [0]\nNUM = 2\n"),
+)
+BY_FUNCTION = written("    grads = mean_of(tower_grads)\n")
+
 TAKEN = [
+    case("a comprehension", display(f"tf.reduce_mean({EACH}, 0)")),
+    case("a comprehension, stacked", display(f"tf.reduce_mean(tf.stack({EACH}, axis=0), axis=0)")),
+    case("a comprehension, by the number of the gradients", display(f"tf.add_n({EACH}) / len(gv)")),
+    case("a comprehension, by a number", display(f"tf.add_n({EACH}) / 2")),
+    case("a comprehension, by a float", display("sum(g for g, _ in gv) / 2.0")),
+    case("a comprehension, half of it", display(f"tf.add_n({EACH}) * 0.5")),
+    case("a comprehension, half of it by a function", display(f"tf.multiply(0.5, tf.add_n({EACH}))")),
+    case("a comprehension, by a name", *NAMED, display(f"tf.add_n({EACH}) / float(NUM)")),
+    case("a comprehension, beside the first tower's", display(f"tf.reduce_mean({EACH}, 0)", "gv, (_, v) in zip(zip(*tower_grads), tower_grads[0])", "v")),
+    case("a comprehension, applied at once", (CALL, ""), ("opt.apply_gradients(grads", f"opt.apply_gradients([(tf.reduce_mean({EACH}, 0), gv[0][1]) for gv in zip(*tower_grads)]")),
+    case("a comprehension in lines", display(f"\n        tf.add_n(\n            {EACH}\n        ) / 2", variable="gv[0][1]\n    ")),
+    case("a function, by a number", function(f"tf.add_n({EACH}) / 2"), BY_FUNCTION),
+    case("a function, by a name", *NAMED, function(f"tf.add_n({EACH}) / NUM"), BY_FUNCTION),
+    case("a function, by the devices", ("        for i in range(2):\n", "        for i in range(len(DEVICES)):\n"), function(f"tf.div(tf.add_n({EACH}), float(len(DEVICES)))"), BY_FUNCTION),
     case("in the scope", written(LOOP)),
     case("in the scope, zeros for None", written(FILLED)),
     case("with a comment", written("    # The mean of each gradient.\n    grads = []  # of all\n" + PAIRS + "        # one variable\n" + MEAN + APPEND)),
@@ -75,6 +109,14 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("a comprehension, by another number", "TM204", display(f"tf.add_n({EACH}) / 3")),
+    other("a comprehension, the sum", "TM204", display(f"tf.add_n({EACH})")),
+    other("a comprehension, by a name that is set again", "TM204", *NAMED, ("if __name__", "def more():\n    global NUM\n    NUM = 3\n\n\nif __name__"), display(f"tf.add_n({EACH}) / NUM")),
+    other("a comprehension, by a name of the scope", "TM204", ("    tower_grads = []\n", "    tower_grads, number = [], 2\n"), display(f"tf.add_n({EACH}) / number")),
+    other("a comprehension, by devices that grow", "TM204", ("        for i in range(2):\n", "        for i in range(len(DEVICES)):\n"), ("    saver = tf", "    DEVICES.append(1)\n    saver = tf"), display(f"tf.add_n({EACH}) / len(DEVICES)")),
+    other("a comprehension, of the last tower", "TM204", display("gv[-1][0]")),
+    other("a function, by a number of its argument", "TM203", function(f"tf.add_n({EACH}) / 4"), BY_FUNCTION),
+    other("a function that is called for others too", "TM203", function(f"tf.add_n({EACH}) / 2"), written("    grads = mean_of(tower_grads)\n    other = mean_of([grads])\n")),
     other("a sum of other weights", "TM203", written(LOOP.replace("[each for each, _ in pairs], 0), 0)", "[each * (k + 1) for k, (each, _) in enumerate(pairs)], 0), 0)"))),
     other("read behind", "TM204", written(LOOP + "    print(len(pairs))\n")),
     other("something read between", "TM204", written("    grads = []\n    count = len(grads)\n" + PAIRS + MEAN + APPEND)),

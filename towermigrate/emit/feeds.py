@@ -11,6 +11,7 @@ from towermigrate.recognize.syntax import calls, code, walk
 
 _QUIET = frozenset({"print", "len", "float", "int", "str", "range"})
 """Calls that change nothing of what a dict holds, whatever they are given."""
+_FORMATS = ("'.format", '".format')
 
 
 def kept_until_runs(analysis: Analysis) -> set[str]:
@@ -41,20 +42,51 @@ def _only_runs_behind(
     for statement in behind:
         if not waiting:
             return True
-        if not isinstance(statement, cst.SimpleStatementLine):
+        reached = _runs_of(statement, waiting, runs)
+        if reached is None:
             return False
-        if any(isinstance(each, cst.AugAssign | cst.Del) for each in statement.body):
-            return False
-        for target in walk(statement):
-            if isinstance(target, cst.AssignTarget) and not isinstance(
-                target.target, cst.Name | cst.Tuple
-            ):
-                return False
-        for call in calls(statement):
-            if id(call) in runs:
-                waiting.discard(id(call))
-            elif code(call.func) not in _QUIET and not code(call.func).endswith(
-                ("'.format", '".format')
-            ):
-                return False
+        waiting -= reached
     return not waiting
+
+
+def _runs_of(
+    statement: cst.CSTNode | None, waiting: set[int], runs: dict[int, Run]
+) -> set[int] | None:
+    """The runs of those that a statement makes; None where it may do more, or where not each of its ways makes one."""
+    if isinstance(statement, cst.If):
+        if not _only_runs(statement.test, runs):
+            return None
+        ways = [statement.body, statement.orelse]
+        found = [_runs_of(way, waiting, runs) for way in ways if way is not None]
+        made = [each for each in found if each]
+        return set().union(*made) if len(made) == 2 else None
+    if isinstance(statement, cst.Else):
+        return _runs_of(statement.body, waiting, runs)
+    if isinstance(statement, cst.IndentedBlock):
+        reached: set[int] = set()
+        for each in statement.body:
+            more = _runs_of(each, waiting, runs)
+            if more is None:
+                return None
+            reached |= more
+        return reached
+    if not isinstance(statement, cst.SimpleStatementLine) or not _only_runs(statement, runs):
+        return None
+    return {id(call) for call in calls(statement)} & waiting
+
+
+def _only_runs(node: cst.CSTNode, runs: dict[int, Run]) -> bool:
+    """Whether nothing is called but runs, and what changes nothing; and nothing is set but names."""
+    for each in walk(node):
+        if isinstance(
+            each, cst.AugAssign | cst.Del | cst.Continue | cst.Break | cst.Return | cst.Raise
+        ):
+            return False
+        if isinstance(each, cst.AssignTarget):
+            if not isinstance(each.target, cst.Name | cst.Tuple):
+                return False
+    for call in calls(node):
+        called = code(call.func)
+        if id(call) not in runs and called not in _QUIET and not called.endswith(_FORMATS):
+            return False
+    return True

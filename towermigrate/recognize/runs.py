@@ -298,10 +298,14 @@ class RunReader(ScopeReader):
             for key, value, _ in fed_of(bound[0].value) or []
             if isinstance(value, cst.Name) and self.kinds.of(key) is Kind.VARIABLE
         }
-        for statement in self.candidate.block:
-            if inside & set(changes(statement)):
-                raise refuse("TM209", self.file, call, f"what `{name}` feeds is changed in place")
-        self._fed_as_bound(name, bound[0], scope)
+        if any(of_lists for _, _, of_lists in fed_of(bound[0].value) or []):
+            # What lists hold for the towers is taken where the dict is bound; all else is kept until the runs.
+            for statement in self.candidate.block:
+                if inside & set(changes(statement)):
+                    raise refuse(
+                        "TM209", self.file, call, f"what `{name}` feeds is changed in place"
+                    )
+            self._fed_as_bound(name, bound[0], scope)
         self.scope.feed_dicts[name] = bound[0]
         return bound[0].value
 

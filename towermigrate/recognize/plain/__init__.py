@@ -16,7 +16,12 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
-from towermigrate.recognize.plain.averaged import static_averages, written_averages
+from towermigrate.recognize.plain.averaged import (
+    counted_averages,
+    displayed_averages,
+    static_averages,
+    written_averages,
+)
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
@@ -50,6 +55,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     placeholders_of_towers,
     bounds,
     written_averages,
+    displayed_averages,
+    counted_averages,
     static_averages,
     collected_values,
     added_up,

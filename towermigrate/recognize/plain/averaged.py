@@ -6,7 +6,7 @@ import ast
 import builtins
 import re
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks, settled
 from towermigrate.recognize.plain.collected import BY_TEXT
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
@@ -38,6 +38,234 @@ def written_averages(file: PlainFile) -> list[Change]:
             for number, each in enumerate(body) if always else ():
                 found += _written(file, where, scope, body, number, each)
     return found
+
+
+def displayed_averages(file: PlainFile) -> list[Change]:
+    """`[(tf.add_n([g for g, _ in gv]) / n, gv[0][1]) for gv in zip(*tower_grads)]` as a call of a function that gives it."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                if isinstance(each, ast.Assign | ast.Expr) and file.alone(each) is not None:
+                    found += _displayed(file, where, scope, each)
+    return found
+
+
+def _displayed(
+    file: PlainFile, where: str, scope: Scope, statement: ast.Assign | ast.Expr
+) -> list[Change]:
+    displays = [each for each in ast.walk(statement) if isinstance(each, ast.ListComp)]
+    if any(isinstance(each, ast.Lambda) for each in ast.walk(statement)):
+        return []
+    for each in displays:
+        over = [name for node in ast.walk(each.generators[0].iter) if (name := _zipped(node))]
+        if len(each.generators) != 1 or len(set(over)) != 1 or _is_parameter(scope, over[0]):
+            continue
+        towers = over[0]
+        if {towers} & file.shared_between_functions or file.words & BY_TEXT:
+            continue
+        counts = _counts_beside(file, scope, towers, each)
+        counted = {id(node) for one in counts for node in ast.walk(one)}
+        names = {n.id for n in ast.walk(each) if isinstance(n, ast.Name) and id(n) not in counted}
+        bound = {n.id for n in ast.walk(each) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}  # fmt: skip
+        if towers in bound or any(isinstance(n, _LEAVES) for n in ast.walk(each)):
+            continue
+        if not all(_is_of_module(file, scope, n) for n in names - bound - {towers}):
+            continue
+        place = _place_before(file, scope, statement)
+        if place is None or file.commented(*file.span(each)):
+            continue
+        function, unit = file.fresh("average_over_towers"), _unit(file)
+        parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}return "]
+        at, end = file.span(each)
+        for one in sorted(counts, key=file.start):
+            parts += [(at, file.start(one)), _count_of(one, towers)]
+            at = file.end(one)
+        parts += [(at, end), "\n"]
+        return [
+            Change(place, place, tuple(parts), where),
+            Change(*file.span(each), (f"{function}({towers})",), where),
+        ]
+    return []
+
+
+def counted_averages(file: PlainFile) -> list[Change]:
+    """`tf.add_n(grads) / NUM_GPUS` in a function that averages `tower_grads` as `tf.add_n(grads) / len(tower_grads)`."""
+    found: list[Change] = []
+    for top in file.tree.body:
+        if not isinstance(top, ast.FunctionDef) or len(top.args.args) != 1:
+            continue
+        towers = top.args.args[0].arg
+        if not any(_zipped(each) == towers for each in ast.walk(top)) or _binds(top, towers):
+            continue
+        calls = [
+            (where, scope, call)
+            for where, scope in file.scopes
+            for call in own_nodes(scope)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == top.name
+        ]
+        if len(calls) != 1 or len(calls[0][-1].args) != 1 or calls[0][-1].keywords:
+            continue
+        where, scope, call = calls[0]
+        given = call.args[0]
+        if isinstance(given, ast.Name) and scope is not top:
+            for one in _counts_beside(file, scope, given.id, top):
+                found.append(Change(*file.span(one), (_count_of(one, towers),), where))
+    return found
+
+
+def _binds(scope: ast.FunctionDef, name: str) -> bool:
+    return any(
+        isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+        for each in ast.walk(scope)
+    )
+
+
+def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST) -> list[ast.expr]:
+    """The divisors of an average that are written as the number of towers is, in the loop that fills their list."""
+    loops = [
+        each
+        for each in own_nodes(scope)
+        if isinstance(each, ast.For)
+        and any(
+            isinstance(call, ast.Call) and ast.unparse(call.func) == f"{towers}.append"
+            for call in ast.walk(each)
+        )
+    ]
+    outer = [each for each in loops if not any(each in ast.walk(o) for o in loops if o is not each)]
+    if len(outer) != 1:
+        return []
+    number = _number_of_turns(outer[0].iter)
+    if number is None or not _is_settled(file, number):
+        return []
+    written = ast.unparse(number)
+    found: list[ast.expr] = []
+    for node in ast.walk(average):
+        divisor: ast.expr | None = None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            divisor = node.right
+        elif isinstance(node, ast.Call) and len(node.args) == 2:
+            if ast.unparse(node.func).rpartition(".")[2] in ("div", "divide", "truediv"):
+                divisor = node.args[1]
+        for factor in _factors(node):
+            if isinstance(number, ast.Constant) and isinstance(factor, ast.Constant):
+                if type(factor.value) is float and factor.value * number.value == 1 < number.value:  # type: ignore[operator]
+                    found.append(factor)
+        inner = divisor
+        if isinstance(inner, ast.Call) and ast.unparse(inner.func) in ("float", "int"):
+            inner = inner.args[0] if len(inner.args) == 1 else None
+        if divisor is None or inner is None:
+            continue
+        same = ast.unparse(inner) == written
+        if isinstance(inner, ast.Constant) and isinstance(number, ast.Constant):
+            same = type(inner.value) in (int, float) and inner.value == number.value
+        if same:
+            found.append(divisor)
+    return found
+
+
+def _factors(node: ast.AST) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [node.left, node.right]
+    if isinstance(node, ast.Call) and len(node.args) == 2:
+        if ast.unparse(node.func).rpartition(".")[2] in ("multiply", "scalar_mul"):
+            return list(node.args)
+    return []
+
+
+def _count_of(written: ast.expr, towers: str) -> str:
+    """The number of the towers of a list, or what one of so many is."""
+    whole = not isinstance(written, ast.Constant) or written.value >= 1  # type: ignore[operator]
+    return f"len({towers})" if whole else f"(1.0 / len({towers}))"
+
+
+def _number_of_turns(iterated: ast.expr) -> ast.expr | None:
+    """`n` of `range(n)`; `len(devices)` of `devices` and `enumerate(devices)`."""
+    if isinstance(iterated, ast.Call) and len(iterated.args) == 1 and not iterated.keywords:
+        called = ast.unparse(iterated.func)
+        if called in ("range", "xrange", "six.moves.range", "six.moves.xrange"):
+            return iterated.args[0]
+        if called != "enumerate":
+            return None
+        iterated = iterated.args[0]
+    if isinstance(iterated, ast.Name):
+        return ast.Call(ast.Name("len", ast.Load()), [iterated], [])
+    return None
+
+
+def _is_settled(file: PlainFile, number: ast.expr) -> bool:
+    """Whether a number is the same wherever it is read in the file: a literal, a name or list that one statement of the module binds."""
+    if isinstance(number, ast.Constant):
+        return type(number.value) is int
+    if isinstance(number, ast.Call):
+        inner = number.args[0]
+        return isinstance(inner, ast.Name) and _is_settled(file, inner) and not _grows(file, inner)
+    if isinstance(number, ast.Attribute):
+        return settled(file, number)
+    stored = (
+        [each for each in file.uses(number.id) if not isinstance(each.ctx, ast.Load)]
+        if isinstance(number, ast.Name)
+        else []
+    )
+    binding = [
+        top
+        for top in file.tree.body
+        if isinstance(top, ast.Assign) and any(each in top.targets for each in stored)
+    ]
+    return len(stored) == 1 == len(binding)
+
+
+def _grows(file: PlainFile, name: ast.Name) -> bool:
+    """Whether a list is used for more than to be gone over, counted, or asked for a part."""
+    for each in ast.walk(file.tree):
+        inner = [
+            n for n in ast.iter_child_nodes(each) if isinstance(n, ast.Name) and n.id == name.id
+        ]
+        if inner and isinstance(each, ast.Attribute | ast.Assign | ast.AugAssign | ast.Starred):
+            if not (isinstance(each, ast.Assign) and inner[0] in each.targets):
+                return True
+        if inner and isinstance(each, ast.Subscript) and not isinstance(each.ctx, ast.Load):
+            return True
+        if inner and isinstance(each, ast.Call) and inner[0] in each.args:
+            if ast.unparse(each.func) not in ("len", "enumerate", "zip", "range", "list"):
+                return True
+    return False
+
+
+def _zipped(node: ast.AST) -> str | None:
+    return _over(node) if isinstance(node, ast.expr) else None
+
+
+def _is_parameter(scope: Scope, name: str) -> bool:
+    """Whether a list is what a function is given: a function that averages is one."""
+    return isinstance(scope, ast.FunctionDef) and name in {
+        each.arg for each in ast.walk(scope.args) if isinstance(each, ast.arg)
+    }
+
+
+def _place_before(file: PlainFile, scope: Scope, statement: ast.stmt) -> int | None:
+    """Where a function may be put that a statement calls: behind the one before, so that blank lines and comments stay where they are."""
+    if isinstance(scope, ast.Module):
+        later = (k for k, each in enumerate(file.tree.body) if not isinstance(each, _FIRST))
+    else:
+        tops = enumerate(file.tree.body)
+        later = (k for k, each in tops if any(one is statement for one in ast.walk(each)))
+    top = next(later)
+    if top == 0 or file.tree.body[top].lineno > statement.lineno:
+        return None
+    return file.starts[file.tree.body[top - 1].end_lineno or 1]
+
+
+def _unit(file: PlainFile) -> str:
+    """One step of indentation."""
+    return next(
+        (
+            line[: len(line) - len(line.lstrip())]
+            for line in file.text.splitlines()
+            if line[:1] in (" ", "\t") and line.strip()
+        ),
+        "    ",
+    )
 
 
 def static_averages(file: PlainFile) -> list[Change]:
@@ -96,9 +324,7 @@ def _written(
     margin = file.alone(loop)
     if towers is None or averaged is None or towers == averaged or margin is None:
         return []
-    if isinstance(scope, ast.FunctionDef) and towers in {
-        each.arg for each in ast.walk(scope.args) if isinstance(each, ast.arg)
-    }:
+    if _is_parameter(scope, towers):
         return []  # a function that averages is one
     begun = [each for each in body[:number] if _is_begun(each, averaged)]
     if len(begun) != 1 or file.alone(begun[0]) is None:
@@ -132,26 +358,10 @@ def _written(
         return []
     if isinstance(scope, ast.Module) and (bound | {averaged}) & file.words_of_users:
         return []
-    if isinstance(scope, ast.Module):
-        later = (k for k, each in enumerate(file.tree.body) if not isinstance(each, _FIRST))
-    else:
-        tops = enumerate(file.tree.body)
-        later = (k for k, each in tops if any(one is loop for one in ast.walk(each)))
-    top = next(later)
-    lines = _lines(file, loop, margin)
-    if top == 0 or lines is None or file.tree.body[top].lineno > loop.lineno:
+    place, lines = _place_before(file, scope, loop), _lines(file, loop, margin)
+    if place is None or lines is None:
         return []
-    # Behind the statement before, so that blank lines and comments of the next stay where they are.
-    place = file.starts[file.tree.body[top - 1].end_lineno or 1]
-    function = file.fresh("average_over_towers")
-    unit = next(
-        (
-            line[: len(line) - len(line.lstrip())]
-            for line in file.text.splitlines()
-            if line[:1] in (" ", "\t") and line.strip()
-        ),
-        "    ",
-    )
+    function, unit = file.fresh("average_over_towers"), _unit(file)
     parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}{averaged} = []\n"]
     for each in lines:
         parts += [unit, each] if each[0] < each[1] else ["\n"]
