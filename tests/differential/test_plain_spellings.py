@@ -61,7 +61,25 @@ EMA = (
     + "    ema = tf.train.ExponentialMovingAverage(0.9)\n    with tf.control_dependencies([apply_op]):\n        ema_op = ema.apply(tf.trainable_variables())\n",
 )
 
+OPENED = "    sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))\n"
+LAST = "        print('draws', drawn[0])\n"
+
+
+def closed(*lines: str, handler: str = "", behind: str = "") -> tuple[Change, Change]:
+    """A session that `finally` closes, with other statements of it and behind it."""
+    end = "    finally:\n" + "".join(f"        {line}\n" for line in lines)
+    return (OPEN, OPENED + "    try:\n"), (LAST, LAST + handler + end + behind)
+
+
 TAKEN = [
+    case("a part of what a run gives", run("value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})[1]")),
+    case("a part of it, from the end", run("value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})[-1]")),
+    case("a part of it, computed with", run("value = sess.run([loss, train_op], {X: bx, Y: by})[0] * 2.0")),
+    case("a part of several", run("value = sess.run([train_op, loss, out], {X: bx, Y: by})[2].sum()")),
+    case("closed by finally", *closed("sess.close()")),
+    case("closed by finally among others", *closed("print('over')", "sess.close()")),
+    case("closed by finally, with a handler", *closed("sess.close()", handler="    except KeyboardInterrupt:\n        print('stopped')\n")),
+    case("a keyword named as a tensor", (SHOWN, "'{loss:.6f}'.format(loss=value)")),
     # What is fetched.
     case("a dict", run(f"got = sess.run({{'op': train_op, 'loss': loss}}, {FEED})", "assert got['op'] is None and sorted(got) == ['loss', 'op']", "value = got['loss']")),
     case("a dict of values", run(f"sess.run(train_op, {FEED})", f"got = sess.run({{'loss': loss, 'out': out}}, {FEED})", "print(got['out'].shape, list(got))", "value = got['loss']")),
@@ -110,6 +128,8 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("the update of what a run gives", "TM209", run("value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})[0]", "value = 0.0")),
+    other("closed by finally, and used behind it", "TM205", *closed("sess.close()", behind="    print(type(sess).__name__)\n")),
     other("a dict with a key that is no text of its own", "TM209", run("key = 'loss'", f"value = sess.run({{key: loss}}, {FEED})[key]", f"sess.run(train_op, {FEED})")),
     other("a dict in the middle of a line", "TM231", run(f"sess.run(train_op, {FEED})", f"print(sess.run({{'loss': loss}}, {FEED}))", "value = 0.0")),
     other("a list of what is computed", "TM209", run(f"_, value = sess.run([train_op, [loss * 2.0]], {FEED})", "value = value[0]")),

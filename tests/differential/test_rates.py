@@ -70,6 +70,7 @@ TAKEN = [
     case("of what is fed and of the steps", made(PART, f"lr = part * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"), FED),
     case("where the optimizer is made", made(optimizer=f"tf.train.MomentumOptimizer(0.1 * tf.minimum({COUNT} / 3.0 + 0.2, 1.0), 0.9)")),
     case("where the optimizer is made, by a keyword", made(optimizer=f"tf.train.MomentumOptimizer(momentum=0.9, learning_rate=tf.minimum({COUNT} / 3.0 + 0.2,\n        1.0))")),
+    case("steps of another dtype, of lists with names", made("bounds = [1, 2]", "values = [0.1, 0.05, 0.01]", "lr = tf.train.piecewise_constant(tf.cast(step_count, tf.int32), bounds, values)")),
     case("a schedule of a schedule", made("lr = tf.train.exponential_decay(tf.train.piecewise_constant(step_count, [2], [0.3, 0.1]), step_count, 2, 0.5)")),
     case("of adam", made(WARM, optimizer="tf.train.AdamOptimizer(lr, beta1=0.5)")),
     case("a setting with its name", (DEVICES, DEVICES + "\n\nclass Settings:\n    lr = 0.1\n\n\nsettings = Settings()\n"), made(WARM.replace("0.1", "settings.rate").replace("settings.rate", "0.1"))),
@@ -77,6 +78,7 @@ TAKEN = [
 
 LEFT = [
     other("of a property", "TM211", (DEVICES, DEVICES + "\n\nclass Settings(object):\n    n = [0]\n\n    @property\n    def warm(self):\n        self.n[0] += 1\n        return 2.0 + self.n[0]\n\n\nsettings = Settings()\n"), made(f"lr = 0.1 * tf.minimum({COUNT} / settings.warm + 0.2, 1.0)")),
+    other("of a list that a loop reads too", "TM211", made("values = [0.1, 0.05, 0.01]", "lr = tf.train.piecewise_constant(tf.cast(step_count, tf.int32), [1, 2], values)"), ("print('step'", "values[0] = 9.0\n            print('step'")),
     other("of a list with two names", "TM211", made("values = [0.1, 0.05, 0.01]", "other = values", "lr = tf.train.piecewise_constant(tf.cast(step_count, tf.int32), [1, 2], values)", "other[0] = 9.0")),
     other("what sets a variable, with a comment", "TM211", ASSIGNED, (DRAW, "            sess.run(lr_update,  # slower\n                     feed_dict={new_lr: 0.1 * 0.5 ** step})\n" + DRAW)),
     other("what sets a variable, fetched with others", "TM211", ASSIGNED, (RUN, "            _, value, _ = sess.run([train_op, loss, lr_update], feed_dict={X: bx, Y: by, new_lr: 0.1})\n")),

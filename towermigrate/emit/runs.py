@@ -246,6 +246,35 @@ class RunRewriter(cst.CSTTransformer):
             "the list that this sess.run gives holds updates and values and is not taken apart in place",
         )  # fmt: skip
 
+    def visit_Subscript(self, node: cst.Subscript) -> None:
+        if self._picked(node) is not None:
+            self.taken_over.add(id(node.value))
+
+    def leave_Subscript(
+        self, original_node: cst.Subscript, updated_node: cst.Subscript
+    ) -> cst.BaseExpression:
+        picked = self._picked(original_node)
+        if picked is None:
+            return updated_node
+        run, name = picked
+        values, call = self._values(run), self.step_call(run)
+        if len(values) == 1:
+            return self.t.expression(self._as_array(run, call))
+        return self.t.expression(f"tm.as_numpy({call})[{values.index(name)}]")
+
+    def _picked(self, node: cst.Subscript) -> tuple[Run, str] | None:
+        """The run, and the value of it, of `sess.run([train_op, loss])[1]`; the updates of the list are none."""
+        run = self.runs.get(id(node.value))
+        if run is None or run.single or id(run) not in self.planned.of_run or len(node.slice) != 1:
+            return None
+        index = node.slice[0].slice
+        if not isinstance(index, cst.Index) or not isinstance(index.value, cst.Integer):
+            return None
+        place = int(index.value.value)
+        if place >= len(run.fetches) or run.fetches[place] not in self._values(run):
+            return None
+        return run, run.fetches[place]
+
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
         if id(original_node) in self.taken_over:
             return updated_node

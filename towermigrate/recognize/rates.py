@@ -103,7 +103,7 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
                 return False
             # A list that has a name may be changed under it, or under another one, before a step is traced.
             listed = node.args[1:] if (name or "").endswith("piecewise_constant") else ()
-            if any(_may_be_list(arg) for arg in listed):
+            if any(_may_be_list(arg) and not _is_only_read(scope, arg.value) for arg in listed):
                 return False
             functions |= {id(each) for each in walk(node.func)}
             functions |= {id(arg.keyword) for arg in node.args if arg.keyword is not None}
@@ -158,6 +158,33 @@ def is_pythons(text: str, name: str) -> bool:
 def _may_be_list(arg: cst.Arg) -> bool:
     named = arg.keyword.value if arg.keyword is not None else ""
     return isinstance(arg.value, cst.Name | cst.Attribute) and named not in ("x", "name")
+
+
+def _is_only_read(scope: Scope, value: cst.BaseExpression) -> bool:
+    """Whether a name is written twice in its file: where a list of numbers is bound to it, and here."""
+    try:
+        tree = _parsed(scope.file.text)
+    except SyntaxError:
+        return False  # of another Python
+    if not isinstance(value, cst.Name) or re.search(
+        r"\b(locals|globals|vars|exec|eval)\b", scope.file.text
+    ):
+        return False
+    name = value.value
+    named = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name]
+    named += [n for n in ast.walk(tree) if isinstance(n, ast.arg) and n.arg == name]  # type: ignore[misc]
+    bound = [
+        n.value
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign)
+        and len(n.targets) == 1
+        and isinstance(n.targets[0], ast.Name)
+        and n.targets[0].id == name
+    ]
+    if len(named) != 2 or len(bound) != 1 or not isinstance(bound[0], ast.List | ast.Tuple):
+        return False
+    items = [n.operand if isinstance(n, ast.UnaryOp) else n for n in bound[0].elts]
+    return all(isinstance(n, ast.Constant) for n in items)
 
 
 def _is_constant(scope: Scope, name: str) -> bool:

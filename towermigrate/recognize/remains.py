@@ -146,6 +146,9 @@ class _Remains(ScopeReader):
             for n in walk(c)
             if isinstance(n, cst.Name)
         }
+        # `bar.set_postfix(loss=value)` names an argument.
+        inside |= {id(n.keyword) for n in walk(item.node) if isinstance(n, cst.Arg)}
+        inside |= {id(n.attr) for n in walk(item.node) if isinstance(n, cst.Attribute)}
         return any(
             isinstance(n, cst.Name) and n.value == name and id(n) not in inside
             for n in walk(item.node)

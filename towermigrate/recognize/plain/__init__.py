@@ -40,13 +40,14 @@ from towermigrate.recognize.plain.placeholders import (
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_"
+    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -65,6 +66,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     loaded_variables,
     fetched_rates,
     returned_values,
+    closed_sessions,
     groups,
     entries,
     methods,

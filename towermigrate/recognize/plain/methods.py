@@ -43,17 +43,17 @@ class _Sessions:
             if isinstance(node, ast.With):
                 for item in node.items:
                     self._opened(node, item)
-            elif isinstance(node, ast.Assign) and _makes(node.value) is not None:
+            elif isinstance(node, ast.Assign) and makes_session(node.value) is not None:
                 names = [each.id for each in node.targets if isinstance(each, ast.Name)]
                 self.names.update(names)
-                if _makes(node.value) == "InteractiveSession":
+                if makes_session(node.value) == "InteractiveSession":
                     self.lasting.append((file.end(node), names[0] if names else ""))
         self.once = {name for name in self.names if bindings(scope, name) == 1}
 
     def _opened(self, node: ast.With, item: ast.withitem) -> None:
         value, name = item.context_expr, item.optional_vars
         inside = (self.file.start(node.body[0]), self.file.end(node))
-        if _makes(value) == "Session" and isinstance(name, ast.Name):
+        if makes_session(value) == "Session" and isinstance(name, ast.Name):
             self.names.add(name.id)
             self.withs.append((*inside, name.id))
         elif isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute):
@@ -76,7 +76,7 @@ class _Sessions:
         return name if name in self.once else None
 
 
-def _makes(node: ast.expr) -> str | None:
+def makes_session(node: ast.expr) -> str | None:
     """`Session` of `tf.Session(…)`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr in _SESSIONS and ast.unparse(node.func.value) in _TENSORFLOW:

@@ -124,6 +124,8 @@ class TowerProof(Statements):
         position = names.index(name) if name in names else len(names)
         for code in self.codes.closure(self.code.path):
             for call in code.calls.get(function.name, ()):
+                if not self._may_call(call, function, code):
+                    continue
                 given = [k.value for k in call.keywords if k.arg == name]
                 given += call.args[position : position + 1]
                 for node in given:
@@ -131,6 +133,18 @@ class TowerProof(Statements):
                     if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
         return Setting()
+
+    def _may_call(self, call: ast.Call, function: ast.AST, code: Code) -> bool:
+        """Whether a call may be of a function: `sess.run(…)` is no call of a function `run`, unless that is a method."""
+        root: ast.expr = call.func
+        if isinstance(root, ast.Name) or isinstance(
+            self.code.parents.get(id(function)), ast.ClassDef
+        ):
+            return True
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        bound = code.bindings.get(root.id, ()) if isinstance(root, ast.Name) else ()
+        return any(isinstance(each, ast.Import | ast.ImportFrom) for each in bound)
 
     def _given_by(self, node: ast.expr, call: ast.Call, code: Code) -> Value:
         """An argument of a call, also one that the function around the call has bound by one plain statement."""
