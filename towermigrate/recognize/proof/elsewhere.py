@@ -11,6 +11,7 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.switched import calls_of_tensorflow, read_at_once
 from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.proof.values import Module
 
 _ASKS = library.LISTS | {
     "tf.get_collection", "tf.get_collection_ref", "tf.get_default_graph", "tf.get_default_session",
@@ -21,31 +22,108 @@ _NEEDS_A_GRAPH = frozenset({
     "tf.train.SummaryWriter",
 })  # fmt: skip
 _LAST = frozenset(name.rpartition(".")[2] for name in _ASKS | _NEEDS_A_GRAPH)
+_DEPTH = 4
+"""Files that hand a name on."""
 _DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def check_elsewhere(proof: TowerProof) -> None:
     """Report what other functions, and code around the program's, ask of its graph."""
     builder: ast.AST = proof.function[0] if proof.function else proof.code.tree
-    own = {id(n) for n in own_nodes(getattr(builder, "body", []))}
-    own |= {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
-    files = proof.files
-    mentioned = {name for code in files for name in _mentioned(code)}
-    for code in files:
-        at_once = {id(n) for n in own_nodes(read_at_once(proof, code))}
+    moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
+    own = moved | {id(n) for n in own_nodes(getattr(builder, "body", []))}
+    staying = _Staying(proof, builder, moved)
+    for code in proof.files:
         for call, name in _names(proof, code):
-            if id(call) in own or id(call) in proof.moved_calls:
+            if id(call) in own or id(call) in proof.moved_calls or not staying.runs(code, call):
                 continue
-            if name in _NEEDS_A_GRAPH:
-                said = "stands outside of the function that builds the towers, where loop style has no graph"
-                if id(call) in proof.staying_calls:
-                    continue
-            elif name in _ASKS:
+            if name in _ASKS:
                 said = "asks for the graph outside of the function that builds it; loop style has none there"
+            elif name in _NEEDS_A_GRAPH and id(call) not in proof.staying_calls:
+                said = "stands outside of the function that builds the towers, where loop style has no graph"
             else:
                 continue
-            if _may_run(code, call, at_once, mentioned) and not _has_its_own_graph(code, call):
+            if not _has_its_own_graph(code, call):
                 proof.always("TM210", code, call, f"`{code.said(call)}` {said}")
+
+
+class _Staying:
+    """The functions that code which stays may call: that of files as they are read, and of the builder around the towers."""
+
+    def __init__(self, proof: TowerProof, builder: ast.AST, moved: set[int]) -> None:
+        self.proof = proof
+        self.files = {code.path: code for code in proof.files}
+        self.methods: dict[str, list[tuple[Code, ast.AST]]] = {}
+        for code in proof.files:
+            for node in code.nodes:
+                if isinstance(node, ast.ClassDef):
+                    for each in node.body:
+                        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+                            self.methods.setdefault(each.name, []).append((code, each))
+        self.at_once: set[int] = set()
+        self.known: set[int] = set()
+        waiting: list[tuple[Code, list[ast.AST]]] = []
+        for code in proof.files:
+            nodes = list(own_nodes(read_at_once(proof, code)))
+            self.at_once |= {id(n) for n in nodes}
+            waiting.append((code, nodes))
+        staying = [n for n in ast.walk(builder) if id(n) not in moved]
+        waiting.append((proof.code, staying))
+        self.known.add(id(builder))
+        while waiting:
+            code, nodes = waiting.pop()
+            for node in nodes:
+                if id(node) in moved:
+                    continue
+                for where, function in self._named(code, node):
+                    if id(function) not in self.known:
+                        self.known.add(id(function))
+                        waiting.append((where, list(ast.walk(function))))
+
+    def _named(self, code: Code, node: ast.AST) -> list[tuple[Code, ast.AST]]:
+        """The functions of the tree that a name or an attribute may be."""
+        if isinstance(node, ast.Attribute):
+            root = node.value
+            if isinstance(root, ast.Name):
+                file = self._module(code, root.id)
+                if file is not None:
+                    return self._defined(file, node.attr)
+            return self.methods.get(node.attr, [])
+        return self._defined(code, node.id) if isinstance(node, ast.Name) else []
+
+    def _module(self, code: Code, name: str) -> Code | None:
+        """The file of the tree that an import binds a name to."""
+        for bound in code.bindings.get(name, ()):
+            if isinstance(bound, ast.Import | ast.ImportFrom):
+                with self.proof.mode(False):
+                    value = self.proof.value(ast.Name(name, ast.Load()), self.proof.module(code))
+                return value.code if isinstance(value, Module) else None
+        return None
+
+    def _defined(self, code: Code, name: str, depth: int = 0) -> list[tuple[Code, ast.AST]]:
+        """The functions that a name of a file may be, those of files that it imports the name from among them."""
+        found: list[tuple[Code, ast.AST]] = [
+            (code, each) for each in code.definitions if each.name == name
+        ]
+        for each in code.nodes:
+            if isinstance(each, ast.ClassDef) and each.name == name:
+                found += [(code, one) for one in each.body if isinstance(one, ast.FunctionDef)]
+            elif isinstance(each, ast.ImportFrom) and depth < _DEPTH:
+                for alias in each.names:
+                    if name == (alias.asname or alias.name) or alias.name == "*":
+                        module = "." * each.level + (each.module or "")
+                        file = self.proof.codes.imported(code.path, module)
+                        if file is not None and file.path in self.files:
+                            own = name if alias.name == "*" else alias.name
+                            found += self._defined(file, own, depth + 1)
+        return found
+
+    def runs(self, code: Code, node: ast.AST) -> bool:
+        """Whether code that stays may come to a place."""
+        functions = [each for each in _around(code, node) if isinstance(each, _DEFINITION)]
+        if not functions:
+            return id(node) in self.at_once
+        return any(id(each) in self.known for each in functions)
 
 
 def _names(proof: TowerProof, code: Code) -> Iterator[tuple[ast.AST, str]]:
@@ -60,29 +138,10 @@ def _names(proof: TowerProof, code: Code) -> Iterator[tuple[ast.AST, str]]:
                 yield node, value.name
 
 
-def _mentioned(code: Code) -> Iterator[str]:
-    for node in code.nodes:
-        if isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.alias):
-            yield node.asname or node.name
-
-
 def _around(code: Code, node: ast.AST) -> Iterator[ast.AST]:
     inner: ast.AST | None = node
     while (inner := code.parents.get(id(inner))) is not None:
         yield inner
-
-
-def _may_run(code: Code, call: ast.AST, at_once: set[int], mentioned: set[str]) -> bool:
-    """Whether a call stands in code that runs when its file is read, or in a function that something names."""
-    functions = [each for each in _around(code, call) if isinstance(each, _DEFINITION)]
-    if not functions:
-        return id(call) in at_once
-    names = [each.name for each in functions if not isinstance(each, ast.Lambda)]
-    return all(name in mentioned or name.startswith("__") for name in names)
 
 
 def _has_its_own_graph(code: Code, call: ast.AST) -> bool:

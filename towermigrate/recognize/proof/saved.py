@@ -15,7 +15,22 @@ _LISTS = frozenset({
     "listdir", "scandir", "glob", "iglob", "walk", "iterdir", "rglob", "Glob", "ListDirectory", "Walk",
 })  # fmt: skip
 _EVERYWHERE = frozenset(
-    {"os", "path", "join", "format", "str", "FLAGS", "flags", "args", "self", "config", ""}
+    {
+        "os",
+        "path",
+        "join",
+        "format",
+        "str",
+        "FLAGS",
+        "flags",
+        "args",
+        "self",
+        "config",
+        "tf",
+        "app",
+        "np",
+        "",
+    }
 )
 _DEPTH = 3
 """From a name to what it was bound to, and on from there."""
@@ -63,7 +78,7 @@ def _words(code: Code, node: ast.AST, depth: int) -> Iterator[str]:
             yield from each.value.strip("./").split("/")
         elif isinstance(each, ast.Name):
             yield each.id
-            for bound in code.nodes if depth else ():
+            for bound in code.nodes if depth and each.id not in _EVERYWHERE else ():
                 if isinstance(bound, ast.Assign) and any(
                     isinstance(target, ast.Name) and target.id == each.id
                     for target in bound.targets
