@@ -39,6 +39,31 @@ def other(name: str, rule: str, *changes: Change) -> Any:
     return pytest.param((*PIPED, *changes), rule, id=name)
 
 
+EPOCHS = (
+    STEPS + "            bx, by = batch(4)\n" + RUN,
+    """\
+        for epoch in range(3):
+            sess.run(iterator.initializer)
+            while True:
+                try:
+                    _, value = sess.run([train_op, loss])
+                except tf.errors.OutOfRangeError:
+                    break
+            step = epoch
+""",
+)
+
+
+FUNCTION = (
+    (
+        "def train():\n",
+        "def input_fn(rows):\n    dataset = tf.data.Dataset.from_tensor_slices((rows, rows.sum(1, keepdims=True))).batch(4)\n    return dataset.make_initializable_iterator()\n\n\ndef train():\n",
+    ),
+    (
+        "    dataset = tf.data.Dataset.from_tensor_slices((rows, rows.sum(1, keepdims=True))).repeat().batch(4)\n    iterator = tf.data.make_initializable_iterator(dataset)\n",
+        "    iterator = input_fn(rows)\n",
+    ),
+)
 TAKEN = [
     case("once", START),
     case("by the dataset's method", START, ("tf.data.make_initializable_iterator(dataset)", "tf.compat.v1.data.make_initializable_iterator(dataset)")),
@@ -47,12 +72,21 @@ TAKEN = [
     case("that shuffles by a seed of its own", START, (".repeat()", ".shuffle(16, seed=3).repeat()")),
     case("that ends", START, (".repeat().batch", ".batch"), (STEPS, "        for step in range(9):\n"),
          (RUN, "            try:\n                _, value = sess.run([train_op, loss])\n            except tf.errors.OutOfRangeError:\n                print('end at', step)\n                break\n")),
+    case("in each round", (STEPS, STEPS + STARTED.replace("        ", "            ", 1))),
+    case("in each epoch, to its end", (".repeat().batch", ".batch"), EPOCHS),
+    case("in each epoch, to its end, of rows that are shuffled", (".repeat().batch", ".shuffle(16, seed=3).batch"), EPOCHS),
+    case("in each epoch, after a start of its own", START, (".repeat().batch", ".batch"), EPOCHS),
+    case("in each epoch, and left early", (".repeat().batch", ".batch"), (EPOCHS[0], EPOCHS[1].replace("while True:", "for _ in range(2 + epoch):"))),
+    case("in each epoch, of a batch for each tower", (".repeat().batch(4)", ".batch(2)"), EPOCHS, ("    X, Y = iterator.get_next()\n    xs = tf.split(X, 2)\n    ys = tf.split(Y, 2)\n", ""),
+         ("x, y = xs[i], ys[i]", "x, y = iterator.get_next()"), ("rows = (np.arange(48).reshape(16, 3) % 7 * 0.1)", "rows = np.ones([16, 3])")),
+    case("in each epoch, made by a function", *FUNCTION, EPOCHS),
     case("of a batch for each tower", START, (".batch(4)", ".batch(2)"), ("    X, Y = iterator.get_next()\n    xs = tf.split(X, 2)\n    ys = tf.split(Y, 2)\n", ""),
          ("x, y = xs[i], ys[i]", "x, y = iterator.get_next()"), ("rows = (np.arange(48).reshape(16, 3) % 7 * 0.1)", "rows = np.ones([16, 3])")),
 ]  # fmt: skip
 
 LEFT = [
-    other("in each round", "TM209", (STEPS, STEPS + STARTED.replace("        ", "            ", 1))),
+    other("in some rounds", "TM209", (STEPS, STEPS + "            if step % 2 == 0:\n    " + STARTED.replace("        ", "            ", 1))),
+    other("in each round, with other runs", "TM209", (STEPS, STEPS + "            sess.run([iterator.initializer, loss])\n")),
     other("twice", "TM209", (INIT, INIT + STARTED * 2)),
     other("again behind the steps", "TM209", START, ("        saver.save", STARTED + "        print('%.5f' % sess.run(loss))\n        saver.save")),
     other("behind a run", "TM209", (INIT, INIT + "        print(sess.run(step_count))\n" + STARTED)),

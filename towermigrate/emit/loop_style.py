@@ -444,6 +444,8 @@ class LoopStyle:
             )
         ]
         more = ", summaries=True" if a.with_inputs else ""
+        if a.scope.restarts:
+            more += ", prefetch=0"  # nothing is drawn that a step does not take
         source = f"{legacy}({self.names.tower_input}{more})"
         wrapped = f"{helper}({source})" if helper else source
         made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))

@@ -323,6 +323,8 @@ class RunRewriter(cst.CSTTransformer):
             run = self.runs.get(id(value))
             if run is not None and id(run) in self.planned.of_run:
                 return cst.Expr(self.t.expression(self.step_call(run)))
+            if value in self.a.scope.restarts:
+                return cst.Expr(self.t.expression(f"{self.names.batches}.restart()"))
             if is_run(value, self.a.kinds):
                 # What is left of runs here are initialisers; variables exist already.
                 return cst.RemoveFromParent()

@@ -101,6 +101,20 @@ class TowerBatches(Iterator[Any]):
             tf.nest.map_structure(distributed, *parts) for parts in zip(*elements, strict=True)
         )
 
+    def restart(self) -> None:
+        """Initialise the iterators of a `legacy_input` again, as `sess.run(iterator.initializer)` does for each epoch.
+
+        Raises:
+          ValueError: the source is none, was closed, or has queues.
+        """
+        again = getattr(self._source, "restart", None)
+        if again is None:
+            raise ValueError(
+                "Only batches of a legacy_input can start again: make these batches anew."
+            )
+        again()
+        self._peeked = []
+
     def with_summaries(self, summary: bytes) -> bytes:
         """A step's serialized summaries, and behind them those that its last tower's input pipeline made.
 

@@ -83,6 +83,20 @@ class LegacyInput(Iterator[Any]):
             raise
         return values
 
+    def restart(self) -> None:
+        """Initialise the pipeline's iterators again, as `sess.run(iterator.initializer)` does for each epoch.
+
+        What was drawn ahead is dropped, so a pipeline that counts its draws wants `prefetch=0`.
+
+        Raises:
+          ValueError: it was closed, it ended by an error, or it has queues, which do not start again.
+        """
+        ended_early = self._ended is not None and not isinstance(self._ended, EndOfInput)
+        if ended_early or not self._close.alive:
+            raise ValueError("This input was closed or ended by an error; it cannot start again.")
+        self._pipeline.restart()
+        self._ended = None
+
     def __enter__(self) -> "LegacyInput":
         return self
 
@@ -177,6 +191,7 @@ class _Pipeline:
         self._changed = threading.Condition()
         self._ready: deque[tuple[Any, BaseException | None]] = deque()
         self._closed = False
+        self._resting = False
 
     def next(self) -> Any:
         """The next element, or its error raised."""
@@ -194,6 +209,23 @@ class _Pipeline:
             self._ahead.join()
             raise reason
         return element
+
+    def restart(self) -> None:
+        """Initialise the iterators again; before the first element that is done when it is asked for."""
+        if self._session is None:
+            return
+        if self._runners:
+            raise ValueError("The input pipeline has queues, which do not start again.")
+        if self._ahead is not None:
+            with self._changed:
+                self._resting = True
+                self._ready.clear()
+                self._changed.notify_all()
+            self._ahead.join()
+            self._ready.clear()
+        self._session.run(self._initializers[-1])
+        self._resting = False
+        self._run_on()
 
     def close(self) -> None:
         """End every thread and the session; what was drawn ahead is dropped."""
@@ -227,6 +259,10 @@ class _Pipeline:
                 self._runners = tf.compat.v1.train.start_queue_runners(
                     sess=session, coord=self._coordinator
                 )
+        self._run_on()
+
+    def _run_on(self) -> None:
+        """Begin to draw ahead, where that is wanted."""
         room = self._prefetch
         if room is None:
             room = 0 if _calls_python(self._graph) else self._draws_a_step()
@@ -240,8 +276,10 @@ class _Pipeline:
         reason: BaseException | None = None
         while reason is None:
             with self._changed:
-                self._changed.wait_for(lambda: self._closed or len(self._ready) < room)
-                if self._closed:
+                self._changed.wait_for(
+                    lambda: self._closed or self._resting or len(self._ready) < room
+                )
+                if self._closed or self._resting:
                     return
             element = None
             try:
@@ -263,6 +301,8 @@ class _Pipeline:
 
     def _reason(self, error: Exception) -> Exception:
         """Why the pipeline ended: a reader's own error, the end of the data, or `error`."""
+        if isinstance(error, tf.errors.OutOfRangeError) and not self._runners:
+            return EndOfInput()  # of an iterator, which may be initialised again
         try:
             self._stop()
         except Exception as cause:
@@ -298,8 +338,8 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
         state, `np.random` for one, with the program. Where it does not, say a number.
 
     Returns:
-      An iterator of tuples of NumPy values, with `element_spec` (a tuple of `tf.TensorSpec`) and
-      `close()`.
+      An iterator of tuples of NumPy values, with `element_spec` (a tuple of `tf.TensorSpec`),
+      `close()` and, for a pipeline of iterators, `restart()`.
 
     Raises:
       EndOfInput: at `next`, when the pipeline's data ended: a StopIteration that is also TF1's

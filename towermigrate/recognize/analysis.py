@@ -100,7 +100,8 @@ class Scope:
     the mean of a list over the towers to that list, `feed_dicts` are the assignments of dicts that runs feed
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
     `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
-    `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do.
+    `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do, `restarts` those that do
+    so in a loop.
     `whole_means` are the means that are of all elements of their list, whatever the shape of what it holds.
     `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
     `described` are the statements that only say what the trained variables are called, and the nodes that ask it.
@@ -116,6 +117,7 @@ class Scope:
     lists: dict[str, str] = field(default_factory=dict)
     iterators: set[str] = field(default_factory=set)
     started: dict[str, cst.Call] = field(default_factory=dict)
+    restarts: list[cst.Call] = field(default_factory=list)
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
     merges: list[cst.Call] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)

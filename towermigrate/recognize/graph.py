@@ -31,6 +31,7 @@ from towermigrate.recognize.syntax import (
     integer,
     reads,
     small,
+    walk,
 )
 from towermigrate.recognize.tables import listed_variables, table_of
 
@@ -77,7 +78,7 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
-            if kind is Kind.PIPELINE and len(names) == 1 and _is_started_by_a_run(value):
+            if kind is Kind.PIPELINE and len(names) == 1 and self._is_started_by_a_run(value):
                 self.scope.iterators.add(names[0])
             if kind is Kind.VARIABLE:
                 self._own_variable(item, value)
@@ -317,6 +318,14 @@ class GraphReader(ScopeReader):
                         f"`{code(node)}` in `{code(call.func)}` is no update that was bound to a name before",
                     )
 
+    def _is_started_by_a_run(self, value: cst.BaseExpression) -> bool:
+        """Whether an iterator is initialised by a run: one that is made here, or by a function that gives one."""
+        if not isinstance(value, cst.Call) or _makes_iterator(value):
+            return _makes_iterator(value)
+        made = self.kinds.traits.tree.resolve(self.file, value.func)
+        given = [n.value for n in walk(made.node) if isinstance(n, cst.Return)] if made else []
+        return bool(given) and all(each is not None and _makes_iterator(each) for each in given)
+
     def _service_call(self, item: Item, call: cst.Call) -> bool:
         name = self.file.tf(call.func)
         if name is not None and name.endswith("start_queue_runners"):
@@ -336,7 +345,7 @@ class GraphReader(ScopeReader):
         return False
 
 
-def _is_started_by_a_run(value: cst.BaseExpression) -> bool:
+def _makes_iterator(value: cst.BaseExpression) -> bool:
     """`tf.data.make_initializable_iterator(dataset)`, `dataset.make_initializable_iterator()`."""
     func = value.func if isinstance(value, cst.Call) else None
     return isinstance(func, cst.Attribute) and func.attr.value == "make_initializable_iterator"

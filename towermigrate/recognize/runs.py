@@ -48,7 +48,7 @@ class RunReader(ScopeReader):
                     found = self._runs_of(call, item)
                 if found:
                     runs += found
-                elif len(self.reasons.findings) > known:
+                elif len(self.reasons.findings) > known or call in self.scope.restarts:
                     continue
                 elif runs or self._restored(item, call) or _inside_loop(item.node, call):
                     what = (
@@ -226,6 +226,14 @@ class RunReader(ScopeReader):
         feed: cst.BaseExpression | None,
     ) -> None:
         """The input starts by itself, before its first element: one run must do that, once and for all."""
+        if (
+            all(map(self._iterator, nodes))
+            and len(self.scope.iterators) == 1
+            and feed is None
+            and _alone_in_loop(item.node, call)
+        ):
+            self.scope.restarts.append(call)
+            return
         for name in filter(None, map(self._iterator, nodes)):
             again = name in self.scope.started
             if again or feed is not None or bare_call(item.node) is not call:
@@ -421,6 +429,22 @@ class RunReader(ScopeReader):
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update"
             )
+
+
+def _alone_in_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:
+    """Whether a call is a statement of its own in a loop, and runs in each of its turns."""
+    looped = False
+    waiting: list[tuple[cst.CSTNode, bool]] = [(statement, False)]
+    while waiting:
+        node, looped = waiting.pop()
+        if isinstance(node, cst.For | cst.While | cst.With):
+            inner = looped or not isinstance(node, cst.With)
+            waiting += [(each, inner) for each in node.body.body]
+        elif isinstance(node, cst.SimpleStatementLine) and looped and len(node.body) == 1:
+            (only,) = node.body
+            if isinstance(only, cst.Expr) and only.value is call:
+                return True
+    return False
 
 
 def _inside_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:

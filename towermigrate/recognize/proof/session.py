@@ -43,7 +43,7 @@ class SessionCheck:
         self.runs: dict[tuple[int, int], list[Run]] = {}
         for run in runs:
             self.runs.setdefault(proof_place(proof, run), []).append(run)
-        started = proof.facts.started.values()
+        started = [*proof.facts.started.values(), *proof.facts.restarts]
         self.starts = {place_of(proof.facts.file, call) for call in started}
         self.ran: ast.AST | None = None
         # Runs that are not shown to need all that a step draws, by their identity: each with its call and what to say.
