@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 
 import libcst as cst
@@ -10,8 +11,9 @@ from towermigrate.emit.templates import Templates
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import Kind, collection_key
 from towermigrate.recognize.proof.expressions import in_copies_only
+from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, code, walk
+from towermigrate.recognize.syntax import argument, code, reads, walk
 
 
 class _Replace(cst.CSTTransformer):
@@ -182,6 +184,11 @@ def in_tower(
             first = _for_first_tower(node.value, body.index)
             if first is not None:
                 return node.with_changes(value=templates.expression(first))
+            if body.index is not None and body.index in reads(node.value):
+                raise refuse(
+                    "TM214", analysis.file, node,
+                    f"`{code(node)}` decides by the tower's index whether variables are reused, and more",
+                )  # fmt: skip
         if isinstance(node, cst.Name):
             if node.value == body.index:
                 return templates.expression("tm.tower_index()")
@@ -190,6 +197,13 @@ def in_tower(
         return None
 
     return _expressions_only(new)
+
+
+_OF_THE_INDEX = (
+    ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop, ast.UnaryOp, ast.Not,
+    ast.IfExp, ast.Call,
+)  # fmt: skip
+"""What says by the tower's index alone whether variables are reused."""
 
 
 def _for_first_tower(node: cst.BaseExpression, index: str | None) -> str | None:
@@ -201,21 +215,16 @@ def _for_first_tower(node: cst.BaseExpression, index: str | None) -> str | None:
         if chosen in ("True", "False"):
             return code(node.body if chosen == "True" else node.orelse)
         return None
-    written = code(node).replace(" ", "").strip("()")
-    if written in (
-        f"{index}>0",
-        f"{index}!=0",
-        f"{index}>=1",
-        f"bool({index})",
-        f"0<{index}",
-        f"{index}",
-    ):
-        return "False"
-    if written in (f"{index}==0", f"not{index}", f"{index}<1"):
-        return "True"
-    if written in (f"{index}>0orNone", f"{index}!=0orNone"):
-        return "None"
-    return None
+    try:
+        tree = ast.parse(code(node), mode="eval")
+    except SyntaxError:
+        return None  # over several lines
+    asked = [each for each in ast.walk(tree) if not isinstance(each, _OF_THE_INDEX)]
+    names = {each.id for each in ast.walk(tree) if isinstance(each, ast.Name)}
+    if asked or index not in names or names - {index, "bool"}:
+        return None
+    value = eval(compile(tree, "reuse", "eval"), {"__builtins__": {}, "bool": bool, index: 0})
+    return repr(value) if value is None or value is True else "False" if not value else None
 
 
 def _expressions_only(

@@ -7,18 +7,21 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.recognize.analysis import Analysis, Run
-from towermigrate.recognize.syntax import calls, code, walk
+from towermigrate.recognize.syntax import calls, elements, walk
 
-_QUIET = frozenset({"print", "len", "float", "int", "str", "range"})
-"""Calls that change nothing of what a dict holds, whatever they are given."""
-_FORMATS = ("'.format", '".format')
+_PLAIN = (
+    cst.Name, cst.Integer, cst.Comparison, cst.ComparisonTarget, cst.BaseCompOp, cst.BooleanOperation, cst.BaseBooleanOp,
+    cst.BinaryOperation, cst.BaseBinaryOp, cst.BaseParenthesizableWhitespace, cst.LeftParen, cst.RightParen,
+    cst.UnaryOperation, cst.BaseUnaryOp,
+)  # fmt: skip
+"""What a test may hold that decides which run is made, and does nothing else."""
 
 
 def kept_until_runs(analysis: Analysis) -> set[str]:
     """The names of the dicts behind which something may stand that changes what they hold, or that leaves before the run.
 
     A dict of feeds holds what it was given, and a run takes it as it is then: only where nothing but such runs stands
-    behind the dict is it the same to deal its values out at once.
+    directly behind the dict is it the same to deal its values out at once.
     """
     scope = analysis.candidate.function or analysis.file.module
     runs = {id(run.call): run for run in analysis.runs}
@@ -54,7 +57,7 @@ def _runs_of(
 ) -> set[int] | None:
     """The runs of those that a statement makes; None where it may do more, or where not each of its ways makes one."""
     if isinstance(statement, cst.If):
-        if not _only_runs(statement.test, runs):
+        if not all(isinstance(each, _PLAIN) for each in walk(statement.test)):
             return None
         ways = [statement.body, statement.orelse]
         found = [_runs_of(way, waiting, runs) for way in ways if way is not None]
@@ -70,23 +73,23 @@ def _runs_of(
                 return None
             reached |= more
         return reached
-    if not isinstance(statement, cst.SimpleStatementLine) or not _only_runs(statement, runs):
+    if not isinstance(statement, cst.SimpleStatementLine) or not _is_run(statement, runs):
         return None
     return {id(call) for call in calls(statement)} & waiting
 
 
-def _only_runs(node: cst.CSTNode, runs: dict[int, Run]) -> bool:
-    """Whether nothing is called but runs, and what changes nothing; and nothing is set but names."""
-    for each in walk(node):
-        if isinstance(
-            each, cst.AugAssign | cst.Del | cst.Continue | cst.Break | cst.Return | cst.Raise
-        ):
-            return False
-        if isinstance(each, cst.AssignTarget):
-            if not isinstance(each.target, cst.Name | cst.Tuple):
-                return False
-    for call in calls(node):
-        called = code(call.func)
-        if id(call) not in runs and called not in _QUIET and not called.endswith(_FORMATS):
-            return False
-    return True
+def _is_run(statement: cst.SimpleStatementLine, runs: dict[int, Run]) -> bool:
+    """Whether a statement is a run and nothing else, what it gives taken apart by names."""
+    if len(statement.body) != 1:
+        return False
+    (only,) = statement.body
+    if not isinstance(only, cst.Expr | cst.Assign) or id(only.value) not in runs:
+        return False
+    if len(calls(statement)) > 1:  # what another run is fed may change what the dict holds
+        return False
+    targets = only.targets if isinstance(only, cst.Assign) else ()
+    return all(
+        isinstance(each, cst.Name)
+        for target in targets
+        for each in (elements(target.target) or [target.target])
+    )

@@ -55,6 +55,10 @@ class RunRewriter(cst.CSTTransformer):
         self.set_before = set_before(analysis, planned.reasons)
         self.fed_by_name: dict[str, str] = {}
         self.kept = kept_until_runs(analysis)
+        for run in analysis.runs:  # what the towers take in two ways is computed once
+            step = planned.of_run.get(id(run))
+            if isinstance(step, Step) and run.feed_name is not None and _given_twice(step, run):
+                self.kept.add(run.feed_name)
         for run in analysis.runs:
             # Known before the walk: the dict stands in front of the runs that it is fed to.
             if id(run) in planned.of_run:
@@ -118,7 +122,7 @@ class RunRewriter(cst.CSTTransformer):
     def _arguments(self, step: Step, run: Run) -> list[str]:
         if run.feed_name in self.kept:
             fed = self._kept_order(step)
-            values = ", ".join(code(run.feeds[name]) for name in fed)
+            values = ", ".join(self._held(step, run, name) for name in fed)
             self._fed_by_name(run, f"({values},)" if len(fed) == 1 else f"({values})")
         elif run.feed_name is not None:
             alone = all(i.source in self.a.placeholders for i in step.fed)
@@ -126,9 +130,15 @@ class RunRewriter(cst.CSTTransformer):
             return [f"*{run.feed_name}"]
         return self._groups(step, run)
 
+    def _held(self, step: Step, run: Run, name: str) -> str:
+        """What a dict of feeds that is kept holds for an input: of a list, what is in it there."""
+        value = run.feeds[name]
+        listed = any(i.source == name and i.kind == "per_tower" for i in step.fed)
+        return f"list({code(value)})" if listed and isinstance(value, cst.Name) else code(value)
+
     def _kept_order(self, step: Step) -> list[str]:
         """The order of the values in what a dict of feeds becomes that is kept until its runs."""
-        return [i.source for i in step.fed if i.source in self.a.placeholders]
+        return list(dict.fromkeys(i.source for i in step.fed if i.source in self.a.placeholders))
 
     def _given(self, step: Step, group: list[Input], run: Run) -> str:
         """What the inputs of a group are given: what is fed, or the parts of what is kept."""
@@ -167,7 +177,13 @@ class RunRewriter(cst.CSTTransformer):
                 made.append(self._group(step, list(group), run))
                 group.clear()
 
-        self._in_order(run, [i.source for i in step.fed if i.source in run.feeds])
+        twice = [] if run.feed_name in self.kept else _given_twice(step, run)
+        if twice:
+            raise refuse(
+                "TM209", self.a.file, run.call,
+                f"`{twice[0]}`, which the towers take in two ways, is fed what is computed there",
+            )  # fmt: skip
+        self._in_order(run, self._kept_order(step))
         for item in step.fed:
             if group and self._group_key(group[-1]) != self._group_key(item):
                 flush()
@@ -497,6 +513,13 @@ class RunRewriter(cst.CSTTransformer):
         if not updated_node.body:
             return updated_node.with_changes(body=[self.t.statement("pass")])
         return updated_node
+
+
+def _given_twice(step: Step, run: Run) -> list[str]:
+    """The placeholders that a step takes in several ways, as slices and whole, and that are fed what is computed."""
+    sources = [i.source for i in step.fed if i.source in run.feeds]
+    several = {each for each in sources if sources.count(each) > 1}
+    return sorted(each for each in several if not is_plain(run.feeds[each]))
 
 
 def _has(node: cst.CSTNode, kind: type[cst.CSTNode]) -> bool:

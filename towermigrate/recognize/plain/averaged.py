@@ -6,8 +6,16 @@ import ast
 import builtins
 import re
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks, settled
-from towermigrate.recognize.plain.collected import BY_TEXT
+from towermigrate.recognize.plain.changes import (
+    Change,
+    Part,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    settled,
+)
+from towermigrate.recognize.plain.collected import BY_TEXT, is_pythons
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -106,6 +114,8 @@ def counted_averages(file: PlainFile) -> list[Change]:
         ]
         if len(calls) != 1 or len(calls[0][-1].args) != 1 or calls[0][-1].keywords:
             continue
+        if len(re.findall(rf"\b{top.name}\b", file.text)) != 2 or top.name in file.words_of_users:
+            continue  # something else may call it
         where, scope, call = calls[0]
         given = call.args[0]
         if isinstance(given, ast.Name) and scope is not top:
@@ -136,7 +146,7 @@ def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST)
     if len(outer) != 1:
         return []
     number = _number_of_turns(outer[0].iter)
-    if number is None or not _is_settled(file, number):
+    if number is None or not _is_settled(file, number) or not is_pythons(file, "len"):
         return []
     written = ast.unparse(number)
     found: list[ast.expr] = []
@@ -152,7 +162,9 @@ def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST)
                 if type(factor.value) is float and factor.value * number.value == 1 < number.value:  # type: ignore[operator]
                     found.append(factor)
         inner = divisor
-        if isinstance(inner, ast.Call) and ast.unparse(inner.func) in ("float", "int"):
+        if isinstance(inner, ast.Call) and (kind := ast.unparse(inner.func)) in ("float", "int"):
+            if not is_pythons(file, kind):
+                continue
             inner = inner.args[0] if len(inner.args) == 1 else None
         if divisor is None or inner is None:
             continue
@@ -200,19 +212,20 @@ def _is_settled(file: PlainFile, number: ast.expr) -> bool:
     if isinstance(number, ast.Call):
         inner = number.args[0]
         return isinstance(inner, ast.Name) and _is_settled(file, inner) and not _grows(file, inner)
-    if isinstance(number, ast.Attribute):
-        return settled(file, number)
-    stored = (
-        [each for each in file.uses(number.id) if not isinstance(each.ctx, ast.Load)]
-        if isinstance(number, ast.Name)
-        else []
-    )
-    binding = [
-        top
+    root = number.value if isinstance(number, ast.Attribute) else number
+    if not isinstance(root, ast.Name) or bindings(file.tree, root.id) != 1:
+        return False
+    bound = [
+        top.value
         for top in file.tree.body
-        if isinstance(top, ast.Assign) and any(each in top.targets for each in stored)
+        if isinstance(top, ast.Assign)
+        and any(isinstance(each, ast.Name) and each.id == root.id for each in top.targets)
     ]
-    return len(stored) == 1 == len(binding)
+    if isinstance(number, ast.Attribute):
+        # An object of the program's own may give another number each time that it is asked.
+        flags = bool(bound) and ast.unparse(bound[0]).endswith(("flags.FLAGS", ".parse_args()"))
+        return flags and settled(file, number)
+    return len(bound) == 1
 
 
 def _grows(file: PlainFile, name: ast.Name) -> bool:
@@ -430,8 +443,7 @@ def _is_of_module(file: PlainFile, scope: Scope, name: str) -> bool:
         if isinstance(top, ast.Import | ast.ImportFrom)
         for each in top.names
     )
-    stored = any(isinstance(each.ctx, ast.Store) for each in file.uses(name))
-    return (imported or hasattr(builtins, name)) and not stored
+    return bindings(file.tree, name) == imported and (imported or hasattr(builtins, name))
 
 
 def _in_several_lines(loop: ast.For) -> bool:

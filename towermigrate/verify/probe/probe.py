@@ -366,19 +366,42 @@ class Probe:
         index = self.runs
         self.runs += 1
         self.trace.meta["training_runs"] = self.runs
+        self.updates.update(plan.stages)
+        try:
+            return self._training_run(
+                original, session, here, plan, index, fetches, feed_dict, options, run_metadata
+            )
+        except BaseException:
+            # It trained nothing: the inputs ended, say, and the program goes on from there.
+            self.trace.meta["training_runs"] = self.runs = index
+            self.updates.subtract(plan.stages)
+            raise
+
+    def _training_run(
+        self,
+        original: Any,
+        session: Any,
+        here: Graph,
+        plan: Plan,
+        index: int,
+        fetches: Any,
+        feed_dict: Any,
+        options: Any,
+        run_metadata: Any,
+    ) -> Any:
         wanted = int(self.config["steps"])
         if self.replay_meta is not None:
             record = index in self.replay_at
         else:
-            record = any(self.updates[stage] < wanted for stage in plan.stages)
-        self.updates.update(plan.stages)
-        self.drawn.drawn(plan.sources, trains=True)
-        self.drawn.at(index)
+            record = any(self.updates[stage] <= wanted for stage in plan.stages)
         feeds = dict(feed_dict or {})
         feeds[here.counter] = np.int64(index)
         if not record:
             self.recorded_last = False
-            return original(session, fetches, feeds, options, run_metadata)
+            result = original(session, fetches, feeds, options, run_metadata)
+            self.drawn.drawn(plan.sources, trains=True)
+            self.drawn.at(index)
+            return result
 
         state = variables_by_key(session.graph, here.applied, self.trace.meta["variables"])
         if not here.initialized:
@@ -416,6 +439,8 @@ class Probe:
             ours = {k: v for k, v in ours.items() if not k.startswith("tower_gradient/")}
         both = {"theirs": fetches, "ours": ours}
         result = original(session, both, feeds, options, run_metadata)
+        self.drawn.drawn(plan.sources, trains=True)
+        self.drawn.at(index)
         arrays.update(result["ours"])
         self.last_inputs = {k: v for k, v in result["ours"].items() if k.startswith("input/")}
         arrays.update(returned(result["theirs"]))
@@ -487,10 +512,7 @@ class Probe:
         own = {key: tensors[0] for key, tensors in plan.feedable.items()}
         if not own:
             return
-        try:
-            values = original(session, own, feeds, None, None)
-        except self.tf.errors.OutOfRangeError:
-            return
+        values = original(session, own, feeds, None, None)  # raises where the program's inputs end
         agreed = self.trace.meta.setdefault("inputs_agreed", {})
         for key, value in values.items():
             agreed[key] = agreed.get(key, True) and key in given and same(value, given[key])
