@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from towermigrate.flow.scopes import own_nodes
-from towermigrate.flow.values import External
+from towermigrate.flow.values import External, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.switched import calls_of_tensorflow, read_at_once
@@ -15,7 +15,9 @@ from towermigrate.recognize.proof.values import Module
 
 _ASKS = library.LISTS | {
     "tf.get_collection", "tf.get_collection_ref", "tf.get_default_graph", "tf.get_default_session",
-    "tf.local_variables", "tf.model_variables", "tf.moving_average_variables",
+    "tf.local_variables", "tf.model_variables", "tf.moving_average_variables", "tf.summary.merge_all",
+    "tf.merge_all_summaries", "tf.get_variable_scope", "tf.global_variables_initializer",
+    "tf.local_variables_initializer", "tf.initialize_all_variables",
 }  # fmt: skip
 _NEEDS_A_GRAPH = frozenset({
     "tf.placeholder", "tf.Session", "tf.InteractiveSession", "tf.train.Saver", "tf.summary.FileWriter",
@@ -53,13 +55,15 @@ class _Staying:
     def __init__(self, proof: TowerProof, builder: ast.AST, moved: set[int]) -> None:
         self.proof = proof
         self.files = {code.path: code for code in proof.files}
-        self.methods: dict[str, list[tuple[Code, ast.AST]]] = {}
+        # All functions by name, and for a class its methods: what an unknown object may have under that name.
+        self.anywhere: dict[str, list[tuple[Code, ast.AST]]] = {}
         for code in proof.files:
+            for function in code.definitions:
+                self.anywhere.setdefault(function.name, []).append((code, function))
             for node in code.nodes:
                 if isinstance(node, ast.ClassDef):
-                    for each in node.body:
-                        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
-                            self.methods.setdefault(each.name, []).append((code, each))
+                    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+                    self.anywhere.setdefault(node.name, []).extend((code, one) for one in methods)
         self.at_once: set[int] = set()
         self.known: set[int] = set()
         waiting: list[tuple[Code, list[ast.AST]]] = []
@@ -75,29 +79,29 @@ class _Staying:
             for node in nodes:
                 if id(node) in moved:
                     continue
-                for where, function in self._named(code, node):
-                    if id(function) not in self.known:
-                        self.known.add(id(function))
-                        waiting.append((where, list(ast.walk(function))))
+                for where, one in self._named(code, node):
+                    if id(one) not in self.known:
+                        self.known.add(id(one))
+                        waiting.append((where, list(ast.walk(one))))
 
     def _named(self, code: Code, node: ast.AST) -> list[tuple[Code, ast.AST]]:
         """The functions of the tree that a name or an attribute may be."""
-        if isinstance(node, ast.Attribute):
-            root = node.value
-            if isinstance(root, ast.Name):
-                file = self._module(code, root.id)
-                if file is not None:
-                    return self._defined(file, node.attr)
-            return self.methods.get(node.attr, [])
-        return self._defined(code, node.id) if isinstance(node, ast.Name) else []
+        if not isinstance(node, ast.Attribute):
+            return self._defined(code, node.id) if isinstance(node, ast.Name) else []
+        root: ast.expr = node.value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        value = self._imported(code, root.id) if isinstance(root, ast.Name) else None
+        if isinstance(value, Module) and root is node.value:
+            return self._defined(value.code, node.attr)
+        return [] if isinstance(value, External) else self.anywhere.get(node.attr, [])
 
-    def _module(self, code: Code, name: str) -> Code | None:
-        """The file of the tree that an import binds a name to."""
+    def _imported(self, code: Code, name: str) -> Value | None:
+        """What an import of a file binds a name to; None where none does."""
         for bound in code.bindings.get(name, ()):
             if isinstance(bound, ast.Import | ast.ImportFrom):
                 with self.proof.mode(False):
-                    value = self.proof.value(ast.Name(name, ast.Load()), self.proof.module(code))
-                return value.code if isinstance(value, Module) else None
+                    return self.proof.value(ast.Name(name, ast.Load()), self.proof.module(code))
         return None
 
     def _defined(self, code: Code, name: str, depth: int = 0) -> list[tuple[Code, ast.AST]]:
@@ -120,9 +124,10 @@ class _Staying:
 
     def runs(self, code: Code, node: ast.AST) -> bool:
         """Whether code that stays may come to a place."""
-        functions = [each for each in _around(code, node) if isinstance(each, _DEFINITION)]
+        around = [each for each in _around(code, node) if isinstance(each, _DEFINITION)]
+        functions = [each for each in around if not isinstance(each, ast.Lambda)]
         if not functions:
-            return id(node) in self.at_once
+            return bool(around) or id(node) in self.at_once
         return any(id(each) in self.known for each in functions)
 
 

@@ -17,7 +17,6 @@ _LISTS = frozenset({
 _EVERYWHERE = frozenset(
     {
         "os",
-        "path",
         "join",
         "format",
         "str",
@@ -41,6 +40,7 @@ def check_saved(proof: TowerProof) -> None:
     savers = {name for name, kind in proof.facts.kinds.env.items() if kind is Kind.SAVER}
     if not savers:
         return
+    words = _Words(proof.files)
     saves = [
         call
         for call in proof.code.nodes
@@ -49,18 +49,31 @@ def check_saved(proof: TowerProof) -> None:
         and call.func.attr == "save"
         and last_name(call.func.value) in savers
     ]
-    written = {word for call in saves for word in _words(proof.code, call, _DEPTH)}
-    written -= savers | _EVERYWHERE | {"save", "sess", "session"}
+    written = {
+        word
+        for call in saves
+        for given in [*call.args, *(each.value for each in call.keywords)]
+        for word in words.of(given)
+    }
+    written -= savers | {"sess", "session", *_EVERYWHERE}
     for code in proof.files:
+        lists = _LISTS | {
+            alias.asname or alias.name
+            for node in code.nodes
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if alias.name in _LISTS
+        }
         for node in code.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if ".meta" in node.value and not isinstance(code.parents.get(id(node)), ast.Expr):
+                named = ".meta" in node.value or node.value == "meta"
+                if named and not isinstance(code.parents.get(id(node)), ast.Expr):
                     proof.always(
                         "TM231", code, node,
                         f"`{code.said(node)}` names the file of the graph, which the helpers' saver does not write",
                     )  # fmt: skip
-            elif isinstance(node, ast.Call) and last_name(node.func) in _LISTS:
-                asked = set(_words(code, node, _DEPTH)) - _EVERYWHERE - _LISTS
+            elif isinstance(node, ast.Call) and last_name(node.func) in lists:
+                asked = words.of(node) - lists - set(_EVERYWHERE)
                 if asked & written or not asked:
                     proof.always(
                         "TM231", code, node,
@@ -69,21 +82,60 @@ def check_saved(proof: TowerProof) -> None:
     _nameless(proof)
 
 
-def _words(code: Code, node: ast.AST, depth: int) -> Iterator[str]:
-    """The names, attributes and parts of paths of an expression, and of what its names were bound to."""
-    for each in ast.walk(node):
-        if isinstance(each, ast.Attribute):
-            yield each.attr
-        elif isinstance(each, ast.Constant) and isinstance(each.value, str):
-            yield from each.value.strip("./").split("/")
-        elif isinstance(each, ast.Name):
-            yield each.id
-            for bound in code.nodes if depth and each.id not in _EVERYWHERE else ():
-                if isinstance(bound, ast.Assign) and any(
-                    isinstance(target, ast.Name) and target.id == each.id
-                    for target in bound.targets
-                ):
-                    yield from _words(code, bound.value, depth - 1)
+class _Words:
+    """What paths are made of, in the files of a process: names, attributes, parts of texts, and what those are bound to."""
+
+    def __init__(self, files: list[Code]) -> None:
+        self.bound: dict[str, list[ast.AST]] = {}
+        functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
+        for code in files:
+            for function in code.definitions:
+                functions.setdefault(function.name, []).append(function)
+        for code in files:
+            for node in code.nodes:
+                for target, value in _bindings(node):
+                    for each in ast.walk(target):
+                        if isinstance(each, ast.Name | ast.Attribute):
+                            self.bound.setdefault(last_name(each), []).append(value)
+                if isinstance(node, ast.Call):
+                    for given in node.keywords:
+                        self.bound.setdefault(given.arg or "", []).append(given.value)
+                    for function in functions.get(last_name(node.func), ()):
+                        for each in function.args.args:
+                            self.bound.setdefault(each.arg, []).extend(node.args)
+                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    for each in node.args.args:
+                        self.bound.setdefault(each.arg, []).extend(node.args.defaults)
+                    given_back = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
+                    self.bound.setdefault(node.name, []).extend(n for n in given_back if n)
+
+    def of(self, node: ast.AST) -> set[str]:
+        found: set[str] = set()
+        waiting: list[tuple[ast.AST, int]] = [(node, _DEPTH)]
+        while waiting:
+            each, depth = waiting.pop()
+            if isinstance(each, ast.Attribute) and ast.unparse(each) == "os.path":
+                continue
+            if isinstance(each, ast.Constant) and isinstance(each.value, str):
+                found.update(each.value.strip("./").split("/"))
+            name = last_name(each) if isinstance(each, ast.Name | ast.Attribute) else ""
+            if name and name not in _EVERYWHERE and name not in found:
+                found.add(name)
+                waiting += [(one, depth - 1) for one in self.bound.get(name, ()) if depth]
+            waiting += [(one, depth) for one in ast.iter_child_nodes(each)]
+        return found
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[ast.expr, ast.AST]]:
+    """What a statement or an expression binds, each with what it is bound to."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
+        yield node.target, node.value
+    elif isinstance(node, ast.For | ast.comprehension):
+        yield node.target, node.iter
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield node.optional_vars, node.context_expr
 
 
 def _nameless(proof: TowerProof) -> None:
