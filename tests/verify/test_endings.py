@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.differential.loop_programs import program
+from tests.differential.test_iterators import TAKEN
 from tests.verify.converted import FIXTURES
 from towermigrate.cli import main
 from towermigrate.verify import VerifyOptions, run_verify
@@ -66,3 +68,26 @@ def test_the_end_of_a_program_is_not_taken_for_more_steps(name: str, tmp_path: P
         assert run.first_difference is not None
         assert run.first_difference.name == "training runs"
         assert str(run.first_difference.actual) == said
+
+
+def _epochs() -> str:
+    """A program whose iterator is initialised anew for each epoch, at whose end a run fails."""
+    (case,) = [one for one in TAKEN if one.id == "in each epoch, to its end"]
+    return program(*case.values[0])["train.py"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("style", ["loop", "session"])
+def test_a_run_that_meets_the_end_of_an_epoch_is_none_of_training(
+    style: str, tmp_path: Path
+) -> None:
+    """The runs behind it are the next epoch's, in both programs."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    for tree in (before, after):
+        tree.mkdir()
+        (tree / "train.py").write_text(_epochs(), encoding="utf-8")
+    done = CliRunner().invoke(main, ["rewrite", "--style", style, str(after)])
+    assert done.exit_code == 0, done.output
+    report = run_verify(VerifyOptions(before, rewritten=after, steps=20))
+    assert (report.error, report.exit_code) == (None, 0), report.to_json()
+    assert [run.steps for run in report.runs] == [12]

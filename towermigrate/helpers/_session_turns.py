@@ -125,6 +125,8 @@ def _comes_at_once(operation: Any, depth: int = 0) -> bool:
         shape, of_branch = operation.outputs[0].shape, operation.outputs[0].dtype == tf.bool
         # What decides a branch is one number, whether or not its placeholder was given a shape.
         return bool(depth == 0 or shape.rank == 0 or of_branch and shape.rank is None)
+    if operation.type == "ReadVariableOp":  # of another variable: the rate of an average
+        return all(_comes_at_once(each, depth + 1) for each in operation.control_inputs)
     if depth > _SOON or operation.op_def.is_stateful or not operation.inputs:
         return False
     return all(_comes_at_once(each, depth + 1) for each in _before(operation))

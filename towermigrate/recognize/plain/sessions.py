@@ -33,7 +33,7 @@ def _closed(
         return []
     end = file.end(tried)
     later = (n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == target.id)
-    if any(file.start(each) > end for each in later):
+    if any(file.start(each) > file.end(closing[0]) for each in later):
         return []
     if len(tried.finalbody) > 1:
         only = file.alone(closing[0])

@@ -361,6 +361,9 @@ class Calls(Objects):
             if name in library.MUTATORS or kind == "text":
                 return self._unknown(node, frame)
             return Plain() if not self.strict else self._unknown(node, frame)
+        if kind == "items" and self.strict:
+            if any(self.may_act(value, special.VALUES) for value in args.all()):
+                return self._runs_code(node, frame)
         if kind == "items" and isinstance(function.of, Items):
             made = self._of_items(function.of, name, args)
             if made is not None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Value
+from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.switched import calls_of_tensorflow, read_at_once
@@ -74,6 +75,11 @@ class _Staying:
         staying = [n for n in ast.walk(builder) if id(n) not in moved]
         waiting.append((proof.code, staying))
         self.known.add(id(builder))
+        for code in proof.files:  # `tf.app.run()` calls the `main` of the script
+            if "app.run(" in code.text:
+                for where, one in self._defined(code, "main"):
+                    self.known.add(id(one))
+                    waiting.append((where, list(ast.walk(one))))
         while waiting:
             code, nodes = waiting.pop()
             for node in nodes:
@@ -92,6 +98,11 @@ class _Staying:
         while isinstance(root, ast.Attribute):
             root = root.value
         value = self._imported(code, root.id) if isinstance(root, ast.Name) else None
+        if (
+            isinstance(root, ast.Name)
+            and self.proof.facts.kinds.of_name(root.id) is not Kind.PYTHON
+        ):
+            return []  # `sess.run`, `saver.save`
         if isinstance(value, Module) and root is node.value:
             return self._defined(value.code, node.attr)
         return [] if isinstance(value, External) else self.anywhere.get(node.attr, [])

@@ -171,7 +171,13 @@ class Expressions(Machine):
         """Whether a value may be an object of the program's own that has one of some special methods."""
         if isinstance(value, Either):
             return any(self.may_act(each, asked) for each in value.values)
-        return isinstance(value, Setting) and not value.plain and bool(self.running & asked)
+        if isinstance(value, Items):
+            return bool(self.running & asked) and any(
+                self.may_act(each, asked) for each, _ in value.values
+            )
+        if not isinstance(value, Setting) or value.plain or value.flag:
+            return False
+        return bool(self.running & asked)
 
     def operator(self, node: ast.AST, left: Value, right: Value, frame: Frame) -> Value:
         """The value of a binary operation."""
@@ -218,7 +224,10 @@ class Expressions(Machine):
             return Unknown()
         if is_python(left) and is_python(right):
             settings = [v for v in (left, right) if isinstance(v, Setting)]
-            return Setting(all(v.plain for v in settings)) if settings else Plain()
+            if not settings:
+                return Plain()
+            plain = all(v.plain for v in settings)
+            return Setting(plain, all(v.plain or v.flag for v in settings))
         return self._mixed(node, left, right, frame)
 
     def _added_up(self, left: Items, right: Items) -> Items:

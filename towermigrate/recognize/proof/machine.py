@@ -10,7 +10,7 @@ from functools import cached_property
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import Const, External, Unknown, Value, same
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
 from towermigrate.recognize.proof.collected import files_beside
@@ -310,6 +310,11 @@ class Machine:
         found: set[str] = set()
         for code in self.codes.closure(self.home.path) if self.home is not None else ():
             for node in code.nodes:
+                # `Config.__float__ = …`, `setattr(Config, "__float__", …)`, `type("Config", (), {"__float__": …})`.
+                if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+                    found |= {node.attr} & special.ALL
+                elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    found |= {node.value} & special.ALL
                 if not isinstance(node, ast.ClassDef):
                     continue
                 for own in node.body:

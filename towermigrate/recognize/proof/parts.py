@@ -74,7 +74,7 @@ class Parts(Asks):
         code = frame.code
         if isinstance(value, External):
             if value.name.endswith("flags.FLAGS"):
-                return Setting()
+                return Setting(flag=True)
             full = f"{value.name}.{name}"
             return External("tf" if full == "tf.compat.v1" else full)
         if isinstance(value, Module):
@@ -276,6 +276,8 @@ class Parts(Asks):
 
     def _slice(self, node: ast.Slice, frame: Frame) -> Value:
         parts = [self.value(p, frame) for p in (node.lower, node.upper, node.step) if p is not None]
+        if any(self.may_act(part, special.VALUES) for part in parts):
+            return self._runs_code(node, frame)
         for part in parts:
             if isinstance(part, Index | Differs):
                 return Differs()

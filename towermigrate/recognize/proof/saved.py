@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External
@@ -31,7 +32,12 @@ _EVERYWHERE = frozenset(
         "",
     }
 )
-_DEPTH = 3
+_COMMON = frozenset(
+    "path root dir dirs folder file files filename name names data f d p x i k step epoch out directory".split()
+)
+"""Names that say nothing of which folder is meant; what they are bound to does."""
+_META = re.compile(r"\.meta(?![\w.])")
+_DEPTH = 4
 """From a name to what it was bound to, and on from there."""
 
 
@@ -66,7 +72,7 @@ def check_saved(proof: TowerProof) -> None:
         }
         for node in code.nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                named = ".meta" in node.value or node.value == "meta"
+                named = _META.search(node.value) or node.value == "meta"
                 if named and not isinstance(code.parents.get(id(node)), ast.Expr):
                     proof.always(
                         "TM231", code, node,
@@ -82,35 +88,55 @@ def check_saved(proof: TowerProof) -> None:
     _nameless(proof)
 
 
+_Key = tuple[object, str]
+
+
 class _Words:
     """What paths are made of, in the files of a process: names, attributes, parts of texts, and what those are bound to."""
 
     def __init__(self, files: list[Code]) -> None:
-        self.bound: dict[str, list[ast.AST]] = {}
+        self.bound: dict[_Key, list[ast.AST]] = {}
+        self.scope: dict[int, object] = {}
+        self.file: dict[int, str] = {}
         functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]] = {}
         for code in files:
-            for function in code.definitions:
+            self.file.update((id(node), code.path) for node in code.nodes)
+            for function in code.definitions:  # outer ones first
                 functions.setdefault(function.name, []).append(function)
+                self.scope.update((id(node), id(function)) for node in ast.walk(function))
         for code in files:
             for node in code.nodes:
-                for target, value in _bindings(node):
-                    for each in ast.walk(target):
-                        if isinstance(each, ast.Name | ast.Attribute):
-                            self.bound.setdefault(last_name(each), []).append(value)
-                if isinstance(node, ast.Call):
-                    for given in node.keywords:
-                        self.bound.setdefault(given.arg or "", []).append(given.value)
-                    for function in functions.get(last_name(node.func), ()):
-                        for each in function.args.args:
-                            self.bound.setdefault(each.arg, []).extend(node.args)
-                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    for each in node.args.args:
-                        self.bound.setdefault(each.arg, []).extend(node.args.defaults)
-                    given_back = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
-                    self.bound.setdefault(node.name, []).extend(n for n in given_back if n)
+                self._bind(node, functions)
+
+    def _bind(
+        self, node: ast.AST, functions: dict[str, list[ast.FunctionDef | ast.AsyncFunctionDef]]
+    ) -> None:
+        for target, value in _bindings(node):
+            for each in ast.walk(target):
+                if isinstance(each, ast.Attribute):
+                    self._add(("attribute", each.attr), [value])
+                elif isinstance(each, ast.Name):
+                    where = self.scope.get(id(each), self.file.get(id(each)))
+                    self._add((where, each.id), [value])
+        if isinstance(node, ast.Call):
+            for function in functions.get(last_name(node.func), ()):
+                for each in [*function.args.args, *function.args.kwonlyargs]:
+                    given = [one.value for one in node.keywords if one.arg == each.arg]
+                    self._add((id(function), each.arg), [*node.args, *given])
+            for one in node.keywords:
+                self._add(("attribute", one.arg or ""), [one.value])
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            for each in node.args.args:
+                self._add((id(node), each.arg), node.args.defaults)
+            given_back = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
+            self._add(("call", node.name), [n for n in given_back if n])
+
+    def _add(self, key: _Key, values: Iterable[ast.AST]) -> None:
+        self.bound.setdefault(key, []).extend(values)
 
     def of(self, node: ast.AST) -> set[str]:
         found: set[str] = set()
+        seen: set[_Key] = set()
         waiting: list[tuple[ast.AST, int]] = [(node, _DEPTH)]
         while waiting:
             each, depth = waiting.pop()
@@ -118,10 +144,20 @@ class _Words:
                 continue
             if isinstance(each, ast.Constant) and isinstance(each.value, str):
                 found.update(each.value.strip("./").split("/"))
-            name = last_name(each) if isinstance(each, ast.Name | ast.Attribute) else ""
-            if name and name not in _EVERYWHERE and name not in found:
-                found.add(name)
-                waiting += [(one, depth - 1) for one in self.bound.get(name, ()) if depth]
+            keys: list[_Key] = []
+            if isinstance(each, ast.Name):
+                own = (self.scope.get(id(each)), each.id)
+                keys = [own if own in self.bound else (self.file.get(id(each)), each.id)]
+            elif isinstance(each, ast.Attribute):
+                keys = [("attribute", each.attr)]
+            elif isinstance(each, ast.Call):
+                keys = [("call", last_name(each.func))]
+            for key in keys:
+                if key[0] != "call" and key[1] not in _EVERYWHERE | _COMMON:
+                    found.add(key[1])
+                if key not in seen and key[1] not in _EVERYWHERE and depth:
+                    seen.add(key)
+                    waiting += [(one, depth - 1) for one in self.bound.get(key, ())]
             waiting += [(one, depth) for one in ast.iter_child_nodes(each)]
         return found
 

@@ -429,11 +429,26 @@ class SessionCheck:
                 target = entered.optional_vars
                 if isinstance(target, ast.Name) and self.kinds.of_name(target.id) is Kind.SESSION:
                     inside.setdefault(target.id, set()).update(id(each) for each in ast.walk(node))
+        closed: dict[str, int] = {}
         for node in ast.walk(scope):
-            if isinstance(node, ast.Name) and id(node) not in inside.get(node.id, {id(node)}):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                owner = node.func.value
+                if node.func.attr == "close" and isinstance(owner, ast.Name):
+                    if self.kinds.of_name(owner.id) is Kind.SESSION:
+                        closed.setdefault(owner.id, node.end_lineno or node.lineno)
+        closing = {
+            id(node.value)
+            for node in ast.walk(scope)
+            if isinstance(node, ast.Attribute) and node.attr == "close"
+        }
+        for node in ast.walk(scope):
+            if not isinstance(node, ast.Name) or id(node) in closing:
+                continue
+            later = node.lineno > closed.get(node.id, node.lineno)
+            if later or id(node) not in inside.get(node.id, {id(node)}):
                 self._say(
                     "TM205", node,
-                    f"the session `{node.id}` is used outside of the `with` that opens and closes it",
+                    f"the session `{node.id}` is used where it is closed, or outside of its `with`",
                 )  # fmt: skip
 
     def _of_errors(self, scope: ast.AST) -> None:

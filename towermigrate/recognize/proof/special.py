@@ -20,6 +20,7 @@ PARTS = frozenset(["__getitem__", "__missing__"])
 """What an object is asked for a part of it."""
 CONTAINERS = PARTS | {"__len__", "__iter__", "__next__", "__contains__", "__reversed__"}
 """What an object is asked that is used as a list or a table."""
+ALL = VALUES | TEXTS | CONTAINERS
 
 _OF_BUILTINS = {
     "len": frozenset(["__len__"]),

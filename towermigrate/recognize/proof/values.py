@@ -47,10 +47,12 @@ class Present(Plain):
 class Setting(Value):
     """A Python value made before the towers that may be mutable: an argument, a flag, an array.
 
-    `plain` ones are surely arrays or collections of Python's own, whose methods are known.
+    `plain` ones are surely arrays or collections of Python's own, whose methods are known; `flag` ones are what a command
+    line gives, and are computed of that: no objects of the program's own.
     """
 
     plain: bool = False
+    flag: bool = False
 
 
 @dataclass(eq=False)
