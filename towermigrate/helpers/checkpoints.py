@@ -99,7 +99,7 @@ class TF1Saver:
         Raises:
           TypeError: the step is no whole number.
         """
-        step = None if global_step is None else _whole(_number(global_step))
+        step = None if global_step is None else _whole(global_step)
         if not is_chief(strategy_of(self._model_variables())):
             take_part_in_saving(self.names())
             return save_path if step is None else f"{save_path}-{step}"
@@ -181,9 +181,10 @@ def tf1_saver(
 
 
 def _whole(step: Any) -> int:
+    """The number of a step. TF1 took that of a variable of any type, and refused a float of Python's."""
     if isinstance(step, float | np.floating):
         raise TypeError(f"global_step is a number of steps, and {step!r} is no whole number.")
-    return int(step)
+    return int(_number(step))
 
 
 def _number(value: Any) -> Any:
