@@ -117,9 +117,7 @@ def _made_in_turns(file: PlainFile, scope: Scope, loop: ast.For) -> list[Changed
         parts += [f" for {own_index} in ", file.span(loop.iter), f"]\n{margin}"]
         if assigned is not None:
             changes.append((*file.span(assigned.value), (f"{own}[{index}]",)))
-            changes.append((*file.without(appended), ()))
-        else:
-            changes.append((*file.without(appended), ()))
+        changes.append((*file.without(appended), ()))
     changes.append((file.start(loop), file.start(loop), tuple(parts)))
     return changes
 
