@@ -79,7 +79,61 @@ NAMED = (
 )
 BY_FUNCTION = written("    grads = mean_of(tower_grads)\n")
 
+LOOKED_UP: tuple[Change, ...] = (
+    ("    return tf.matmul(x, w) + b\n", "    rows = tf.get_variable('rows', [7, 1], initializer=init(7, 1))\n    return tf.matmul(x, w) + b + tf.nn.embedding_lookup(rows, tf.cast(x[:, 0] * 10, tf.int32))\n"),
+)  # fmt: skip
+
+
+def sparse(text: str, before: str = "") -> tuple[Change, ...]:
+    """An average of which a part is of IndexedSlices, by a function of its own."""
+    own = "def mean_of(tower_grads):\n    grads = []\n    for pairs in zip(*tower_grads):\n"
+    own += (
+        deeper(deeper(text)) + "        grads.append((grad, pairs[0][1]))\n    return grads\n\n\n"
+    )
+    return (*LOOKED_UP, (DEF, before + own + DEF), BY_FUNCTION)
+
+
+JOINED = """\
+if isinstance(pairs[0][0], tf.IndexedSlices):
+    values = tf.concat([g.values for g, _ in pairs], 0) / len(pairs)
+    indices = tf.concat([g.indices for g, _ in pairs], 0)
+    grad = tf.IndexedSlices(values, indices, dense_shape=pairs[0][0].dense_shape)
+else:
+    grad = tf.reduce_mean(tf.stack([g for g, _ in pairs]), 0)
+"""
+UNIQUE = """\
+def unique_rows(values, indices):
+    unique, places = tf.unique(indices)
+    return tf.unsorted_segment_sum(values, places, tf.shape(unique)[0]), unique
+
+
+"""
+ONCE = JOINED.replace(
+    "    grad = tf.Ind", "    values, indices = unique_rows(values, indices)\n    grad = tf.Ind"
+)
+DENSE = """\
+dense = [tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g for g, _ in pairs]
+grad = tf.add_n(dense) / len(dense)
+"""
+SUM = "grad = tf.add_n([g for g, _ in pairs])\n"
+CLIPPED = (
+    "    train_op = opt",
+    "    grads = [(tf.clip_by_norm(g, 0.1), v) for g, v in grads]\n    train_op = opt",
+)
+
 TAKEN = [
+    case("a comprehension, the sum", display(f"tf.add_n({EACH})")),
+    case("a function, the sum", function(f"tf.add_n({EACH})"), BY_FUNCTION),
+    case("a function, the sum, clipped", function(f"tf.add_n({EACH})"), BY_FUNCTION, CLIPPED),
+    case("rows looked up", *LOOKED_UP),
+    case("rows looked up, clipped", *LOOKED_UP, CLIPPED),
+    case("rows looked up, joined", *sparse(JOINED)),
+    case("rows looked up, joined, each row once", *sparse(ONCE, UNIQUE)),
+    case("rows looked up, made dense", *sparse(DENSE)),
+    case("rows looked up, made dense, clipped", *sparse(DENSE), CLIPPED),
+    case("rows looked up, made dense by a function", *sparse("grad = tf.reduce_mean(tf.stack([dense(g) for g, _ in pairs]), 0)\n", "def dense(g):\n    return tf.convert_to_tensor(g) if isinstance(g, tf.IndexedSlices) else g\n\n\n")),
+    case("rows looked up, the sum", *sparse(SUM)),
+    case("rows looked up, joined, the sum", *sparse(JOINED.replace(" / len(pairs)", "").replace("reduce_mean", "reduce_sum"))),
     case("a comprehension", display(f"tf.reduce_mean({EACH}, 0)")),
     case("a comprehension, stacked", display(f"tf.reduce_mean(tf.stack({EACH}, axis=0), axis=0)")),
     case("a comprehension, by the number of the gradients", display(f"tf.add_n({EACH}) / len(gv)")),
@@ -110,7 +164,10 @@ TAKEN = [
 
 LEFT = [
     other("a comprehension, by another number", "TM204", display(f"tf.add_n({EACH}) / 3")),
-    other("a comprehension, the sum", "TM204", display(f"tf.add_n({EACH})")),
+    other("rows looked up, joined and clipped", "TM204", *sparse(JOINED), CLIPPED),
+    other("rows looked up, joined and clipped at once", "TM204", *sparse(JOINED), (CALL.replace("average_gradients", "mean_of"), ""), ("opt.apply_gradients(grads", "opt.apply_gradients([(tf.clip_by_norm(g, 0.1), v) for g, v in mean_of(tower_grads)]")),
+    other("rows looked up, joined of the first tower", "TM203", *sparse(JOINED.replace("[g.values for g, _ in pairs], 0) / len(pairs)", "[g.values for g, _ in pairs[:1]], 0)"))),
+    other("rows looked up, the sum of sparse and the mean of dense ones", "TM203", *sparse(JOINED.replace(" / len(pairs)", ""))),
     other("a comprehension, by a name that is set again", "TM204", *NAMED, ("if __name__", "def more():\n    global NUM\n    NUM = 3\n\n\nif __name__"), display(f"tf.add_n({EACH}) / NUM")),
     other("a comprehension, by a name of the scope", "TM204", ("    tower_grads = []\n", "    tower_grads, number = [], 2\n"), display(f"tf.add_n({EACH}) / number")),
     other("a comprehension, by devices that grow", "TM204", ("        for i in range(2):\n", "        for i in range(len(DEVICES)):\n"), ("    saver = tf", "    DEVICES.append(1)\n    saver = tf"), display(f"tf.add_n({EACH}) / len(DEVICES)")),

@@ -9,8 +9,8 @@ from towermigrate.towers.averages import Averaging, averaging
 HEAD = "import numpy as np\nimport tensorflow as tf\n\n\n"
 
 
-def policy(body: str, before: str = "", **others: str) -> str | None:
-    """How a function `average(towers)` of this body takes None; None where it is no average."""
+def how(body: str, before: str = "", **others: str) -> Averaging | None:
+    """How a function `average(towers)` of this body averages; None where it does not."""
     text = (
         HEAD
         + before
@@ -21,7 +21,15 @@ def policy(body: str, before: str = "", **others: str) -> str | None:
     files = {"train.py": text, **{f"{name}.py": text for name, text in others.items()}}
     found = averaging(files, "train.py", line, "average")
     assert found is None or found.parameter == "towers"
-    return None if found is None else found.none_policy
+    return found
+
+
+def policy(body: str, before: str = "", **others: str) -> str | None:
+    """How one that gives the mean takes None, whatever kind its gradients have; None where it gives no mean."""
+    found = how(body, before, **others)
+    if found is None or (found.reduce, found.keeps) != ("mean", False):
+        return None
+    return found.none_policy
 
 
 def over(body: str) -> str:
@@ -92,6 +100,76 @@ MEANS = {
     "on a device, in a scope": ("with tf.device('/cpu:0'), tf.name_scope('average'):\n" + "".join(f"    {line}\n" for line in over(STACK).splitlines()), "crash"),
     "with a helper": (over("found.append((mean_of([g for g, _ in pairs]), pairs[0][1]))"), "crash"),
 }  # fmt: skip
+SUMS = {
+    "added up": (over("found.append((tf.add_n([g for g, _ in pairs]), pairs[0][1]))"), "crash"),
+    "a sum of rows": (over(STACK.replace("reduce_mean", "reduce_sum")), "crash"),
+    "a sum of those that are there": (
+        over("grads = [g for g, _ in pairs if g is not None]\nif grads:\n    found.append((tf.add_n(grads), pairs[0][1]))"),
+        "skip",
+    ),
+}  # fmt: skip
+
+DEDUPLICATED = """\
+def unique_rows(values, indices):
+    unique, places = tf.unique(indices)
+    return tf.unsorted_segment_sum(values, places, tf.shape(unique)[0]), unique
+
+
+"""
+JOINED = """\
+if isinstance(pairs[0][0], tf.IndexedSlices):
+    values = tf.concat([g.values for g, _ in pairs], 0) / len(pairs)
+    indices = tf.concat([g.indices for g, _ in pairs], 0)
+    grad = tf.IndexedSlices(values, indices, dense_shape=pairs[0][0].dense_shape)
+else:
+    grad = tf.reduce_mean(tf.stack([g for g, _ in pairs]), 0)
+found.append((grad, pairs[0][1]))"""
+BY_NUMBER = "values = [g.values / len(pairs) for g, _ in pairs]\n    values = tf.concat(values, 0)"
+
+SPARSE = {
+    "made dense one by one": (over("grads = []\nfor g, _ in pairs:\n    if isinstance(g, tf.IndexedSlices):\n        g = tf.convert_to_tensor(g)\n    grads.append(tf.expand_dims(g, 0))\nfound.append((tf.reduce_mean(tf.concat(grads, 0), 0), pairs[0][1]))"), "crash", False),
+    "made dense if the first is sparse": (over("grads = [tf.convert_to_tensor(g) for g, _ in pairs] if isinstance(pairs[0][0], tf.IndexedSlices) else [g for g, _ in pairs]\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"), "crash", False),
+    "joined": (over(JOINED), "crash", True),
+    "divided one by one": (over(JOINED.replace("values = tf.concat([g.values for g, _ in pairs], 0) / len(pairs)", BY_NUMBER)), "crash", True),
+    "joined, each row once": (over(JOINED.replace("    grad = tf.IndexedSlices(values", "    values, indices = unique_rows(values, indices)\n    grad = tf.IndexedSlices(values")), "crash", True),
+    "joined, None passed on": (over("if pairs[0][0] is None:\n    found.append(pairs[0])\n    continue\n" + JOINED), "pass", True),
+    "a sum": (over(JOINED.replace(" / len(pairs)", "").replace("reduce_mean", "reduce_sum")), "crash", True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_a_sum(name: str) -> None:
+    body, expected = SUMS[name]
+    assert how(body) == Averaging("towers", expected, "sum")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_an_average_that_asks_for_indexed_slices(name: str) -> None:
+    body, expected, keeps = SPARSE[name]
+    reduce = "sum" if name == "a sum" else "mean"
+    assert how(body, DEDUPLICATED) == Averaging("towers", expected, reduce, keeps)  # type: ignore[arg-type]
+
+
+NO_SPARSE = {
+    "one tower's rows": JOINED.replace("for g, _ in pairs], 0) / len(pairs)", "for g, _ in pairs[:1]], 0)"),
+    "indices of another order": JOINED.replace("[g.indices for g, _ in pairs]", "[g.indices for g, _ in pairs[::-1]]"),
+    "a sum for sparse, a mean for dense": JOINED.replace(" / len(pairs)", ""),
+    "values for a gradient": JOINED.replace("tf.IndexedSlices(values, indices, dense_shape=pairs[0][0].dense_shape)", "values"),
+    "the shape of another variable": JOINED.replace("dense_shape=pairs[0]", "dense_shape=towers[0][0]"),
+    "asked of the kind of the first variable": JOINED.replace("isinstance(pairs[0][0]", "isinstance(towers[0][0][0]"),
+    "unique rows with values of all": JOINED.replace("    grad = tf.IndexedSlices(values", "    _, indices = unique_rows(values, indices)\n    grad = tf.IndexedSlices(values"),
+    "sparse ones divided": over("found.append((sum(g for g, _ in pairs if not isinstance(g, tf.IndexedSlices)) / len(pairs), pairs[0][1]))"),
+    "parts of a dense gradient": over("found.append((tf.IndexedSlices(tf.concat([g.values for g, _ in pairs], 0), tf.concat([g.indices for g, _ in pairs], 0)), pairs[0][1]))"),
+    "another class": JOINED.replace("tf.IndexedSlices):", "tf.Tensor):"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_SPARSE)
+def test_no_average_of_indexed_slices(name: str) -> None:
+    body = NO_SPARSE[name]
+    assert how(body if body.startswith("found = []") else over(body), DEDUPLICATED) is None
+
+
 HELPERS = (
     "def mean_of(values):\n    return tf.add_n(values) / float(len(values))\n\n\n"
     "def any_none(pairs):\n    for g, _ in pairs:\n        if g is None:\n            return True\n    return False\n\n\n"
@@ -109,7 +187,8 @@ NONE = {
     "zeros of another variable for None": over("grads = [tf.zeros_like(towers[0][0][1]) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
     "zeros for None, of another's pair": over("grads = [tf.zeros_like(v) if g is None else g for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), towers[0][0][1]))"),
     "a zero and a gradient": over("grads = [g + tf.zeros_like(v) for g, v in pairs]\nfound.append((tf.reduce_mean(tf.stack(grads), 0), pairs[0][1]))"),
-    "a sum": over("found.append((tf.add_n([g for g, _ in pairs]), pairs[0][1]))"),
+    "a sum of one tower's gradients twice": over("found.append((tf.add_n([g for g, _ in pairs] + [pairs[0][0]]), pairs[0][1]))"),
+    "a sum of two towers' gradients": over("found.append((tf.add_n([g for g, _ in pairs[:2]]), pairs[0][1]))"),
     "a mean by a fixed count": over("found.append((tf.add_n([g for g, _ in pairs]) / 2, pairs[0][1]))"),
     "weighted": over("found.append((tf.add_n([g * 0.25 for g, _ in pairs]), pairs[0][1]))"),
     "the last tower": over("found.append(pairs[-1])"),

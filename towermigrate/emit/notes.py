@@ -40,7 +40,7 @@ def notes(a: Analysis) -> list[Finding]:
             )
     if len(a.stages) > 1:
         for stage in a.stages:
-            if stage.compute.var_list is None and stage.none_policy == "crash":
+            if stage.compute.var_list is None and stage.how.none_policy == "crash":
                 found.append(
                     note(
                         "TM303",

@@ -410,11 +410,11 @@ class StepWriter:
 
     def _gradients(self, stage: StageParts, share: bool) -> str:
         optimizer, (loss, variables) = code(stage.optimizer), self._loss_and_variables(stage)
-        none = ', none="skip"' if stage.none_policy in ("skip", "pass") else ""
+        how = stage.how
+        none = ', none="skip"' if how.none_policy in ("skip", "pass") else ""
         # Stacking the towers' gradients made IndexedSlices dense, and optimizers treat the two differently.
-        # The gradient of a mean leaves them sparse too, and so does helpers/tf1.py, the one averaging that gives zeros.
-        dense = self.a.sparse and stage.none_policy != "zeros" and stage.mean is None
-        none += ', sparse="dense"' if dense else ""
+        none += ', sparse="dense"' if self.a.sparse and not how.keeps else ""
+        none += ', reduce="sum"' if how.reduce == "sum" else ""
         # The helpers take a loss divided by a count of all towers' examples for a slip; TF1 averaged it like others.
         none += ", share=False" if self.a.scaled else ""
         if share:

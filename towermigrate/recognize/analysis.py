@@ -30,6 +30,7 @@ from towermigrate.recognize.syntax import (
 )
 from towermigrate.recognize.tables import Table
 from towermigrate.recognize.tower import Body, Compute, Mean
+from towermigrate.towers.averages import Averaging
 
 
 @dataclass
@@ -58,7 +59,7 @@ class StageParts:
     apply: cst.Call
     apply_item: Item
     name: str
-    none_policy: str
+    how: Averaging
     mean: Mean | None = None
     written: cst.Call | None = None
 

@@ -285,7 +285,10 @@ class Assembler:
                     compute=file.span(part.compute.call.func),
                     average=file.span(part.average),
                     apply=file.span(part.apply.func),
-                    none_policy="zeros" if part.none_policy == "filled" else part.none_policy,  # type: ignore[arg-type]
+                    averaging=part.how.reduce,
+                    none_policy="zeros"
+                    if part.how.none_policy == "filled"
+                    else part.how.none_policy,
                     tower_loss=self._tower_loss(a, part),
                     whole_mean=part.mean is not None and part.mean.whole,
                 )

@@ -33,6 +33,11 @@ from towermigrate.recognize.syntax import (
     walk,
 )
 from towermigrate.recognize.tower import Body, Compute
+from towermigrate.towers.averages import Averaging
+
+_Averaged = tuple[Compute, cst.Call, Item, Averaging]
+_OF_MEAN = Averaging("", "skip", keeps=True)
+"""The gradients of the mean of the towers' losses: a sparse one stays so."""
 
 _ASIDE = (Kind.TOWER_MEAN, Kind.TOWER_LIST, Kind.SCHEDULE)
 
@@ -49,7 +54,7 @@ class StageReader(ScopeReader):
 
     def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
         by_list = {c.list_name: c for c in body.computes}
-        averaged: list[tuple[Compute, cst.Call, Item, str]] = []
+        averaged: list[_Averaged] = []
         rebound: set[str] = set()
         stages: list[StageParts] = []
         for item in after:
@@ -72,7 +77,7 @@ class StageReader(ScopeReader):
                         if code(call.func).endswith(".minimize"):
                             stages.append(self._minimized(item, call, compute, after, body))
                         else:
-                            averaged.append((compute, call, item, "skip"))
+                            averaged.append((compute, call, item, _OF_MEAN))
             for call in calls(item.node):
                 if (
                     isinstance(call.func, cst.Attribute)
@@ -114,14 +119,14 @@ class StageReader(ScopeReader):
         self._same_loss(after, compute, item, body)
         assert compute.target is not None
         return StageParts(
-            compute, call, item, None, call, item, found[0][0], "skip",
+            compute, call, item, None, call, item, found[0][0], _OF_MEAN,
             self.scope.trained[id(call)], update_by_minimize(call, compute.target),
         )  # fmt: skip
 
     def _average(
         self, call: cst.Call, by_list: dict[str | None, Compute]
-    ) -> tuple[Compute, str] | None:
-        """The gradients that a call averages, and its None policy; None for any other call."""
+    ) -> tuple[Compute, Averaging] | None:
+        """The gradients that a call averages, and how; None for any other call."""
         if self.file.tf(call.func) is not None:
             return None
         function = self.tree.resolve(self.file, call.func)
@@ -138,14 +143,14 @@ class StageReader(ScopeReader):
             )
         if len(call.args) != 1:
             raise refuse("TM203", self.file, call, "the averaging takes more than the list")
-        return by_list[lists[0]], how.none_policy
+        return by_list[lists[0]], how
 
     def _stage(
         self,
         item: Item,
         call: cst.Call,
         after: Sequence[Item],
-        averaged: list[tuple[Compute, cst.Call, Item, str]],
+        averaged: list[_Averaged],
         body: Body,
     ) -> StageParts:
         found = assigned(item.node)
@@ -177,7 +182,7 @@ class StageReader(ScopeReader):
                 f"`{code(grads) if grads else ''}` is applied, which does not come from one average over "
                 "the towers",
             )
-        compute, average, average_item, policy = sources[0]
+        compute, average, average_item, how = sources[0]
         for own in [*(step.node for step in compute.items), compute.appended or average]:
             self._not_random(own)
         assert isinstance(call.func, cst.Attribute)
@@ -203,15 +208,13 @@ class StageReader(ScopeReader):
             )
         name = target[0][0] if target and target[1] is average else None
         mean = self.scope.trained.get(id(average))
-        return StageParts(
-            compute, average, average_item, name, call, item, found[0][0], policy, mean
-        )
+        return StageParts(compute, average, average_item, name, call, item, found[0][0], how, mean)
 
     def _changed_in_place(
         self,
         item: Item,
         applied: cst.BaseExpression,
-        source: tuple[Compute, cst.Call, Item, str],
+        source: _Averaged,
         after: Sequence[Item],
         body: Body,
     ) -> None:
@@ -243,13 +246,21 @@ class StageReader(ScopeReader):
 
     def _none_left_out(
         self,
-        source: tuple[Compute, cst.Call, Item, str],
+        source: _Averaged,
         applied: cst.BaseExpression,
         between: Sequence[Item],
     ) -> None:
         """Of the averaged gradients those that are None are left out; where TF1's list had them, nothing may ask for them."""
-        _, average, _, policy = source
-        if policy != "pass" and id(average) not in self.scope.trained:
+        _, average, _, how = source
+        if self.sparse and how.keeps and how.none_policy != "zeros" and average is not applied:
+            # The helpers' average has each row once, and a norm of rows that are there twice is another.
+            for node in [*(item.node for item in between), applied]:
+                if node is not applied or not isinstance(applied, cst.Name):
+                    raise refuse(
+                        "TM204", self.file, node,
+                        "averaged gradients are changed, and IndexedSlices of the towers may have a row more than once",
+                    )  # fmt: skip
+        if how.none_policy != "pass" and id(average) not in self.scope.trained:
             return
         nodes: list[cst.CSTNode] = [*(item.node for item in between), applied]
         found = misses_none(self.kinds, self.file, nodes)

@@ -339,8 +339,9 @@ class Machine:
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             for target in targets:
-                if isinstance(target, ast.Name) and target.id == name:
-                    return self.value(node.value, frame)
+                part = _part_for(name, target, node.value)
+                if part is not None:
+                    return self.value(part, frame)
             made = self.value(node.value, frame)
             return Setting() if _is_python(made) else Foreign(name)
         if isinstance(node, ast.For) and _is_python(self.value(node.iter, frame)):
@@ -419,6 +420,21 @@ class Machine:
         self, function: Function, given: list[Value], named: dict[str, Value], node: ast.AST, code: Code
     ) -> Value:  # fmt: skip
         raise NotImplementedError
+
+
+def _part_for(name: str, target: ast.expr, value: ast.expr) -> ast.expr | None:
+    """What a target binds a name to: all of a value, or its part where both are written out (`a, b = 1, 2`)."""
+    if isinstance(target, ast.Name):
+        return value if target.id == name else None
+    written = ast.Tuple | ast.List
+    if not isinstance(target, written) or not isinstance(value, written):
+        return None
+    if len(target.elts) != len(value.elts):
+        return None
+    if any(isinstance(each, ast.Starred) for each in [*target.elts, *value.elts]):
+        return None
+    parts = [_part_for(name, *pair) for pair in zip(target.elts, value.elts, strict=True)]
+    return next((each for each in reversed(parts) if each is not None), None)
 
 
 def _handed_on(node: ast.AST) -> list[ast.expr]:

@@ -471,7 +471,8 @@ def _aliases(node: ast.AST, names: set[str]) -> set[str]:
         pairs = [(node.target, node.value)]
     elif isinstance(node, ast.For | ast.comprehension):
         # What a list holds is another object than the list, unless the list was made of the object.
-        pairs = [(node.target, node.iter)] if not isinstance(node.iter, ast.Name) else []
+        gone_over = _gone_over(node.iter)
+        pairs = [(node.target, each) for each in gone_over if not isinstance(each, ast.Name)]
     elif isinstance(node, ast.With):
         pairs = [(item.optional_vars, item.context_expr) for item in node.items]
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -486,6 +487,14 @@ def _aliases(node: ast.AST, names: set[str]) -> set[str]:
         if target is not None and _holds(value, names):
             found |= set(names_of(target))
     return found
+
+
+def _gone_over(node: ast.expr) -> list[ast.expr]:
+    """The lists whose entries a loop over something gives: `zip(a, b)` those of both."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in ("zip", "enumerate", "reversed", "sorted") and not node.keywords:
+            return [one for each in node.args for one in _gone_over(each)]
+    return [node]
 
 
 def _holds(node: ast.expr, names: set[str]) -> bool:
