@@ -227,6 +227,39 @@ def test_numbers_made_of_what_was_excused(
     assert (doing_differences(*traces, within=within) == ([], [])) == equal
 
 
+@pytest.mark.parametrize(
+    ("made", "moved", "equal"),
+    [
+        ("loss 0.152100", ["loss 0.152000", "loss 0.151900"], True),  # as near as printed numbers need to be
+        ("loss 0.144778", ["loss 0.152020", "loss 0.152010"], False),
+        ("loss 0.144778", ["loss 0.154500", "loss 0.151000"], True),
+        ("loss 0.144778", ["loss 0.149000", "other 0.151000"], True),  # which says nothing
+        ("loss 0.144778", [], True),
+        ("loss nan", ["loss 0.154500", "loss 0.151000"], False),
+        ("loss nan", ["loss 0.154500", "loss nan"], True),
+    ],
+)  # fmt: skip
+def test_numbers_made_of_what_was_excused_go_as_far_as_the_originals_own(
+    made: str, moved: list[str], equal: bool, tmp_path: Path
+) -> None:
+    lines = ["loss 0.152017", "loss 0.152017", made, *moved]
+    first, second, ours, *theirs = (
+        _trace(tmp_path / str(k), [line]) for k, line in enumerate(lines)
+    )
+    found, _ = doing_differences(first, second, ours, within=None, moved=theirs)
+    assert (not found) == equal, found
+    told = doings_left_out(first, second, ours, within=None, moved=theirs)
+    assert bool(told) == (len({line.split()[0] for line in moved}) != 1)
+
+
+def test_a_count_made_of_what_was_excused(tmp_path: Path) -> None:
+    lines = ["7 of 10 at step 3", "7 of 10 at step 3", "6 of 10 at step 3", "5 of 10 at step 3"]
+    first, second, made, moved = (_trace(tmp_path / str(k), [each]) for k, each in enumerate(lines))
+    assert doing_differences(first, second, made, within=None, moved=[moved]) == ([], [])
+    other = _trace(tmp_path / "other", ["7 of 10 at step 4"])
+    assert doing_differences(first, second, other, within=None, moved=[moved])[0]
+
+
 def test_a_duration_that_was_the_same_twice_in_one_line(tmp_path: Path) -> None:
     lines = (["a 0.07 b", "a 0.05 b"], ["a 0.07 b", "a 0.19 b"], ["a 0.31 b", "a 0.02 b"])
     traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]

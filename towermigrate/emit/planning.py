@@ -13,14 +13,12 @@ from towermigrate.emit.templates import (
 )
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis, Run, StageParts, backward_slice
-from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.kinds import OPS, READ, Kind
 from towermigrate.recognize.refusal import Reasons, note
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.settings import needing
 from towermigrate.recognize.syntax import binds, code, reads
 from towermigrate.recognize.tower import Compute, Input
-
-_VARIABLES = {Kind.VARIABLE, Kind.LISTED}
 
 
 @dataclass
@@ -109,10 +107,10 @@ class StepPlanner:
         a = self.a
         if (
             not run.feeds.keys() - a.settings.keys()
-            and {a.kinds.of_name(f) for f in run.fetches} <= _VARIABLES
+            and {a.kinds.of_name(f) for f in run.fetches} <= READ
         ):
             self._set_before(run, [])
-            # Variables alone are read where they are; no step, no draw of the inputs.
+            # Variables and rates alone are read where they are; no step, no draw of the inputs.
             return
         if run.evaluates:
             self.of_run[id(run)] = self.evaluations.plan(run)

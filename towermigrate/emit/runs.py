@@ -246,7 +246,11 @@ class RunRewriter(cst.CSTTransformer):
         """A run whose result is used in place: the shape of what `sess.run` gave is kept."""
         values = self._values(run)
         if id(run) not in self.planned.of_run:
-            read = [f"{name}.numpy()" for name in run.fetches]
+            rates = [self.a.kinds.of_name(name) is Kind.SCHEDULE for name in run.fetches]
+            read = [
+                f"tm.value({name}).numpy()" if is_rate else f"{name}.numpy()"
+                for name, is_rate in zip(run.fetches, rates, strict=True)
+            ]
             return self.t.expression(read[0] if run.single else f"[{', '.join(read)}]")
         call = self.step_call(run)
         if run.single:

@@ -62,6 +62,8 @@ IN_GRAPH = {
 }
 """Kinds that exist only while a step is traced; everything that reads them moves into steps."""
 
+READ = {Kind.VARIABLE, Kind.LISTED, Kind.SCHEDULE}
+"""What runs of nothing else read where it is."""
 OPS = {Kind.APPLY, Kind.EXTRA, Kind.OP, Kind.INIT}
 """Kinds for which `sess.run` gives None."""
 

@@ -13,7 +13,7 @@ from towermigrate.recognize.analysis import (
     backward_slice,
     evaluated,
 )
-from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
+from towermigrate.recognize.kinds import IN_GRAPH, OPS, READ, Kind
 from towermigrate.recognize.listed import fed_of
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
@@ -186,13 +186,15 @@ class RunReader(ScopeReader):
             self._starts(call, item, nodes, feed)
             return None
         names: list[str] = []
+        read = all(isinstance(n, cst.Name) and self.kinds.of(n) in READ for n in nodes)
         for node in nodes:
             if not isinstance(node, cst.Name):
                 raise refuse(
                     "TM209", self.file, call, f"`{code(node)}` is fetched without a name of its own"
                 )
             kind = self.kinds.of(node)
-            if kind not in IN_GRAPH and kind not in (Kind.VARIABLE, Kind.LISTED, Kind.EVALUATION):
+            taken = kind in IN_GRAPH or kind in READ or kind is Kind.EVALUATION
+            if not taken or kind is Kind.SCHEDULE and not read:
                 raise refuse(
                     "TM209",
                     self.file,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +14,7 @@ from towermigrate.verify.files_compare import Closeness, FilesCompared, file_dif
 from towermigrate.verify.lines_compare import (
     LEAST_DRIFT,
     Unlike,
+    comparable,
     normalised,
     same_words,
     unlike,
@@ -37,6 +38,7 @@ def doing_differences(
     within: float | None,
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
+    moved: Sequence[Trace] = (),
     files: FilesCompared | None = None,
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what was not compared, with why.
@@ -49,9 +51,11 @@ def doing_differences(
             roundings were excused that leave them open.
         drift: how far apart the two programs' numbers are, relative to them.
         bitwise: whether they trained the same to the last bit.
+        moved: recordings of the original when its weights moved, which say how far printed numbers may be off where
+            `within` does not.
         files: what `file_differences` says of them, where it was asked already.
     """
-    close = Closeness(within, drift, bitwise)
+    close = Closeness(within, drift, bitwise, moved)
     found = list(_ending(first, second, made))
     loose: list[str] = []
     for key, name, what in (
@@ -93,6 +97,7 @@ def doings_left_out(
     within: float | None,
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
+    moved: Sequence[Trace] = (),
     files: FilesCompared | None = None,
 ) -> list[str]:
     """What the programs print and write that could not be compared, and why; the arguments are `doing_differences`'."""
@@ -101,14 +106,26 @@ def doings_left_out(
     found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
     beneath = dict.fromkeys(what for each in traces for what in each.meta.get("beneath", []))
     found += [f"{what} on a terminal: it was not compared" for what in beneath]
-    close = Closeness(within, drift, bitwise)
+    close = Closeness(within, drift, bitwise, moved)
     found += (files or file_differences(*traces, close))[1]
     code = first.meta.get("exit_code", 0)
     if code:
         found.append(f"all that an end without an error would do: the original exits with {code}")
     if within is None:
-        found.append("printed and written numbers: roundings were excused that they are made of")
+        printed = any(not _tells(first, moved, key) for key in ("printed", "said"))
+        written = bool(_files(first))
+        which = ["printed"] * printed + ["written"] * written
+        if which:
+            said = "roundings were excused that they are made of"
+            found.append(f"{' and '.join(which)} numbers: {said}")
     return found
+
+
+def _tells(first: Trace, moved: Sequence[Trace], key: str) -> bool:
+    """Whether what the original printed when its weights moved tells how far the numbers of its lines may be off."""
+    plain, over = _lines(first, key)
+    theirs = [_lines(each, key)[0] for each in moved]
+    return not over and (not plain or bool(comparable(plain, theirs)))
 
 
 def _ending(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
@@ -129,7 +146,8 @@ def _of_stream(
     if not same_words(plain[0], plain[1]):
         loose.append(f"{what}: two runs of the original print other lines")
     else:
-        said = unlike(*plain, within=close.within, drift=close.drift)
+        theirs = [_lines(each, key)[0] for each in close.moved]
+        said = unlike(*plain, within=close.within, drift=close.drift, moved=theirs)
         found += _told(name, said)
     turns = [[each for shown in lines for each in shown] for lines in over]
     if not same_words(turns[0], turns[1]):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import pickletools
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,12 +43,14 @@ class Closeness:
 
     `within` is how far numbers may be off, relative to them, None where roundings were excused that leave them open;
     `drift` how far apart the programs' numbers are; `bitwise` whether they are the same to the last bit, so that files
-    that cannot be read are to be the same too.
+    that cannot be read are to be the same too. `moved` are recordings of the original when its weights moved by roundings:
+    where roundings were excused, they say how far printed numbers may be off.
     """
 
     within: float | None
     drift: float
     bitwise: bool = False
+    moved: Sequence[Trace] = ()
 
 
 # Which files hold something else, and which were not compared.

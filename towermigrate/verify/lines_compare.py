@@ -25,6 +25,9 @@ _SETTLED = 3
 _CHANCE = 1e-3
 # As many flips that all go one way are no roundings.
 _ONE_WAY = 8
+# Where roundings are excused that numbers are made of, they may go so many times as far as the original's own do when its
+# weights move by roundings: as far as arrays may that are excused.
+_MOVED = 4.0
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
@@ -82,6 +85,7 @@ def unlike(
     *,
     within: float | None,
     drift: float,
+    moved: Sequence[Sequence[str]] = (),
 ) -> Unlike | None:
     """The first line of a program that is not the original's; None where all are.
 
@@ -89,11 +93,13 @@ def unlike(
         wanted: the original's lines.
         again: those of its second run, with the same words.
         made: the rewritten program's.
-        within: how far numbers may be off, relative to them; None where they are not compared.
+        within: how far numbers may be off, relative to them; None where roundings are excused that they are made of.
+        moved: the original's lines when its weights moved, which then say how far each number may be off; where there
+            are none, or they have other words, only words are compared.
         drift: how far apart the two programs' numbers really are, relative to them, so that it is known how often a
             last digit may flip.
     """
-    numbers = _Numbers(wanted, again, within, drift)
+    numbers = _Numbers(wanted, again, within, drift, comparable(wanted, moved))
     for place, line in enumerate(wanted):
         if place >= len(made):
             return Unlike(place + 1, line, "nothing")
@@ -113,6 +119,7 @@ class _Numbers:
     again: Sequence[str]
     within: float | None
     drift: float
+    moved: Sequence[Sequence[str]] = ()
     flips: list[tuple[int, float]] = field(default_factory=list)
     expected: float = 0.0
 
@@ -122,14 +129,18 @@ class _Numbers:
 
     def alike(self, line: int, wanted: str, made: str) -> bool:
         """Whether the numbers of a line with the same words are alike, but for last digits, which are counted."""
-        if self.within is None:
+        if self.within is None and not self.moved:
             return True
         pairs = zip(_NUMBER.finditer(wanted), _NUMBER.findall(made), strict=True)
         for place, (match, other) in enumerate(pairs):
             at = words(wanted), place
             if at in self.open_places or (at not in self.settled and _is_of_time(wanted, match)):
                 continue
-            if not self._alike(line, match.group(), other):
+            if self.within is None:
+                theirs = [_NUMBER.findall(lines[line])[place] for lines in self.moved]
+                if not _as_far(match.group(), other, theirs):
+                    return False
+            elif not self._alike(line, match.group(), other):
                 return False
         return True
 
@@ -207,6 +218,24 @@ def _settled_places(
         for place, values in seen.items()
         if len(values) >= _SETTLED and place not in open_places
     }
+
+
+def comparable(wanted: Sequence[str], moved: Sequence[Sequence[str]]) -> Sequence[Sequence[str]]:
+    """What the original printed when its weights moved; nothing where it then printed other lines."""
+    return moved if all(same_words(wanted, lines) for lines in moved) else ()
+
+
+def _as_far(expected: str, actual: str, moved: Sequence[str]) -> bool:
+    """Whether a number is as near as the original's own are when its weights move."""
+    if expected == actual:
+        return True
+    numbers = [float(expected), float(actual), *map(float, moved)]
+    if not all(map(math.isfinite, numbers)):
+        return not all(math.isfinite(each) for each in numbers[2:])
+    one, other, *theirs = numbers
+    reach = _MOVED * max(abs(each - one) for each in theirs)
+    unit = 0.0 if _exact(expected, actual) else _last_digit(expected)
+    return alike(expected, actual) or abs(one - other) <= reach + unit
 
 
 def _digits(number: str) -> int:

@@ -119,6 +119,7 @@ class _Verification:
     def __init__(self, options: VerifyOptions, scratch: Path) -> None:
         self.options = options
         self.tolerance = options.limit
+        self.moved_freely: list[Trace] = []
         self.scratch = scratch
         self.programs: Programs | SessionPrograms = Programs(options, scratch)
         self.recorded: dict[int, Recorded] = {}
@@ -239,6 +240,7 @@ class _Verification:
     ) -> tuple[DeviceReport, list[str], list[str]]:
         stages = recorded.stages
         self.tolerance = self.options.limit_on(spec.kind)
+        self.moved_freely = []
         free_running = self.programs.run_rewritten(recorded, spec, lockstep=False)
         self.mixed = self._shuffling(recorded, free_running, spec)
         result = self._compared(recorded, free_running, stages)
@@ -254,6 +256,7 @@ class _Verification:
             numbers_within(shown.excused, recorded.reference, spec, apart),
             apart,
             bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
+            moved=tuple(self.moved_freely),
         )
         # They are read once: files may be large.
         files = file_differences(*traces, close)
@@ -488,6 +491,7 @@ class _Verification:
             tried += self._moved(recorded, spec, pair)
             judgement = free_running(recorded.first, made, result, tried, pair[0].size)
             result.excuse(judgement.excuses, judgement.refused)
+            self.moved_freely = tried
 
     def _moved(
         self, recorded: Recorded, spec: DeviceSpec, pair: tuple[Trial, Trial]

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `scopes`, `splits`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -40,19 +40,23 @@ from towermigrate.recognize.plain.placeholders import (
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.scopes import reused_scopes
 from towermigrate.recognize.plain.sessions import closed_sessions
+from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
+    own_splits,
+    reused_scopes,
     placeholders_of_towers,
     bounds,
     written_averages,

@@ -1,4 +1,4 @@
-"""`op.run()` and `tensor.eval()`: runs of the session that they are given, or of the one around them."""
+"""`op.run()`, `tensor.eval()`, `tf.train.global_step(sess, step)`: runs of the session that they are given, or of the one around them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from towermigrate.recognize.plain.changes import (
     Scope,
     bindings,
     own_calls,
+    stores,
 )
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -18,14 +19,14 @@ _TENSORFLOW = ("tf", "tensorflow", "tf.compat.v1")
 
 
 def methods(file: PlainFile) -> list[Change]:
-    """Every call of `run` or `eval` that can be told to be a run of one session, as a call of `session.run`."""
+    """Every call of `run`, `eval` or `global_step` that can be told to be a run of one session, as a call of `session.run`."""
     found: list[Change] = []
-    if ".eval(" not in file.text and ".run(" not in file.text:
+    if all(f".{name}(" not in file.text for name in ("eval", "run", "global_step")):
         return found
     for where, scope in file.scopes:
         sessions = _Sessions(file, scope)
         for call in own_calls(scope):
-            change = _as_run(file, call, sessions, where)
+            change = _as_run(file, call, sessions, where) or _as_number(file, call, sessions, where)
             if change is not None:
                 found.append(change)
     return found
@@ -110,6 +111,24 @@ def _as_run(file: PlainFile, call: ast.Call, sessions: _Sessions, where: str) ->
     if feed is not None:
         parts += [", feed_dict=", file.span(feed)]
     return Change(start, end, (*parts, ")"), where)
+
+
+def _as_number(file: PlainFile, call: ast.Call, sessions: _Sessions, where: str) -> Change | None:
+    """`tf.train.global_step(sess, step)` as `int(sess.run(step))`, which it is."""
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "global_step" or call.keywords:
+        return None
+    if ast.unparse(func.value) not in [f"{name}.train" for name in _TENSORFLOW]:
+        return None
+    match call.args:
+        case [ast.Name(id=session), ast.Name() as step] if session in sessions.names:
+            pass
+        case _:
+            return None
+    start, end = file.span(call)
+    if file.commented(start, end) or stores(file.tree, "int"):
+        return None
+    return Change(start, end, (f"int({session}.run(", file.span(step), "))"), where)
 
 
 def _given(

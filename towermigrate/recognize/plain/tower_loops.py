@@ -138,10 +138,13 @@ def _loops(file: PlainFile) -> list[_Loop]:
         for where, scope in file.scopes
         for body, always in blocks(scope)
         for each in (body if always else ())
-        if isinstance(each, ast.For)
-        and not each.orelse
-        and any(isinstance(one, ast.Attribute) and one.attr in _IN_TOWERS for one in ast.walk(each))
+        if isinstance(each, ast.For) and not each.orelse and is_tower_loop(each)
     ]
+
+
+def is_tower_loop(loop: ast.For) -> bool:
+    """Whether a loop has what towers have."""
+    return any(isinstance(one, ast.Attribute) and one.attr in _IN_TOWERS for one in ast.walk(loop))
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
