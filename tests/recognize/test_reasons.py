@@ -23,7 +23,7 @@ def test_all_reasons_of_a_program_in_one_pass() -> None:
         ("tf.split(x, num_gpus)", "tf.split(x, 4)"),
         (LOSS, LOSS + "            print('tower')\n            seen.append(loss)\n"),
         (RESULT, "    x = tf.Print(x, [x])\n    y = other(x)\n" + RESULT),
-        ("grad = tf.reduce_mean(tf.concat(grads, 0), 0)", "grad = tf.reduce_sum(tf.concat(grads, 0), 0)"),
+        ("grad = tf.reduce_mean(tf.concat(grads, 0), 0)", "grad = tf.reduce_max(tf.concat(grads, 0), 0)"),
         (PRINT, PRINT + "            evaluate(sess)\n"),
     )  # fmt: skip
     rules = [one.rule for one in findings(text)]
