@@ -25,7 +25,7 @@ from towermigrate.emit.templates import (
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.carried import Carried
-from towermigrate.recognize.kinds import IN_GRAPH, Kind, builds_graph
+from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.optimizers import made_by
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
@@ -101,14 +101,34 @@ class LoopStyle:
 
     def _taken(self) -> set[str]:
         """Names the author uses where new ones will stand."""
+        gone = self._names_of_updates()
         found = set(self.a.file.starred_words)
         for node in walk(self.a.file.module):
-            if isinstance(node, cst.Name):
+            if isinstance(node, cst.Name) and id(node) not in gone:
                 found.add(node.value)
         if self.a.joined is not None:  # under the names that they will have
             found |= {self.a.joined.own_name(name) for name in found}
         if isinstance(self.a.joined, Carried):
             found |= self.a.joined.methods.keys()
+        return found
+
+    def _names_of_updates(self) -> set[int]:
+        """Where updates called `train_step` are bound and fetched: their names go, and their steps have them."""
+        found: set[int] = set()
+        for run in self.a.runs if self.a.joined is None else ():
+            ops = {name for name in run.fetches if self.a.kinds.of_name(name) in OPS}
+            ops = {name for name in ops if name.endswith("_step")}
+            bound = [item.node for item in self.a.after if item.binds <= ops]
+            targets = [
+                target.target
+                for node in bound
+                for each in walk(node)
+                if isinstance(each, cst.Assign)
+                for target in each.targets
+            ]
+            fetched = argument(run.call, 0, "fetches")
+            for part in [*targets, *([] if fetched is None else [fetched])]:
+                found |= {id(n) for n in walk(part) if isinstance(n, cst.Name) and n.value in ops}
         return found
 
     def _column(self, node: cst.CSTNode) -> int:

@@ -41,10 +41,9 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
             if one.orelse is not None or not isinstance(one.target, cst.Name):
                 return set()
             asked = _asked(one.target.value, [one.body])
-            everywhere = [
-                n for n in walk(scope) if isinstance(n, cst.Name) and n.value == one.target.value
-            ]
-            if asked is None or {id(n) for n in everywhere} - _names(one.target.value, [one]):
+            name = one.target.value
+            everywhere = _names(name, [scope]) - _of_comprehensions(name, scope)
+            if asked is None or everywhere - _names(name, [one]):
                 return set()
             found |= {id(one.iter), *asked}
         elif isinstance(one, cst.BaseSimpleComp | cst.DictComp) and lists_trained(
@@ -69,6 +68,19 @@ def _names(name: str, parts: list[cst.CSTNode]) -> set[int]:
     return {
         id(n) for part in parts for n in walk(part) if isinstance(n, cst.Name) and n.value == name
     }
+
+
+def _of_comprehensions(name: str, scope: cst.CSTNode) -> set[int]:
+    """Where a name is the own one of a comprehension."""
+    own = [
+        n
+        for n in walk(scope)
+        if isinstance(n, cst.BaseComp)
+        and isinstance(n.for_in.target, cst.Name)
+        and n.for_in.target.value == name
+    ]
+    # What the first of its lists is made of is read outside of it.
+    return _names(name, list(own)) - _names(name, [n.for_in.iter for n in own])
 
 
 def _asked(name: str, parts: list[cst.CSTNode]) -> set[int] | None:

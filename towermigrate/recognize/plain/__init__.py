@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `scopes`, `splits`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `named`, `scopes`, `splits`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -32,6 +32,7 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.methods import methods
+from towermigrate.recognize.plain.named import named_entries, named_optimizers
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -40,7 +41,7 @@ from towermigrate.recognize.plain.placeholders import (
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
-from towermigrate.recognize.plain.scopes import reused_scopes
+from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.switches import switches
@@ -57,6 +58,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
     own_splits,
     reused_scopes,
+    scopes_around_towers,
+    named_entries,
+    named_optimizers,
     placeholders_of_towers,
     bounds,
     written_averages,

@@ -1,11 +1,12 @@
-"""Variable scopes by the names that `with` gave them."""
+"""Variable scopes by the names that `with` gave them, and those that all towers are built in."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, bindings
+from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks
+from towermigrate.recognize.plain.tower_loops import is_tower_loop
 from towermigrate.recognize.python_scopes import own_nodes
 
 
@@ -26,6 +27,74 @@ def reused_scopes(file: PlainFile) -> list[Change]:
                 for one in _named(each.body, name.id):
                     found.append(Change(*file.span(one), ("tf.get_variable_scope()",), where))
     return found
+
+
+def scopes_around_towers(file: PlainFile) -> list[Change]:
+    """`with tf.variable_scope("model"):` around nothing but the tower loop, as one in each of the towers."""
+    if "variable_scope(" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                match each:
+                    case ast.With(items=[item], body=[ast.For(orelse=[]) as loop]):
+                        change = _in_tower(file, scope, each, item, loop, where)
+                        found += [] if change is None else [change]
+    return found
+
+
+def _in_tower(
+    file: PlainFile,
+    scope: ast.FunctionDef | ast.Module,
+    around: ast.With,
+    item: ast.withitem,
+    loop: ast.For,
+    where: str,
+) -> Change | None:
+    value, name = item.context_expr, item.optional_vars
+    if not (_is_scope(value) and isinstance(value, ast.Call) and is_tower_loop(loop)):
+        return None
+    if len(value.args) != 1 or value.keywords or not isinstance(value.args[0], ast.Constant):
+        return None  # of its own name only; `tf.get_variable_scope()` is where it is anyway
+    if name is not None and not isinstance(name, ast.Name):
+        return None
+    # The operations of all towers are in one scope of names, which tags and collections may tell.
+    told = {"summary", "get_collection", "get_collection_ref", "add_to_collection"}
+    asked = {each.attr for each in ast.walk(scope) if isinstance(each, ast.Attribute)}
+    named = any(isinstance(each, ast.Attribute) and each.attr == "name" for each in ast.walk(loop))
+    if named or told & asked:
+        return None
+    start, stop = file.start(around), file.start(loop.body[0])
+    outer, margin = file.alone(around), file.alone(loop)
+    head = file.text[start:stop].split("\n")
+    if (
+        outer is None
+        or margin is None
+        or len(head) != 3
+        or head[2].strip()
+        or file.commented(start, stop)
+    ):
+        return None
+    # What makes the towers share their variables is looked for in them; nothing is added to it here.
+    bound = "" if name is None or _only_reused(file, scope, name.id) else f" as {name.id}"
+    scoped = f"with {file.of(value)}{bound}:"
+    # The loop's line begins in its own text, so that it is known as the same.
+    line, begin = file.starts[loop.lineno - 1], file.start(loop)
+    turns = (line, line + len(outer)), (begin, begin + len(head[1].strip()))
+    parts = (*turns, f"\n{margin}{scoped}\n{head[2]}")
+    return Change(start - len(outer), stop, parts, where)
+
+
+def _only_reused(file: PlainFile, scope: ast.FunctionDef | ast.Module, name: str) -> bool:
+    """Whether a scope's name is there for `reuse_variables()` only."""
+    reused = {
+        id(each.value)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Attribute) and each.attr == "reuse_variables"
+    }
+    reads = [each for each in file.uses(name) if isinstance(each.ctx, ast.Load)]
+    return bindings(scope, name) == 1 and all(id(each) in reused for each in reads)
 
 
 def _is_scope(node: ast.expr) -> bool:

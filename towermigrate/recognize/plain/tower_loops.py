@@ -289,7 +289,21 @@ def _count_text(loop: _Loop, length: Length | None) -> str:
         _called(each, "range") for each in ast.walk(loop.file.tree) if isinstance(each, ast.Call)
     )
     sure = any(given and ast.unparse(given[-1]) == length for given in ranges)
+    sure = sure or length in _whole_defaults(loop.scope)
     return length if length is not None and (sure or length.startswith("len(")) else ""
+
+
+def _whole_defaults(scope: Scope) -> set[str]:
+    """The parameters of a function whose defaults are whole numbers."""
+    if not isinstance(scope, ast.FunctionDef):
+        return set()
+    given = scope.args.defaults
+    pairs = list(zip(scope.args.args[-len(given) :], given, strict=True)) if given else []
+    return {
+        argument.arg
+        for argument, value in pairs
+        if isinstance(value, ast.Constant) and type(value.value) is int
+    }
 
 
 def _recounted(loop: _Loop, lists: Sequence[ast.expr], devices: str) -> list[Change]:
