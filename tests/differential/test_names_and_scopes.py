@@ -26,6 +26,17 @@ GRADS = (
 OPT = "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n"
 INIT = "        sess.run(tf.global_variables_initializer())\n"
 LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
+SAVER = "    saver = tf.train.Saver()\n"
+GATHERED = ((LOSS, LOSS + f"{MARGIN}tf.add_to_collection('shown', loss)\n"),)
+COUNT = """\
+        count = 0
+        for v in tf.trainable_variables():
+            size = 1
+            for d in {}:
+                size *= d.value
+            count += size
+        print('parameters', count)
+"""
 RATE = "    rate = tf.train.exponential_decay(0.2, step_count, 2, 0.5)\n"
 RATED = (OPT, RATE + OPT.replace("0.1,", "rate,"))
 
@@ -79,10 +90,29 @@ TAKEN = [
     case("a rate and the step", RATED, behind("r, s = sess.run([rate, step_count])", "print('%.6f %d' % (r, s))")),
     case("the step by TensorFlow's function", behind("print(tf.train.global_step(sess, step_count))")),
     case("the step by TensorFlow's function, counted with", behind("if tf.train.global_step(sess, step_count) % 2 == 0:", "    print('even')")),
+    case("all variables at once", behind("print([a.sum() for a in sess.run(tf.trainable_variables())])")),
+    case("all variables one by one, in a list", behind("print(max([np.abs(sess.run(v)).max() for v in tf.trainable_variables()]))")),
+    case("all variables by their names", behind("print(sorted(sess.run({v.op.name: v for v in tf.trainable_variables()})))")),
+    case("all variables, listed", behind("print([a.shape for a in sess.run([v for v in tf.trainable_variables()])])")),
+    case("some variables, listed", behind("print([a.shape for a in sess.run([v for v in tf.trainable_variables() if 'w' in v.op.name])])")),
+    case("a list of variables by its name", (SAVER, SAVER + "    weights = tf.trainable_variables()\n"), behind("print([a.sum() for a in sess.run(weights)])")),
+    case("values that a collection gathers", *GATHERED, (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print('%.6f' % sess.run(mean, feed_dict={X: bx, Y: by}))")),
+    case("values that a collection gathers, under a name", *GATHERED, (GRADS, GRADS + "    shown = tf.get_collection('shown')\n    mean = tf.reduce_mean(shown)\n"), (RUN, RUN.replace("value = ", "value, m = ").replace("loss]", "loss, mean]")), behind("print('%.6f' % m)")),
+    case("a graph that is closed", (INIT, INIT + "        tf.get_default_graph().finalize()\n")),
+    case("a session's graph that is closed", (INIT, INIT + "        sess.graph.finalize()\n")),
+    case("a graph that is not written", ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=step_count, write_meta_graph=False)")),
+    case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
+    case("parameters counted, by a name", (INIT, INIT + COUNT.format("shape").replace("            size = 1\n", "            shape = v.shape\n            size = 1\n"))),
+    case("statements that share a line", (LOSS + REUSE, LOSS[:-1] + "; tf.get_variable_scope().reuse_variables()\n")),
     case("names printed, and the same name in a comprehension", (INIT, INIT + "        print(sum(int(np.prod(v.shape.as_list())) for v in tf.trainable_variables()))\n        for v in tf.trainable_variables():\n            print(v.name, v.get_shape().as_list())\n")),
 ]  # fmt: skip
 
 LEFT = [
+    other("a collection that a function reads too", "TM219", *GATHERED, ("def train():", "def shown():\n    return tf.get_collection('shown')\n\n\ndef train():"), (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}), len(shown()))")),
+    other("a collection by a name", "TM219", *GATHERED, (GRADS, GRADS + "    key = 'shown'\n    mean = tf.add_n(tf.get_collection(key)) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}))")),
+    other("a collection that functions of the towers fill too", "TM219", *GATHERED, ("    return tf.matmul(x, w) + b\n", "    tf.add_to_collection('shown', tf.reduce_sum(w))\n    return tf.matmul(x, w) + b\n"), (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}))")),
+    other("TensorFlow's own collection", "TM219", *((old, new.replace("'shown'", "'losses'")) for old, new in GATHERED), (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('losses')) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}))")),
+    other("variables listed before the towers", "TM209", (TOWERS, TOWERS + "    weights = tf.trainable_variables()\n"), behind("print(len(sess.run(weights)))")),
     other("split of what the tower makes", "TM227", parts("tf.split(X * 2.0, 2)[i]", "tf.split(Y, 2)[i]")),
     other("the other part", "TM227", parts("tf.split(X, 2)[1 - i]", "tf.split(Y, 2)[i]")),
     other("a scope around, without reuse", "TM218", (SCOPE, "    with tf.variable_scope('model'):\n"), (REUSE, "")),

@@ -42,6 +42,7 @@ SET = (DRAW, "            sess.run(lr_update, feed_dict={new_lr: 0.1 * 0.5 ** st
 ASSIGNED = made(OWN, NEW, "lr_update = tf.assign(lr, new_lr)")
 
 TAKEN = [
+    case("fetched alone", made(WARM), (RUN, RUN + "            print('%.6f' % sess.run(lr))\n")),
     case("a variable that runs set", ASSIGNED, SET),
     case("a variable that runs set, by a method", made(OWN, NEW, "lr_update = lr.assign(new_lr)"), SET),
     case("a variable that is loaded", made(OWN), (DRAW, "            lr.load(0.1 * 0.5 ** step, sess)\n" + DRAW)),
@@ -94,7 +95,6 @@ LEFT = [
     other("drawn", "TM211", made("lr = 0.1 * tf.random_uniform([], seed=3)")),
     other("of a function of Python's own", "TM211", made(f"lr = 0.1 * tf.py_func(lambda x: x, [{COUNT}], tf.float32)")),
     other("equal to a number", "TM211", made("lr = tf.where(step_count == 2, 0.1, 0.02)")),
-    other("fetched alone", "TM209", made(WARM), (RUN, RUN + "            print(sess.run(lr))\n")),
     other("read by the towers", "TM217", made(WARM), ("out = net(x)\n", "out = net(x) * lr\n")),
 ]  # fmt: skip
 

@@ -249,10 +249,6 @@ LATE = [
         "tf.square(model(parts[i])", "step * tf.square(model(parts[i])", "x", "x", "TM210", id="the session loop's variable read in the towers",
     ),
     pytest.param(
-        "    grads = average_gradients(tower_grads)\n", "    grads = average_gradients(tower_grads); print('averaged')\n", "x", "x",
-        "TM204", id="a second statement on the line of the average",
-    ),
-    pytest.param(
         "    train_op = opt.apply_gradients(grads)\n",
         "    train_op = opt.apply_gradients(grads)\n    train_op = tf.tuple([train_op, loss])[1]\n", "x", "x", "TM204",
         id="an update inside another operation",

@@ -25,7 +25,7 @@ from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
 from towermigrate.recognize.spelled_out import spelled_out
 
-_OF_TOWERS = frozenset({"TM207", "TM214", "TM217", "TM218", "TM219", "TM228", "TM232"})
+_OF_TOWERS = frozenset({"TM207", "TM214", "TM218", "TM228", "TM232"})
 """Rules of what towers compute: how runs, feeds and placeholders are spelled is no matter to them."""
 
 

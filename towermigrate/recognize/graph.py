@@ -209,6 +209,8 @@ class GraphReader(ScopeReader):
             listed = listed_variables(scope, self.file, self.kinds)
             for name in item.binds:
                 self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
+            for name in listed:
+                self.kinds.env.setdefault(name, Kind.LISTED)
             return
         if self._describes(item):
             return

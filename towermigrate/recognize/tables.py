@@ -144,13 +144,23 @@ def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> froz
         file: its file.
         kinds: the kinds of the names so far.
     """
-    loops: dict[str, list[cst.For]] = {}
+    loops: dict[str, list[_Over]] = {}
     if "trainable_variables" not in file.text.lower():
         return frozenset()
     for node in walk(scope):
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name):
             if lists_trained(node.iter, file):
-                loops.setdefault(node.target.value, []).append(node)
+                loops.setdefault(node.target.value, []).append((node.target, [node.body]))
+        elif isinstance(node, cst.BaseSimpleComp | cst.DictComp):
+            target = node.for_in.target
+            if isinstance(target, cst.Name) and node.for_in.inner_for_in is None:
+                if lists_trained(node.for_in.iter, file):
+                    made = (
+                        [node.elt]
+                        if isinstance(node, cst.BaseSimpleComp)
+                        else [node.key, node.value]
+                    )
+                    loops.setdefault(target.value, []).append((target, [*made, *node.for_in.ifs]))
     return frozenset(name for name, own in loops.items() if _only_read(scope, name, own, kinds))
 
 
@@ -167,11 +177,15 @@ def lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
     )
 
 
-def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[cst.For], kinds: Kinds) -> bool:
+_Over = tuple[cst.Name, Sequence[cst.CSTNode]]
+"""What goes over variables, and the parts of the loop or comprehension that it is known in."""
+
+
+def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kinds) -> bool:
     """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name` or `v.op.name`."""
-    allowed = {id(loop.target) for loop in loops}
-    for loop in loops:
-        for node in walk(loop.body):
+    allowed = {id(target) for target, _ in loops}
+    for part in (each for _, parts in loops for each in parts):
+        for node in walk(part):
             if isinstance(node, cst.FunctionDef | cst.Lambda | cst.BaseComp | cst.ClassDef):
                 return False
             if isinstance(node, cst.Attribute) and code(node) == f"{name}.name":

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `named`, `scopes`, `splits`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `lines`, `named`, `sayings`, `scopes`, `splits`, `variables`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -29,10 +29,12 @@ from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
+from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.kept import kept_values
+from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.methods import methods
-from towermigrate.recognize.plain.named import named_entries, named_optimizers
+from towermigrate.recognize.plain.named import named_optimizers
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -41,25 +43,34 @@ from towermigrate.recognize.plain.placeholders import (
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.sayings import (
+    finalized_graphs,
+    graphs_not_written,
+    sizes_of_variables,
+)
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.tower_loops import tower_loops
+from towermigrate.recognize.plain.variables import runs_of_variables
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\("
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
+    one_a_line,
+    finalized_graphs,
+    graphs_not_written,
+    sizes_of_variables,
     tower_loops,
     own_splits,
     reused_scopes,
     scopes_around_towers,
-    named_entries,
     named_optimizers,
     placeholders_of_towers,
     bounds,
@@ -78,6 +89,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     entries,
     methods,
     closed_sessions,
+    runs_of_variables,
     named_fetches,
     structures,
     feed_functions,
@@ -152,7 +164,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values)
+        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
         readers: list[_Reader] = [*own, *_READERS]
         for reader in readers:

@@ -27,6 +27,12 @@ def towers_of(body: Sequence[ast.stmt]) -> list[ast.For]:
     ]
 
 
+def is_tower_loop(loop: ast.For) -> bool:
+    """Whether a loop has what towers have."""
+    of_towers = (*_GRADIENTS, "device")
+    return any(isinstance(one, ast.Attribute) and one.attr in of_towers for one in ast.walk(loop))
+
+
 def once_in(scope: Scope) -> list[ast.stmt]:
     """The statements that run once whenever a scope does, those that hold others too."""
     return [each for body, always in blocks(scope) if always for each in body]
@@ -40,9 +46,10 @@ def collected_values(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for loop in towers_of(body) if always else ():
-                for each in ast.walk(loop):
-                    found += _named(file, each, where)
+            for loop in body if always else ():
+                if isinstance(loop, ast.For) and is_tower_loop(loop):
+                    for each in ast.walk(loop):
+                        found += _named(file, each, where)
     return found
 
 
@@ -64,7 +71,8 @@ def _named(file: PlainFile, statement: ast.AST, where: str) -> list[Change]:
     start, end = file.span(statement)
     if file.commented(start, end):
         return []
-    name = file.fresh(_one_of(call.func.value.id))
+    one = _one_of(call.func.value.id)
+    name = file.fresh(f"tower_{one}" if one in file.words else one)
     given = file.span(value)
     parts = (f"{name} = ", given, f"\n{margin}", (start, given[0]), name, (given[1], end))
     return [Change(start, end, parts, where)]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks
-from towermigrate.recognize.plain.tower_loops import is_tower_loop
+from towermigrate.recognize.plain.collected import is_tower_loop
 from towermigrate.recognize.python_scopes import own_nodes
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
-from towermigrate.recognize.plain.tower_loops import is_tower_loop, split_count
+from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.tower_loops import split_count
 from towermigrate.recognize.python_scopes import own_nodes
 
 

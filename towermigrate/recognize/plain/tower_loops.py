@@ -16,9 +16,8 @@ from towermigrate.recognize.plain.changes import (
     blocks,
     settled,
 )
-from towermigrate.recognize.plain.collected import is_pythons
+from towermigrate.recognize.plain.collected import is_pythons, is_tower_loop
 
-_IN_TOWERS = ("compute_gradients", "gradients", "minimize", "device")
 # What only reads a list that it is given.
 _READERS = frozenset({"len", "enumerate", "zip", "range", "str", "print", "repr", "list", "tuple"})
 Length = int | str
@@ -140,11 +139,6 @@ def _loops(file: PlainFile) -> list[_Loop]:
         for each in (body if always else ())
         if isinstance(each, ast.For) and not each.orelse and is_tower_loop(each)
     ]
-
-
-def is_tower_loop(loop: ast.For) -> bool:
-    """Whether a loop has what towers have."""
-    return any(isinstance(one, ast.Attribute) and one.attr in _IN_TOWERS for one in ast.walk(loop))
 
 
 def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:

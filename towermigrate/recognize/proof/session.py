@@ -593,9 +593,9 @@ class SessionCheck:
         return isinstance(value, External) and value.name in library.LISTS
 
     def _in_loop_over(self, call: ast.Call) -> bool:
-        """Whether it lists the variables that a loop only reads."""
+        """Whether it lists the variables that a loop, or a comprehension, only reads."""
         return any(
-            isinstance(node, ast.For)
+            isinstance(node, ast.For | ast.comprehension)
             and node.iter is call
             and isinstance(node.target, ast.Name)
             and self.kinds.of_name(node.target.id) is Kind.LISTED
