@@ -292,9 +292,9 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM235", "The program may run more than once in a process", "error",
-    "Each graph of TF1 began anew: its global step, its names, its collections. Loop style is eager, where a second "
-    "training would go on with the global step of the first.",
-    "Run each training in a process of its own, or keep session style.",
+    "Each graph of TF1 began anew: its global step, its names, its seeds. Loop style is eager: a second training that has no "
+    "graph of its own, another number of towers, or draws by seeds of its own, would not do what it did.",
+    "Let the function make its graph (`tf.reset_default_graph()`), run each training in a process of its own, or keep session style.",
     "for rate in (0.1, 0.01):\n    train(rate)",
 )  # fmt: skip
 _rule(

@@ -103,6 +103,7 @@ TAKEN = [
     case("a graph that is not written", ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=step_count, write_meta_graph=False)")),
     case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
     case("parameters counted, by a name", (INIT, INIT + COUNT.format("shape").replace("            size = 1\n", "            shape = v.shape\n            size = 1\n"))),
+    case("a statement on the line of the average", ("    grads = average_gradients(tower_grads)\n", "    grads = average_gradients(tower_grads); print('averaged')\n")),
     case("statements that share a line", (LOSS + REUSE, LOSS[:-1] + "; tf.get_variable_scope().reuse_variables()\n")),
     case("names printed, and the same name in a comprehension", (INIT, INIT + "        print(sum(int(np.prod(v.shape.as_list())) for v in tf.trainable_variables()))\n        for v in tf.trainable_variables():\n            print(v.name, v.get_shape().as_list())\n")),
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Literal
 
 import libcst as cst
 
+from towermigrate.emit.again import may_run_again
 from towermigrate.emit.carrying import put_back
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
@@ -164,7 +165,7 @@ class _Emission:
             message = f"the file has another tower loop, at line {others[0].line}"
             found.append(Finding("TM221", each.path, each.line, 0, message))
         again = runs_again(analysis.tree, analysis.file, analysis.candidate.function)
-        if again is not None:
+        if again is not None and not may_run_again(analysis):
             message = f"`{each.function}` may run more than once in a process: it is called here"
             found.append(note("TM235", *again, message))
         return found

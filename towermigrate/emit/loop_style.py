@@ -236,6 +236,9 @@ class LoopStyle:
             if apart > 1:
                 blank = spaced([], apart)
                 stay[head] = (stay[head][0], with_lead(stay[head][1], spaced(lines)))
+        if a.anew and self._makes_global_step():
+            made.append(self.t.statement("tf.compat.v1.reset_default_graph()", blank))
+            blank = []
         made.append(self.t.statement(strategy, blank))
         between = [node for _, node in stay[head:first]]
         made.extend(between)
@@ -254,6 +257,15 @@ class LoopStyle:
         made.extend(following)
         made.extend(self._inputs(pipeline, pipeline_lead))
         return made
+
+    def _makes_global_step(self) -> bool:
+        """Whether TensorFlow keeps a global step, which a graph of each run's own began anew."""
+        steps = ("get_or_create_global_step", "create_global_step", "get_global_step")
+        return any(
+            (self.a.file.tf(call.func) or "").endswith(steps)
+            for item in [*self.a.before, *self.a.after]
+            for call in calls(item.node)
+        )
 
     def _strategy_index(self, stay: list[tuple[Item, cst.BaseStatement]], first: int) -> int:
         """Where the strategy is made: at the top of a function (devices are set up before any operation

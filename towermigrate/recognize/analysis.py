@@ -154,7 +154,8 @@ class Analysis:
     `normalizes` says that the towers have moving averages of batch normalisation. `joined` is there where the functions
     of the program were read as one, `plain` where it was read in plain spellings. `with_inputs` are the merged summaries
     that hold those of the towers' own input pipelines. `settings` are the placeholders that only optimizers and what
-    stands behind the towers read, `rates` the schedules that the author computes in the graph.
+    stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
+    more than once in a process, each time in a graph of its own.
     """
 
     scope: Scope
@@ -175,6 +176,7 @@ class Analysis:
     with_inputs: frozenset[str] = frozenset()
     settings: dict[str, Placeholder] = field(default_factory=dict)
     rates: set[str] = field(default_factory=set)
+    anew: bool = False
 
     @property
     def file(self) -> SourceFile:
