@@ -91,7 +91,7 @@ def prove(
     proof = unfollowed()
     try:
         session = follow(proof)
-        session.scope(proof.function[0] if proof.function else code.tree)
+        session.services.scope(proof.function[0] if proof.function else code.tree)
         session.say_short(_settled(proof, session, lambda test: follow(unfollowed(test))))
         check_lists(proof)
         check_random(proof)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection, Sequence
 
-from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
-from towermigrate.recognize.kinds import OPS, Kind, builds_graph
-from towermigrate.recognize.proof import library
+from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.proof.services import Services, argument
 from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
     NOTHING,
@@ -25,10 +24,7 @@ from towermigrate.recognize.proof.values import (
 )
 from towermigrate.recognize.scope import Item
 
-_SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
-_WRITES = {"add_summary", "flush", "close"}
 _NO_TENSORS = (Items, Text, Python, Setting, Static, Index, Differs)
-_SESSIONS = ("tf.Session", "tf.InteractiveSession")
 _OBJECTS = {Kind.OPTIMIZER, Kind.EMA, Kind.SCHEDULE, Kind.VARIABLE}
 
 
@@ -39,6 +35,7 @@ class SessionCheck:
         self.proof = proof
         self.code = proof.code
         self.kinds = proof.facts.kinds
+        self.services = Services(proof)
         self.required = self._required()
         self.runs: dict[tuple[int, int], list[Run]] = {}
         for run in runs:
@@ -88,26 +85,17 @@ class SessionCheck:
         for node in nodes:
             inside: set[int] = set()
             for call in ast.walk(node):
-                if isinstance(call, ast.Call) and self._is_run(call):
-                    fetched = _argument(call, 0, "fetches")
+                if isinstance(call, ast.Call) and self.services.is_run(call):
+                    fetched = argument(call, 0, "fetches")
                     if fetched is not None:
                         inside |= {id(n) for n in ast.walk(fetched)}
                     self._run(call, node)
             self._uses(item, node, inside)
 
-    def _is_run(self, call: ast.Call) -> bool:
-        func = call.func
-        return (
-            isinstance(func, ast.Attribute)
-            and func.attr == "run"
-            and isinstance(func.value, ast.Name)
-            and self.kinds.of_name(func.value.id) is Kind.SESSION
-        )
-
     # -- runs
 
     def _run(self, call: ast.Call, statement: ast.stmt) -> None:
-        fetches = _argument(call, 0, "fetches")
+        fetches = argument(call, 0, "fetches")
         if fetches is None:
             return
         nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
@@ -133,7 +121,7 @@ class SessionCheck:
             return
         self._rebinds(nodes, statement)
         self._fetched(call, nodes, kinds, run)
-        if all(k is Kind.VARIABLE for k in kinds) and _argument(call, 1, "feed_dict") is None:
+        if all(k is Kind.VARIABLE for k in kinds) and argument(call, 1, "feed_dict") is None:
             return
         needs = NOTHING
         for node in nodes:
@@ -262,10 +250,10 @@ class SessionCheck:
             and isinstance(c.func.value, ast.Name)
             and self.kinds.of_name(c.func.value.id) is Kind.WRITER
         ]
-        firsts = {id(_argument(c, 0, "summary")) for c in adds}
+        firsts = {id(argument(c, 0, "summary")) for c in adds}
         if id(call) in firsts:
             return True
-        fetches = _argument(call, 0, "fetches")
+        fetches = argument(call, 0, "fetches")
         nodes = fetches.elts if isinstance(fetches, ast.List | ast.Tuple) else [fetches]
         for node in ast.walk(scope):
             if isinstance(node, ast.Expr) and node.value is call:
@@ -316,13 +304,13 @@ class SessionCheck:
         allowed = set(fetched)
         for call in ast.walk(statement):
             if isinstance(call, ast.Call):
-                self._service(item, call, allowed)
+                self.services.asked(item, call, allowed)
         allowed |= self._fed(statement) | self._loaded(statement)
         top = self.proof.top
         asked = {id(c.func) for c in ast.walk(statement) if isinstance(c, ast.Call)}
         owners = {id(n.value) for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
         for node in ast.walk(statement):
-            self._asked(node, asked)
+            self.services.attribute(node, asked)
             if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
                 continue
             if isinstance(node.ctx, ast.Del) and self.kinds.of_name(node.id) is not Kind.PYTHON:
@@ -379,8 +367,8 @@ class SessionCheck:
         """The placeholders in the dicts that runs are fed, where they stand as keys."""
         feeds: list[ast.expr | None] = []
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and self._is_run(node):
-                feeds.append(_argument(node, 1, "feed_dict"))
+            if isinstance(node, ast.Call) and self.services.is_run(node):
+                feeds.append(argument(node, 1, "feed_dict"))
             elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 if node.targets[0].id in self.proof.facts.feed_dicts:
                     feeds.append(node.value)
@@ -393,225 +381,6 @@ class SessionCheck:
             ):  # of lists: `RunReader` knows where their names may stand
                 keys |= {id(node) for node in ast.walk(feed)}
         return keys
-
-    def _asked(self, node: ast.AST, allowed: set[int]) -> None:
-        """What is read of savers and writers without a call."""
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            kind = self.kinds.of_name(node.value.id)
-            if kind in (Kind.SAVER, Kind.WRITER) and id(node) not in allowed:
-                said = self.code.said(node)
-                self._say(
-                    "TM231", node, f"`{said}` asks for more than the helpers' {kind.value} has"
-                )
-
-    def scope(self, node: ast.AST) -> None:
-        """Sessions that run the graph somewhere else, or are asked when they are closed; names that others read."""
-        self._closed(node)
-        self._of_errors(node)
-        self._declared(node)
-        for call in ast.walk(node):
-            if not isinstance(call, ast.Call):
-                continue
-            with self.proof.mode(False):
-                value = self.proof.value(call.func, self.proof.top)
-            if isinstance(value, External) and value.name in _SESSIONS:
-                keywords = {k.arg for k in call.keywords}
-                if call.args or not keywords <= {"config", "graph"}:
-                    self._say(
-                        "TM231", call, f"`{self.code.said(call)}` runs the graph somewhere else"
-                    )
-
-    def _closed(self, scope: ast.AST) -> None:
-        """Sessions that are used behind the `with` that closes them."""
-        inside: dict[str, set[int]] = {}
-        for node in ast.walk(scope):
-            for entered in node.items if isinstance(node, ast.With) else ():
-                target = entered.optional_vars
-                if isinstance(target, ast.Name) and self.kinds.of_name(target.id) is Kind.SESSION:
-                    inside.setdefault(target.id, set()).update(id(each) for each in ast.walk(node))
-        closed: dict[str, int] = {}
-        for node in ast.walk(scope):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                owner = node.func.value
-                if node.func.attr == "close" and isinstance(owner, ast.Name):
-                    if self.kinds.of_name(owner.id) is Kind.SESSION:
-                        closed.setdefault(owner.id, node.end_lineno or node.lineno)
-        closing = {
-            id(node.value)
-            for node in ast.walk(scope)
-            if isinstance(node, ast.Attribute) and node.attr == "close"
-        }
-        for node in ast.walk(scope):
-            if not isinstance(node, ast.Name) or id(node) in closing:
-                continue
-            later = node.lineno > closed.get(node.id, node.lineno)
-            if later or id(node) not in inside.get(node.id, {id(node)}):
-                self._say(
-                    "TM205", node,
-                    f"the session `{node.id}` is used where it is closed, or outside of its `with`",
-                )  # fmt: skip
-
-    def _of_errors(self, scope: ast.AST) -> None:
-        """What an error is asked for the operation of the graph that raised it."""
-        for handler in ast.walk(scope):
-            if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
-                continue
-            for node in ast.walk(handler):
-                if isinstance(node, ast.Attribute) and node.attr in ("op", "node_def"):
-                    if isinstance(node.value, ast.Name) and node.value.id == handler.name:
-                        self._say(
-                            "TM231", node,
-                            f"`{self.code.said(node)}` asks an error for its operation, and a step's errors have none",
-                        )  # fmt: skip
-
-    def _declared(self, scope: ast.AST) -> None:
-        """Names of the graph, and of the tower loop, that the function binds for all: a step keeps them for itself."""
-        loop = {
-            each.id
-            for each in ast.walk(self.proof.loop)
-            if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
-        }
-        for node in own_nodes(getattr(scope, "body", [])):
-            for name in node.names if isinstance(node, ast.Global | ast.Nonlocal) else ():
-                if name in loop or self.kinds.of_name(name) is not Kind.PYTHON:
-                    self._say(
-                        "TM210", node,
-                        f"`{name}`, which a step keeps for itself, is bound for other functions too",
-                    )  # fmt: skip
-
-    def _service(self, item: Item, call: ast.Call, allowed: set[int]) -> None:
-        func = call.func
-        with self.proof.mode(False):
-            value = self.proof.value(func, self.proof.top) if not self._is_run(call) else Unknown()
-        if isinstance(value, External) and value.name.startswith("tf."):
-            self._tf_call(item, call, value.name, allowed)
-            return
-        if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
-            return
-        kind = self.kinds.of_name(func.value.id)
-        if kind is Kind.SESSION and func.attr in ("run", "close", "as_default"):
-            if func.attr != "as_default":
-                allowed.add(id(func.value))
-        elif kind is Kind.SAVER:
-            self._saver(call, func, allowed)
-        elif kind is Kind.WRITER and func.attr not in _WRITES:
-            self._say(
-                "TM231",
-                call,
-                f"`{self.code.said(call)}` asks more of a summary writer than to write summaries",
-            )
-        elif kind is Kind.COORDINATOR:
-            allowed |= {id(n) for n in ast.walk(call)}
-
-    def _saver(self, call: ast.Call, func: ast.Attribute, allowed: set[int]) -> None:
-        most, keywords = _SAVES.get(func.attr, (0, set()))
-        given = {k.arg for k in call.keywords}
-        if (
-            len(call.args) > most
-            or not given <= keywords
-            or any(isinstance(a, ast.Starred) for a in call.args)
-        ):
-            self._say(
-                "TM231", call,
-                f"`{self.code.said(call)}` asks more of a saver than to save or restore all it holds",
-            )  # fmt: skip
-            return
-        session = _argument(call, 0, "sess")
-        step = _argument(call, 2, "global_step")
-        for node in (session, step):
-            if node is not None:
-                allowed |= {id(n) for n in ast.walk(node)}
-
-    def _tf_call(self, item: Item, call: ast.Call, name: str, allowed: set[int]) -> None:
-        last = name.rpartition(".")[2]
-        keywords = {k.arg for k in call.keywords}
-        if last in ("FileWriter", "SummaryWriter"):
-            if (
-                not keywords <= {"logdir", "graph", "graph_def", "flush_secs", "max_queue"}
-                or len(call.args) > 2
-            ):
-                self._say(
-                    "TM231",
-                    call,
-                    f"`{self.code.said(call)}` sets more than the folder of a summary writer",
-                )
-            allowed |= {id(n) for n in ast.walk(call)}
-        elif last == "Saver":
-            allowed |= {id(n) for n in ast.walk(call)}
-            if (
-                not keywords
-                <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours", "sharded"}
-                or len(call.args) > 1
-                or not self._whole(_argument(call, 0, "var_list"))
-            ):
-                self._say(
-                    "TM231",
-                    call,
-                    f"`{self.code.said(call)}` sets more of a saver than what it holds and keeps",
-                )
-        elif last in ("start_queue_runners", "Coordinator"):
-            allowed |= {id(n) for n in ast.walk(call)}
-        elif name in _SESSIONS:
-            allowed |= {id(n) for n in ast.walk(call)}
-        elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
-            describes = id(item.node) in self.proof.facts.described
-            if not describes and not self._in_saver(call) and not self._in_loop_over(call):
-                self._say(
-                    "TM210",
-                    call,
-                    f"`{self.code.said(call)}` lists variables among the statements of the session",
-                )
-        elif name.startswith(
-            (
-                "tf.get_default_",
-                "tf.import_",
-                "tf.train.export",
-                "tf.train.write_graph",
-                "tf.saved_model",
-            )
-        ):
-            self._say(
-                "TM210",
-                call,
-                f"`{self.code.said(call)}` asks for the graph, of which there is none in a step",
-            )
-        elif item.kind is Kind.PYTHON and builds_graph(name) and "initialize" not in last:
-            self._say(
-                "TM210",
-                call,
-                f"`{self.code.said(call)}` adds to the graph among the statements of the session",
-            )
-
-    def _whole(self, node: ast.expr | None) -> bool:
-        """Whether a saver holds all variables, or all that are trained."""
-        if node is None or isinstance(node, ast.Constant) and node.value is None:
-            return True
-        if not isinstance(node, ast.Call) or node.args or node.keywords:
-            return False
-        with self.proof.mode(False):
-            value = self.proof.value(node.func, self.proof.top)
-        return isinstance(value, External) and value.name in library.LISTS
-
-    def _in_loop_over(self, call: ast.Call) -> bool:
-        """Whether it lists the variables that a loop, or a comprehension, only reads."""
-        return any(
-            isinstance(node, ast.For | ast.comprehension)
-            and node.iter is call
-            and isinstance(node.target, ast.Name)
-            and self.kinds.of_name(node.target.id) is Kind.LISTED
-            for node in self.code.nodes
-        )
-
-    def _in_saver(self, call: ast.Call) -> bool:
-        for node in self.code.nodes:
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "Saver"
-            ):
-                if any(n is call for n in ast.walk(node)):
-                    return True
-        return False
 
     def _say(self, rule: str, node: ast.AST, message: str) -> None:
         self.proof.always(rule, self.code, node, message)
@@ -629,10 +398,3 @@ def _one_of(value: Value | None) -> Value | None:
         if isinstance(one, Tensor) and not one.summary:
             return one
     return value
-
-
-def _argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
-    for given in call.keywords:
-        if given.arg == keyword:
-            return given.value
-    return call.args[position] if position < len(call.args) else None
