@@ -26,6 +26,9 @@ GRADS = (
 OPT = "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n"
 INIT = "        sess.run(tf.global_variables_initializer())\n"
 LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
+STEP = "    step_count = tf.train.get_or_create_global_step()\n"
+UPDATE = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+UNDER: tuple[Change, ...] = ((UPDATE, "    with tf.name_scope('train'):\n    " + UPDATE),)
 SAVER = "    saver = tf.train.Saver()\n"
 GATHERED = ((LOSS, LOSS + f"{MARGIN}tf.add_to_collection('shown', loss)\n"),)
 COUNT = """\
@@ -90,6 +93,8 @@ TAKEN = [
     case("a rate and the step", RATED, behind("r, s = sess.run([rate, step_count])", "print('%.6f %d' % (r, s))")),
     case("the step by TensorFlow's function", behind("print(tf.train.global_step(sess, step_count))")),
     case("the step by TensorFlow's function, counted with", behind("if tf.train.global_step(sess, step_count) % 2 == 0:", "    print('even')")),
+    case("an update in a scope of names", *UNDER),
+    case("logging of the program's own", ("import numpy as np\n", "import logging\nimport sys\n\nimport numpy as np\n"), ("DEVICES = ", "logging.basicConfig(level=logging.INFO, stream=sys.stdout)\nDEVICES = ")),
     case("all variables at once", behind("print([a.sum() for a in sess.run(tf.trainable_variables())])")),
     case("all variables one by one, in a list", behind("print(max([np.abs(sess.run(v)).max() for v in tf.trainable_variables()]))")),
     case("all variables by their names", behind("print(sorted(sess.run({v.op.name: v for v in tf.trainable_variables()})))")),
@@ -109,6 +114,10 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("Adam's update in a scope of names", "TM211", *UNDER, (OPT, "    opt = tf.train.AdamOptimizer(0.1)\n")),
+    other("a step in a scope of names", "TM211", (STEP, "    with tf.name_scope('train'):\n        step_count = tf.Variable(0, trainable=False, name='step')\n")),
+    other("two variables without a name", "TM211", (STEP, "    step_count = tf.Variable(0, trainable=False)\n    other = tf.Variable(1.0, trainable=False)\n")),
+    other("a variable with the name of one of the model", "TM211", (STEP, "    step_count = tf.Variable(0, trainable=False, name='w')\n")),
     other("a collection that a function reads too", "TM219", *GATHERED, ("def train():", "def shown():\n    return tf.get_collection('shown')\n\n\ndef train():"), (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}), len(shown()))")),
     other("a collection by a name", "TM219", *GATHERED, (GRADS, GRADS + "    key = 'shown'\n    mean = tf.add_n(tf.get_collection(key)) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}))")),
     other("a collection that functions of the towers fill too", "TM219", *GATHERED, ("    return tf.matmul(x, w) + b\n", "    tf.add_to_collection('shown', tf.reduce_sum(w))\n    return tf.matmul(x, w) + b\n"), (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print(sess.run(mean, feed_dict={X: bx, Y: by}))")),

@@ -84,6 +84,15 @@ LOOKED_UP: tuple[Change, ...] = (
 )  # fmt: skip
 
 
+TWICE: Change = ("drawn[0] % 7)", "drawn[0] % 3)")
+CONTROLLED: Change = (
+    "tf.nn.embedding_lookup(rows, tf.cast(x[:, 0] * 10, tf.int32))",
+    "tf.cond(x[0, 0] > 0.2, lambda: tf.gather(rows, tf.cast(x[:, 0] * 10, tf.int32)), lambda: 2 * tf.gather(rows, tf.cast(x[:, 1] * 10, tf.int32)))",
+)
+APPLY = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+
+
 def sparse(text: str, before: str = "") -> tuple[Change, ...]:
     """An average of which a part is of IndexedSlices, by a function of its own."""
     own = "def mean_of(tower_grads):\n    grads = []\n    for pairs in zip(*tower_grads):\n"
@@ -126,6 +135,10 @@ TAKEN = [
     case("a function, the sum", function(f"tf.add_n({EACH})"), BY_FUNCTION),
     case("a function, the sum, clipped", function(f"tf.add_n({EACH})"), BY_FUNCTION, CLIPPED),
     case("rows looked up", *LOOKED_UP),
+    case("rows looked up twice", *LOOKED_UP, TWICE),
+    case("rows times a number looked up", *LOOKED_UP, ("embedding_lookup(rows,", "embedding_lookup(rows * 2.0,")),
+    case("rows looked up by another name", *LOOKED_UP, ("tf.nn.embedding_lookup(", "lookup("), ("drawn = [0]\n", "drawn = [0]\nlookup = tf.gather\n")),
+    case("rows looked up in control flow, stacked", *LOOKED_UP, CONTROLLED),
     case("rows looked up, clipped", *LOOKED_UP, CLIPPED),
     case("rows looked up, joined", *sparse(JOINED)),
     case("rows looked up, joined, each row once", *sparse(ONCE, UNIQUE)),
@@ -164,6 +177,8 @@ TAKEN = [
 
 LEFT = [
     other("a comprehension, by another number", "TM204", display(f"tf.add_n({EACH}) / 3")),
+    other("rows looked up in control flow, joined", "TM204", *sparse(JOINED), CONTROLLED),
+    other("rows looked up, joined, and their norm", "TM204", *sparse(JOINED), TWICE, (APPLY, APPLY + "    norm = tf.global_norm([g for g, _ in grads])\n"), (RUN, RUN + "            print('%.6f' % sess.run(norm, feed_dict={X: bx, Y: by}))\n")),
     other("rows looked up, joined and clipped", "TM204", *sparse(JOINED), CLIPPED),
     other("rows looked up, joined and clipped at once", "TM204", *sparse(JOINED), (CALL.replace("average_gradients", "mean_of"), ""), ("opt.apply_gradients(grads", "opt.apply_gradients([(tf.clip_by_norm(g, 0.1), v) for g, v in mean_of(tower_grads)]")),
     other("rows looked up, joined of the first tower", "TM203", *sparse(JOINED.replace("[g.values for g, _ in pairs], 0) / len(pairs)", "[g.values for g, _ in pairs[:1]], 0)"))),

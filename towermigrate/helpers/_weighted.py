@@ -214,6 +214,8 @@ def _one_number(tensor: Any) -> Any:
 
     A float, or the scalar tensor that says so while the step runs; None if they differ.
     """
+    if isinstance(tensor, tf.IndexedSlices):
+        return None  # what rows that were looked up are multiplied by
     if not tf.is_symbolic_tensor(tensor):
         values = np.asarray(tensor)
         if not values.size:

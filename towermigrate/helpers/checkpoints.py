@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.distribute import distribute_lib, values
 
+from towermigrate.helpers._quiet import quiet
 from towermigrate.helpers.strategy import current_strategy, is_chief, strategy_of
 from towermigrate.helpers.tf1_checkpoints import (
     saveables,
@@ -128,11 +129,12 @@ class TF1Saver:
                 "saver's first use."
             )
         if self._saver is None:
-            self._saver = tf.compat.v1.train.Saver(
-                named,
-                max_to_keep=self._max_to_keep,
-                keep_checkpoint_every_n_hours=self._every_hours,
-            )
+            with quiet():
+                self._saver = tf.compat.v1.train.Saver(
+                    named,
+                    max_to_keep=self._max_to_keep,
+                    keep_checkpoint_every_n_hours=self._every_hours,
+                )
         # Eager savers look at the list at each use: slots may have been made since.
         self._saver._var_list = named
         return self._saver

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tensorflow.python.distribute import values
 
 from towermigrate.helpers import _keras3
+from towermigrate.helpers._quiet import no_lines_of_strategies
 from towermigrate.helpers.cluster import cluster_from_environment
 
 _log = logging.getLogger("towermigrate")
@@ -68,6 +69,7 @@ def tower_strategy(
     Source: TF guide "Distributed training with TensorFlow".
     """
     global _made
+    no_lines_of_strategies()
     _keras3.watch()
     if num_towers is not None and num_towers < 1:
         raise ValueError(f"num_towers is {num_towers}; a tower program needs at least one tower.")

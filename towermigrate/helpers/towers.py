@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_graphs as graphs
 from towermigrate.helpers import _session_hooks, _session_tensorflow, _session_variables
+from towermigrate.helpers._quiet import no_lines_of_strategies
 from towermigrate.helpers._session_graphs import TowerGraph, here
 from towermigrate.helpers.strategy import replica_devices
 
@@ -74,6 +75,7 @@ def mirror_variables(num_towers: int | None = None) -> None:
             "they did. Call mirror_variables() before the first variable."
         )
     elif len(devices) > 1:
+        no_lines_of_strategies()
         if towers.devices not in _strategies:
             _strategies[towers.devices] = tf.distribute.MirroredStrategy(
                 devices, cross_device_ops=tf.distribute.ReductionToOneDevice()

@@ -123,7 +123,8 @@ class Assembler:
         with reasons.collected():
             check_own(self.kinds, file, body, after)
         sparse = hazards.may_be_sparse(file, body, functions)
-        stages = StageReader(self.scope, sparse).stages(after, body)
+        controlled = sparse and hazards.has_control_flow(file, body, functions)
+        stages = StageReader(self.scope, sparse, controlled).stages(after, body)
         runner = RunReader(self.scope)
         runs = runner.runs(after) if self.has_runs else []
         runner.trains(runs, after, stages)

@@ -48,7 +48,7 @@ _UNSCOPED = (
 )  # fmt: skip
 _LOOKUPS = (
     "tf.nn.embedding_lookup", "tf.gather", "tf.contrib.layers.embed", "tf.contrib.layers.embedding",
-    "tf.nn.sampled_softmax_loss", "tf.nn.nce_loss", "tf.nn.safe_embedding_lookup",
+    "tf.nn.sampled_softmax_loss", "tf.nn.nce_loss", "tf.nn.safe_embedding_lookup", "tf.boolean_mask", "tf.batch_gather",
 )  # fmt: skip
 _GLOBAL_STEP = (
     "tf.train.get_or_create_global_step", "tf.train.get_global_step", "tf.train.create_global_step",
@@ -109,13 +109,45 @@ def check(
 
 def may_be_sparse(file: SourceFile, body: Body, functions: Sequence[Function]) -> bool:
     """Whether a tower looks rows up, so that some gradients are IndexedSlices before they are stacked."""
-    places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
-    places.extend((f.file, f.node) for f in functions)
-    return any(
+    places = _places(file, body, functions)
+    if any(
         (where.tf(call.func) or "").startswith(_LOOKUPS)
         for where, node in places
         for call in calls(node)
+    ):
+        return True
+    # Under another name a function of these is one that is not called where it is named.
+    for where in {each.path: each for each, _ in places}.values():
+        called = {id(call.func) for call in calls(where.module)}
+        for node in walk(where.module):
+            if isinstance(node, cst.Attribute) and id(node) not in called:
+                if (where.tf(node) or "").startswith(_LOOKUPS):
+                    return True
+    return False
+
+
+def has_control_flow(file: SourceFile, body: Body, functions: Sequence[Function]) -> bool:
+    """Whether a tower has control flow in the graph: which of its gradients are sparse is another question in TF2."""
+    return any(
+        (where.tf(call.func) or "") in _CONTROL_FLOW
+        for where, node in _places(file, body, functions)
+        for call in calls(node)
     )
+
+
+_CONTROL_FLOW = frozenset(
+    f"tf.{name}"
+    for name in "cond case switch_case while_loop map_fn scan foldl foldr vectorized_map".split()
+)
+
+
+def _places(
+    file: SourceFile, body: Body, functions: Sequence[Function]
+) -> list[tuple[SourceFile, cst.CSTNode]]:
+    """What towers run: their own statements, and functions that they call."""
+    places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
+    places.extend((f.file, f.node) for f in functions)
+    return places
 
 
 def _other_collection(file: SourceFile, call: cst.Call, name: str) -> bool:

@@ -45,12 +45,13 @@ _ASIDE = (Kind.TOWER_MEAN, Kind.TOWER_LIST, Kind.SCHEDULE)
 class StageReader(ScopeReader):
     """Reads the stages from the statements after the loop; says what is not one average and one update.
 
-    `sparse` says that gradients may be IndexedSlices.
+    `sparse` says that gradients may be IndexedSlices, `controlled` that control flow of the graph may decide which.
     """
 
-    def __init__(self, scope: Scope, sparse: bool) -> None:
+    def __init__(self, scope: Scope, sparse: bool, controlled: bool) -> None:
         super().__init__(scope)
         self.sparse = sparse
+        self.controlled = controlled
 
     def stages(self, after: Sequence[Item], body: Body) -> list[StageParts]:
         by_list = {c.list_name: c for c in body.computes}
@@ -117,6 +118,7 @@ class StageReader(ScopeReader):
         if found is None or found[1] is not call or len(found[0]) != 1:
             raise refuse("TM204", self.file, call, "the update is not bound to a name of its own")
         self._same_loss(after, compute, item, body)
+        self._kept_sparse(call, _OF_MEAN, item, item, after)
         assert compute.target is not None
         return StageParts(
             compute, call, item, None, call, item, found[0][0], _OF_MEAN,
@@ -185,6 +187,7 @@ class StageReader(ScopeReader):
         compute, average, average_item, how = sources[0]
         for own in [*(step.node for step in compute.items), compute.appended or average]:
             self._not_random(own)
+        self._kept_sparse(call, how, average_item, item, after)
         assert isinstance(call.func, cst.Attribute)
         if self.kinds.of(call.func.value) is not Kind.OPTIMIZER:
             raise refuse(
@@ -209,6 +212,26 @@ class StageReader(ScopeReader):
         name = target[0][0] if target and target[1] is average else None
         mean = self.scope.trained.get(id(average))
         return StageParts(compute, average, average_item, name, call, item, found[0][0], how, mean)
+
+    def _kept_sparse(
+        self, call: cst.Call, how: Averaging, average: Item, update: Item, after: Sequence[Item]
+    ) -> None:
+        """Averages that stay IndexedSlices are applied and nothing else: the helpers' have each row once."""
+        if not (self.sparse and how.keeps):
+            return
+        if self.controlled:
+            raise refuse(
+                "TM204", self.file, call,
+                "some gradients may be IndexedSlices, and which of them control flow of the graph makes so is another in TF2",
+            )  # fmt: skip
+        others = [
+            i for i in after if i is not average and i is not update and i.reads & average.binds
+        ]
+        if others and how.none_policy != "zeros":
+            raise refuse(
+                "TM204", self.file, others[0].node,
+                "averaged gradients are read, and IndexedSlices of the towers may have a row more than once",
+            )  # fmt: skip
 
     def _changed_in_place(
         self,

@@ -219,7 +219,7 @@ def _excuses(excuses: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The worst excused arrays of single steps as a table, the others in one that is opened."""
     yield "<h3>Excused: roundings that decide, or what the original determines no better</h3>\n"
     yield (
-        "<p>Each is one array at one step. The original was run once more from that step with its weights moved by "
+        "<p>Each is one array at one step, of single steps or of the free run. The original was run once more from that step with its weights moved by "
         "the tolerance: what it is off by is to be no more than twice what the original moves itself. The parts are of the size "
         "of the array.</p>\n"
     )

@@ -14,7 +14,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from towermigrate.flow import Call, Domain, Interpreter, Limits
@@ -55,8 +55,9 @@ NonePolicy = Literal["crash", "skip", "pass", "zeros", "filled"]
 Reduction = Literal["mean", "sum"]
 
 _VARIABLES = 3
+_MOST = 64  # so many variables and towers are tried at most
 _TOWERS = (1, 2, 3)
-_LIMITS = Limits(steps=20_000, calls=500, depth=20, recursion=0)
+_LIMITS = Limits(steps=200_000, calls=5_000, depth=20, recursion=0)
 _SPARSE = (frozenset(range(_VARIABLES)), frozenset({1}))
 
 
@@ -134,6 +135,8 @@ class _Asked:
     def averaging(self) -> Averaging | None:
         reductions: tuple[Reduction, ...] = ("mean", "sum")
         reduce = next((each for each in reductions if self.gives(each)), None)
+        if reduce is not None and not self.gives_it_for_more(reduce):
+            return None
         policy = None if reduce is None else self.none_policy(reduce)
         if reduce is None or policy is None:
             return None
@@ -150,6 +153,7 @@ class _Asked:
         towers: int,
         missing: frozenset[tuple[int, int]] = frozenset(),
         sparse: frozenset[int] = frozenset(),
+        variables: int = _VARIABLES,
     ) -> Value:
         """What it gives for so many towers; those of `missing`, a variable and a tower, have None for a gradient."""
         it = self.interpreter
@@ -160,7 +164,7 @@ class _Asked:
         given: list[Value] = []
         for tower in range(towers):
             pairs = []
-            for number in range(_VARIABLES):
+            for number in range(variables):
                 gone = (number, tower) in missing
                 own = Sum((((number, tower), Fraction(1)),), number in sparse)
                 gradient: Value = NONE if gone else own
@@ -196,6 +200,28 @@ class _Asked:
                 for number in range(_VARIABLES)
             ]  # fmt: skip
             if _pairs(self.run(towers, sparse=sparse)) != wanted or self.domain.crashed:
+                return False
+        return True
+
+    def gives_it_for_more(self, reduce: Reduction) -> bool:
+        """Whether it does the same for as many variables and towers as any number in it tells of: `if k >= 4`."""
+        numbers = [
+            abs(each.value)
+            for node in [self.node, *self.interpreter.met]
+            for each in ast.walk(node)
+            if isinstance(each, ast.Constant) and isinstance(each.value, int | float)
+        ]
+        most = int(min(max(numbers, default=0), _MOST)) + 2
+        if most <= _VARIABLES:
+            return True
+        if most > _MOST:
+            return False
+        for variables, towers in ((most, 2), (_VARIABLES, most)):
+            wanted = [
+                (_reduced(reduce, number, range(towers), False), Variable(number))
+                for number in range(variables)
+            ]
+            if _pairs(self.run(towers, variables=variables)) != wanted or self.domain.crashed:
                 return False
         return True
 
@@ -262,7 +288,18 @@ def _pairs(value: Value) -> list[tuple[Value, ...] | None] | None:
 
 
 class _Definitions(Interpreter):
-    """Runs of a file only what defines: what else binds a name, at whatever time, leaves it unknown."""
+    """Runs of a file only what defines: what else binds a name, at whatever time, leaves it unknown.
+
+    `met` are the functions that were run.
+    """
+
+    @property
+    def met(self) -> list[ast.AST]:
+        return list(self._met.values())
+
+    @cached_property
+    def _met(self) -> dict[int, ast.AST]:
+        return {}
 
     def module(self, path: str, main: bool | None = None) -> Scope:
         first = path not in self._modules
@@ -280,6 +317,7 @@ class _Definitions(Interpreter):
             return call.unknown("what a decorator of the file's own makes")
         if any(isinstance(each, ast.Try) for each in ast.walk(function.node)):
             raise NoAverageError  # what it does where TensorFlow raises is another question
+        self._met[id(function.node)] = function.node
         return super().call(function, call)
 
     def tree(self, path: str) -> ast.Module:

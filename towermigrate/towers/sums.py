@@ -140,7 +140,8 @@ def number_of(value: Value | None) -> Fraction | None:
         number = value.value
         assert isinstance(number, int | float)
         if number == number and abs(number) < 1e6:
-            return Fraction(number).limit_denominator(1000)
+            found = Fraction(number).limit_denominator(1000)
+            return found if float(found) == number else None  # 2.0001 is no two
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -88,6 +88,14 @@ class Excuse:
     run: int
     evidence: dict[str, float | int]
     free_running: bool = False
+
+
+def arrays_excused(excused: Sequence[Excuse]) -> str:
+    """How many arrays were excused, as part of a sentence: of single steps, and of the free run beside them."""
+    freely = sum(each.free_running for each in excused)
+    said = [f"{len(excused) - freely} arrays of single steps"] if len(excused) > freely else []
+    said += [f"{freely} of the free run"] if freely else []
+    return " and ".join(said)
 
 
 @dataclass

@@ -81,7 +81,7 @@ def cannot_be_rounding(
         if not np.isfinite(each.error) or each.level in ("structure", "initial", "input"):
             why = "it is no matter of size"
         elif each.level == "forward":
-            why = "ReLU and max-pooling are continuous: a loss does not jump"
+            why = "ReLU and max-pooling are continuous: a loss that no gradient is part of does not jump"
         elif each.level == "gradient" and not _is_jump(each):
             why = f"it is {each.error:.2g} of the array's size, and a jump is less than {LARGEST_JUMP:g}"
         elif each.key.startswith("between/"):

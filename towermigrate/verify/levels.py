@@ -133,12 +133,17 @@ def _trajectory(free: Comparison, shown: Comparison, single: Comparison) -> Leve
     keys = [count for level in _OF_A_STEP if (count := free.counted.get(level)) is not None]
     if not keys:
         return LevelReport("trajectory", "not compared")
-    beyond = [each.error for each in free.differences if each.level in (*_OF_A_STEP, "output")]
+    excused = {(each.key, each.run) for each in shown.excused if each.free_running}
+    beyond = [
+        each.error
+        for each in free.differences
+        if each.level in (*_OF_A_STEP, "output") and (each.key, each.run) not in excused
+    ]
     different = bool(shown.differences and beyond) or any(
         each.level == "trajectory" for each in shown.differences
     )
     why = None
-    if beyond and not different:
+    if free.differences and not different:
         why = "roundings add up: within the tolerance times one plus the updates made before"
     return LevelReport(
         "trajectory",

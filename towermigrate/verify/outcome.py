@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from towermigrate.verify.comparison import Comparison, Difference, Excuse
+from towermigrate.verify.comparison import Comparison, Difference, Excuse, arrays_excused
 from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
 from towermigrate.verify.programs import Recorded
@@ -86,7 +86,7 @@ def jumps_said(excused: list[Excuse]) -> str:
     """What the report notes where roundings were excused."""
     worst = max(excused, key=lambda each: each.error)
     return (
-        f"equal but for {len(excused)} arrays of single steps that are excused, {worst.name} at step {worst.step} "
+        f"equal but for {arrays_excused(excused)} that are excused, {worst.name} at step {worst.step} "
         f"by most ({worst.error:.1g}): roundings decide there (ReLU, max-pooling), or it is not determined any better, "
         "as in the original itself when its weights move by as much; see `excuses` in --json"
     )

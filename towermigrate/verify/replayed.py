@@ -80,8 +80,13 @@ def plain_name(variable: Any) -> str:
 
 def whole(variable: Any) -> Any:
     """The distributed variable that `variable` is a replica's part of, else itself."""
-    container = getattr(variable, "_distributed_container", None)
-    return (container() if container is not None else None) or variable
+    # Of one that was made eagerly the handle knows it (TF 2.21, `distribute/values.py`).
+    for part in (variable, getattr(variable, "handle", None)):
+        container = getattr(part, "_distributed_container", None)
+        found = container() if container is not None else None
+        if found is not None:
+            return found
+    return variable
 
 
 def is_mirrored(container: Any) -> bool:

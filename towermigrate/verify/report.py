@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from towermigrate.verify.amounts import Amount
-from towermigrate.verify.comparison import QUANTITIES, Difference, Excuse
+from towermigrate.verify.comparison import QUANTITIES, Difference, Excuse, arrays_excused
 from towermigrate.verify.diagnose import Diagnosis
 from towermigrate.verify.levels import LevelReport, worst_verdicts
 from towermigrate.verify.tpu.report import ADD_NUMBERS, CompileReport, print_compiled
@@ -101,6 +101,7 @@ class DeviceReport:
                 "replica": each.replica,
                 "error": _number(each.error),
                 "evidence": {name: _number(value) for name, value in each.evidence.items()},
+                "free_running": each.free_running,
             }
             for each in self.excuses
         ]
@@ -308,9 +309,9 @@ def _left_out(report: VerifyReport, most: int | None) -> str:
         if verdict == "not compared"
     ]
     said = [f"not compared: {', '.join(levels)}"] if levels and report.runs else []
-    excused = sum(len(run.excuses) for run in report.runs)
-    if excused:
-        said.append(f"excused: {excused} arrays of single steps")
+    excuses = [each for run in report.runs for each in run.excuses]
+    if excuses:
+        said.append(f"excused: {arrays_excused(excuses)}")
     # What was not compared says first on which devices; the verdict names what it is.
     named = [run.devices for run in report.runs] + [each.devices for each in report.compiled]
     devices = tuple(f"{each}: " for each in named)

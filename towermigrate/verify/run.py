@@ -477,7 +477,7 @@ class _Verification:
             moved = as_far_as_moved(first, made, result, tolerance, tried, size)
             result.excuse(moved, {})
             judgement = single_steps(first, made, result, tolerance, tried, size)
-            if not judgement.refused or not (jumps or moved):
+            if not judgement.refused or not (jumps or moved or result.excused):
                 break
         result.excuse(judgement.excuses, judgement.refused)
 

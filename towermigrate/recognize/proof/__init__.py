@@ -28,6 +28,7 @@ from towermigrate.recognize.proof.spelling import check_spelling
 from towermigrate.recognize.proof.switched import check_switches
 from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
+from towermigrate.recognize.proof.variable_names import check_variable_names
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.scope import Item
 from towermigrate.recognize.tower import Body
@@ -105,6 +106,7 @@ def prove(
         check_elsewhere(proof)
         check_saved(proof)
         check_tags(proof)
+        check_variable_names(proof)
         _check_means(proof, stages)
     except OutOfSteps:
         if scope.reasons.findings or proof.findings:

@@ -53,7 +53,7 @@ def check_tags(proof: TowerProof) -> None:
         code, node, tag = one.code, one.node, one.tag
         if not files:
             why = "is made in a process whose files could not all be read: TF1 may number its tag"
-        elif _enters_scope(proof, node):
+        elif enters_scope(proof, node):
             why = "stands in a name scope, which a step does not have"
         elif counted[_key(tag, node)] > 1:
             why = "has the tag of another summary, and TF1 numbers the second"
@@ -87,7 +87,7 @@ def _plain(text: str) -> str:
     return bare.removeprefix("reduce") or bare
 
 
-def _enters_scope(proof: TowerProof, node: ast.Call) -> bool:
+def enters_scope(proof: TowerProof, node: ast.Call) -> bool:
     """Whether a call stands in a `with` that names what is made in it."""
     scope: ast.AST = proof.function[0] if proof.function else proof.code.tree
     for block in ast.walk(scope):
@@ -117,7 +117,7 @@ def _names(proof: TowerProof, files: Sequence[Code], scoped: bool) -> set[str]:
             last = last_name(call.func)
             if id(call) in inside and last != "get_variable":
                 continue
-            for value in _naming(proof, code, call, last):
+            for value in naming(proof, code, call, last):
                 for node in ast.walk(value):
                     if isinstance(node, ast.Constant) and isinstance(node.value, str):
                         found.add(node.value.lower())
@@ -143,7 +143,7 @@ def _in_own_scope(proof: TowerProof) -> set[int]:
     }
 
 
-def _naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterator[ast.expr]:
+def naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterator[ast.expr]:
     """The arguments of a call that may name something in the graph."""
     root: ast.expr = call.func
     while isinstance(root, ast.Attribute):

@@ -1,0 +1,99 @@
+"""Names of the variables that optimizers and programs make beside the towers: TF1 put scopes of names and numbers in them.
+
+They are keys of checkpoints. Loop style makes these variables where no graph is: what else the graph holds, and the scopes
+it is in, are not there to change a name.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+
+from towermigrate.flow.scopes import own_nodes
+from towermigrate.flow.values import External
+from towermigrate.recognize.proof.code import last_name
+from towermigrate.recognize.proof.collected import files_beside
+from towermigrate.recognize.proof.tags import enters_scope, naming
+from towermigrate.recognize.proof.towers import TowerProof
+
+# Optimizers whose variables are slots only, which are called after the variables that they are of.
+_SLOTS_ONLY = frozenset(
+    f"{name}Optimizer"
+    for name in "GradientDescent Momentum RMSProp Adagrad Adadelta Ftrl ProximalGradientDescent ProximalAdagrad".split()
+)
+
+
+def check_variable_names(proof: TowerProof) -> None:
+    """Report variables that TF1 may have called otherwise."""
+    scope: ast.AST = proof.function[0] if proof.function else proof.code.tree
+    inside = {id(node) for node in ast.walk(proof.loop)}
+    made: list[tuple[ast.Call, str]] = []
+    for call in own_nodes(getattr(scope, "body", [])):
+        if not isinstance(call, ast.Call) or id(call) in inside:
+            continue
+        with proof.mode(False):
+            value = proof.value(call.func, proof.top)
+        if isinstance(value, External) and value.name == "tf.Variable":
+            made.append((call, _name_of(call)))
+        if isinstance(call.func, ast.Attribute) and call.func.attr in (
+            "apply_gradients",
+            "minimize",
+        ):
+            if enters_scope(proof, call) and not _has_slots_only(proof, scope, call.func.value):
+                _say(
+                    proof,
+                    call,
+                    "makes variables of an optimizer in a name scope, which TF1 puts before their names",
+                )
+    counted = Counter(name.lower() for _, name in made)
+    for call, name in made:
+        if enters_scope(proof, call):
+            _say(proof, call, "makes a variable in a name scope, which TF1 puts before its name")
+        elif counted[name.lower()] > 1:
+            _say(proof, call, f"makes one of several variables called `{name}`, which TF1 numbers")
+        elif name.lower() in _others(proof, call):
+            _say(
+                proof,
+                call,
+                f"makes a variable called `{name}`, as something else of the graph may be, and TF1 then numbers it",
+            )
+
+
+def _say(proof: TowerProof, call: ast.Call, why: str) -> None:
+    proof.always("TM211", proof.code, call, f"`{proof.code.said(call)}` {why}")
+
+
+def _name_of(call: ast.Call) -> str:
+    """What a variable is called; one whose name is not written out is taken for one without."""
+    for keyword in call.keywords:
+        if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
+            return str(keyword.value.value)
+    return "Variable"
+
+
+def _has_slots_only(proof: TowerProof, scope: ast.AST, optimizer: ast.expr) -> bool:
+    """Whether every optimizer that a name may be bound to has no variables but slots."""
+    if not isinstance(optimizer, ast.Name):
+        return False
+    classes = [
+        last_name(node.value.func)
+        for node in ast.walk(scope)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(t, ast.Name) and t.id == optimizer.id for t in node.targets)
+        and isinstance(node.value, ast.Call)
+    ]
+    return bool(classes) and all(each in _SLOTS_ONLY for each in classes)
+
+
+def _others(proof: TowerProof, own: ast.Call) -> set[str]:
+    """The texts by which other calls may name what is in the graph."""
+    found: set[str] = set()
+    for code in files_beside(proof.codes, proof.code.path) or []:
+        for call in code.nodes:
+            if not isinstance(call, ast.Call) or call is own:
+                continue
+            for value in naming(proof, code, call, last_name(call.func)):
+                for node in ast.walk(value):
+                    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                        found |= {node.value.lower(), node.value.lower().rpartition("/")[2]}
+    return found
