@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +177,30 @@ def test_rows_of_several_lengths_on_the_replicas() -> None:
 
     found = own_inputs({"input/feed/x:0": np.zeros((2, 5))}, [PerReplica()])
     np.testing.assert_array_equal(found["own/input/feed/x:0"], np.ones((2, 5)))
+
+
+EAGER = """\
+import tensorflow as tf
+
+from towermigrate.verify.replayed import whole
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+add_up = tf.distribute.ReductionToOneDevice()
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"], cross_device_ops=add_up)
+with strategy.scope():
+    w = tf.Variable(0.0)
+alone = tf.Variable(0.0)
+assert len(w.values) == 2
+assert all(whole(each) is w for each in w.values)
+assert whole(w) is w and whole(alone) is alone
+"""
+
+
+def test_a_variable_that_was_made_eagerly_is_known_by_the_copies_of_it() -> None:
+    """TF keeps that at their handles; without it lock-step would set one copy and leave the others."""
+    pytest.importorskip("tensorflow")
+    done = subprocess.run(
+        [sys.executable, "-c", EAGER], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
