@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
 from towermigrate.recognize.plain.feeds import only_name
@@ -33,6 +33,15 @@ def is_tower_loop(loop: ast.For) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr in of_towers for one in ast.walk(loop))
 
 
+def loops_of_towers(file: PlainFile) -> Iterator[tuple[str, Scope, ast.For]]:
+    """The tower loops that run once whenever their scopes do, each with its scope, and the outermost function of that."""
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                if isinstance(each, ast.For) and is_tower_loop(each):
+                    yield where, scope, each
+
+
 def once_in(scope: Scope) -> list[ast.stmt]:
     """The statements that run once whenever a scope does, those that hold others too."""
     return [each for body, always in blocks(scope) if always for each in body]
@@ -43,14 +52,12 @@ def once_in(scope: Scope) -> list[ast.stmt]:
 
 def collected_values(file: PlainFile) -> list[Change]:
     """`accuracies.append(tf.reduce_mean(hits))` as `accuracy = tf.reduce_mean(hits)` and `accuracies.append(accuracy)`."""
-    found: list[Change] = []
-    for where, scope in file.scopes:
-        for body, always in blocks(scope):
-            for loop in body if always else ():
-                if isinstance(loop, ast.For) and is_tower_loop(loop):
-                    for each in ast.walk(loop):
-                        found += _named(file, each, where)
-    return found
+    return [
+        change
+        for where, _, loop in loops_of_towers(file)
+        for each in ast.walk(loop)
+        for change in _named(file, each, where)
+    ]
 
 
 def _named(file: PlainFile, statement: ast.AST, where: str) -> list[Change]:

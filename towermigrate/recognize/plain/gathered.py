@@ -6,8 +6,8 @@ import ast
 import keyword
 import re
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope
+from towermigrate.recognize.plain.collected import loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
 from towermigrate.recognize.source import Tree
 
@@ -29,13 +29,11 @@ def gathered_values(tree: Tree, file: PlainFile) -> list[Change]:
     """
     if "add_to_collection(" not in file.text:
         return []
-    found: list[Change] = []
-    for where, scope in file.scopes:
-        for body, always in blocks(scope):
-            for each in body if always else ():
-                if isinstance(each, ast.For) and is_tower_loop(each):
-                    found += _of_loop(tree, file, scope, each, where)
-    return found
+    return [
+        change
+        for where, scope, loop in loops_of_towers(file)
+        for change in _of_loop(tree, file, scope, loop, where)
+    ]
 
 
 def _of_loop(tree: Tree, file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[Change]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope
+from towermigrate.recognize.plain.collected import loops_of_towers
 from towermigrate.recognize.plain.tower_loops import split_count
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -14,13 +14,11 @@ def own_splits(file: PlainFile) -> list[Change]:
     """Every split of a tower's own, of what the loop does not bind, as a list of parts that is made before the loop."""
     if "tf.split(" not in file.text:
         return []
-    found: list[Change] = []
-    for where, scope in file.scopes:
-        for body, always in blocks(scope):
-            for each in body if always else ():
-                if isinstance(each, ast.For) and is_tower_loop(each):
-                    found += _of_loop(file, scope, each, where)
-    return found
+    return [
+        change
+        for where, scope, loop in loops_of_towers(file)
+        for change in _of_loop(file, scope, loop, where)
+    ]
 
 
 def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[Change]:
