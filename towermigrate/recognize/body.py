@@ -59,8 +59,8 @@ def loop_index(file: SourceFile, loop: cst.For) -> str | None:
                 return code(items[0])
     raise refuse(
         "TM201", file, loop,
-        f"the tower loop goes over `{code(iterated)}`; range(n), xrange(n) and enumerate(devices) "
-        "are understood",
+        f"the tower loop goes over `{code(iterated)}`; range(n), xrange(n), enumerate(devices) and "
+        "zip of devices and of what is as long are understood",
     )  # fmt: skip
 
 
