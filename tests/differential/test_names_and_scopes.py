@@ -81,6 +81,7 @@ TAKEN = [
     case("the scope by its name", *within("tf.variable_scope(tf.get_variable_scope()) as vs", "vs")),
     case("a scope around", *within("tf.variable_scope('model')")),
     case("a scope around, by its name", *within("tf.variable_scope('model') as vs", "vs")),
+    case("a scope around, split in the towers", *within("tf.variable_scope('model') as vs", "vs"), parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
     case("losses without a name", *of_mean("train_op = opt.minimize(loss, step_count)"), *NAMELESS),
     case("losses of arithmetic", *of_mean("train_op = opt.minimize(loss, step_count)"), (LOSS, ""), ("losses.append(loss)", "losses.append(0.5 * tf.reduce_mean(tf.square(out - y)))")),
     case("losses without a name, in lines", *of_mean("train_op = opt.minimize(loss, step_count)"), (LOSS, ""), ("losses.append(loss)", "losses.append(\n" + MARGIN + "    tf.reduce_mean(tf.square(out - y)))")),
