@@ -227,7 +227,8 @@ class StageReader(ScopeReader):
         others = [
             i for i in after if i is not average and i is not update and i.reads & average.binds
         ]
-        if others and how.none_policy != "zeros":
+        # Where the average is applied in its own statement, what that binds is the update.
+        if others and average is not update and how.none_policy != "zeros":
             raise refuse(
                 "TM204", self.file, others[0].node,
                 "averaged gradients are read, and IndexedSlices of the towers may have a row more than once",
