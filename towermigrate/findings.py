@@ -476,6 +476,14 @@ _rule(
     "saver = tf.train.Saver(tf.global_variables(), sharded=True)",
 )  # fmt: skip
 _rule(
+    "TM315", "What the session was configured with is gone", "warning",
+    "`ConfigProto` and `GPUOptions` chose devices, memory and threads of a session, of which there is none any more. A strategy "
+    "takes the first GPUs that are visible.",
+    "Say it to TensorFlow 2: `CUDA_VISIBLE_DEVICES=2,3` or `TOWERMIGRATE_DEVICES=gpu:2,3` for devices, "
+    "`tf.config.experimental.set_memory_growth` for memory, `tf.config.threading` for threads.",
+    "config = tf.ConfigProto(gpu_options=tf.GPUOptions(visible_device_list='2,3'))",
+)  # fmt: skip
+_rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
     "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
     "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "

@@ -8,7 +8,7 @@ from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.refusal import note
-from towermigrate.recognize.syntax import calls, code
+from towermigrate.recognize.syntax import calls, code, walk
 
 
 def notes(a: Analysis) -> list[Finding]:
@@ -59,7 +59,38 @@ def notes(a: Analysis) -> list[Finding]:
                 "reuse_variables() with no outer variable_scope: the original fails on TensorFlow 1.15",
             )  # fmt: skip
         )
+    found += _of_configuration(a)
     return found
+
+
+# What a session without them does too, for what loop style does.
+_OF_PLACEMENT = frozenset({"allow_soft_placement", "log_device_placement", "gpu_options"})
+
+
+def _of_configuration(a: Analysis) -> list[Finding]:
+    """What sessions were configured with: one finding for each place."""
+    scope = a.candidate.function or a.file.module
+    found: list[Finding] = []
+    for call in calls(scope):
+        if a.file.tf(call.func) in ("tf.ConfigProto", "tf.GPUOptions"):
+            gone = [each for each in call.args if each.keyword is not None]
+            gone = [
+                each for each in gone if each.keyword and each.keyword.value not in _OF_PLACEMENT
+            ]
+            texts = [f"{code(each.keyword)}={code(each.value)}" for each in gone if each.keyword]
+            found += [_gone(a, call, texts)] if texts else []
+    for node in walk(scope):
+        if isinstance(node, cst.Assign) and isinstance(
+            target := node.targets[0].target, cst.Attribute
+        ):
+            name, _, rest = code(target).partition(".")
+            if a.kinds.of_name(name) is Kind.CONFIG and rest not in _OF_PLACEMENT:
+                found.append(_gone(a, node, [f"{rest} = {code(node.value)}"]))
+    return found
+
+
+def _gone(a: Analysis, node: cst.CSTNode, texts: list[str]) -> Finding:
+    return note("TM315", a.file, node, f"`{', '.join(texts)}` of the session is gone")
 
 
 def _outer_scope(a: Analysis) -> bool:
