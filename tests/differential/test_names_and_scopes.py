@@ -31,6 +31,22 @@ UPDATE = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
 UNDER: tuple[Change, ...] = ((UPDATE, "    with tf.name_scope('train'):\n    " + UPDATE),)
 SAVER = "    saver = tf.train.Saver()\n"
 GATHERED = ((LOSS, LOSS + f"{MARGIN}tf.add_to_collection('shown', loss)\n"),)
+MADE = "def batch(rows):\n"
+OWN = """\
+class Graph(object):
+    def finalize(self):
+        print('closed')
+
+
+class Keeper(object):
+    def __init__(self):
+        self.graph = Graph()
+
+    def save(self, path, write_meta_graph=True):
+        print('kept', path, write_meta_graph)
+
+
+"""
 COUNT = """\
         count = 0
         for v in tf.trainable_variables():
@@ -107,6 +123,7 @@ TAKEN = [
     case("a graph that is closed", (INIT, INIT + "        tf.get_default_graph().finalize()\n")),
     case("a session's graph that is closed", (INIT, INIT + "        sess.graph.finalize()\n")),
     case("a graph that is not written", ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=step_count, write_meta_graph=False)")),
+    case("objects with methods of those names", (MADE, OWN + MADE), ("        saver.save(sess, 'ckpt/model')\n", "        saver.save(sess, 'ckpt/model')\n        keeper = Keeper()\n        keeper.save('x', write_meta_graph=False)\n        keeper.graph.finalize()\n")),
     case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
     case("parameters counted, by a name", (INIT, INIT + COUNT.format("shape").replace("            size = 1\n", "            shape = v.shape\n            size = 1\n"))),
     case("a statement on the line of the average", ("    grads = average_gradients(tower_grads)\n", "    grads = average_gradients(tower_grads); print('averaged')\n")),

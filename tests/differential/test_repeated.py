@@ -63,6 +63,8 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("variables from seeds that are given by place", "TM235", RESET, AGAIN, (W, "initializer=tf.truncated_normal_initializer(0.0, 0.2, 3))")),
+    other("variables from seeds that come first", "TM235", RESET, AGAIN, (W, "initializer=tf.glorot_uniform_initializer(3))")),
     other("one graph for all", "TM235", AGAIN),
     other("a graph of the file", "TM235", ("drawn = [0]\n", "drawn = [0]\nGRAPH = tf.Graph()\n"), *body("    with GRAPH.as_default():\n"), AGAIN),
     other("variables from seeds", "TM235", RESET, AGAIN, (W, "initializer=tf.truncated_normal_initializer(stddev=0.2, seed=3))")),

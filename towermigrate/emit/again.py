@@ -36,13 +36,26 @@ def _draws_by_seeds(analysis: Analysis) -> bool:
         for call in calls(file.module):
             name = file.tf(call.func) or ""
             keywords = {each.keyword.value for each in call.args if each.keyword is not None}
-            by_place = len(call.args) - len(keywords) > 2 and _RANDOM.search(name)
-            if name and ("seed" in keywords or by_place) or name.endswith("set_random_seed"):
+            if name and "seed" in keywords or name.endswith("set_random_seed"):
+                return True
+            if _RANDOM.search(name) and _may_be_given_one(
+                call, 0 if _SEED_FIRST.search(name) else 1
+            ):
                 return True
     return False
 
 
 _RANDOM = re.compile("random|truncated|scaling|xavier|glorot|he_|lecun|orthogonal|dropout|shuffle")
+_SEED_FIRST = re.compile("glorot|he_|lecun")
+
+
+def _may_be_given_one(call: cst.Call, first: int) -> bool:
+    """Whether a whole number, or what is not written out, stands where a seed may be given by its place."""
+    given = [each.value for each in call.args if each.keyword is None and not each.star]
+    plain = (cst.Float, cst.List, cst.Tuple, cst.Attribute, cst.SimpleString, cst.UnaryOperation)
+    return any(each.star for each in call.args) or any(
+        not isinstance(each, plain) for each in given[first:]
+    )
 
 
 def _begins_anew(analysis: Analysis, function: cst.FunctionDef) -> bool:

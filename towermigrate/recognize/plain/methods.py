@@ -85,6 +85,18 @@ def makes_session(node: ast.expr) -> str | None:
     return None
 
 
+def sessions_of(scope: Scope) -> set[str]:
+    """The names that a scope gives to sessions."""
+    found: set[str] = set()
+    for each in own_nodes(scope):
+        if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name):
+            if makes_session(each.context_expr):
+                found.add(each.optional_vars.id)
+        elif isinstance(each, ast.Assign) and makes_session(each.value):
+            found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
+    return {name for name in found if bindings(scope, name) == 1}
+
+
 def _as_run(file: PlainFile, call: ast.Call, sessions: _Sessions, where: str) -> Change | None:
     func = call.func
     if not isinstance(func, ast.Attribute) or func.attr not in ("run", "eval"):

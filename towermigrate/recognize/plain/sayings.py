@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, stores
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, stores
+from towermigrate.recognize.plain.methods import sessions_of
 from towermigrate.recognize.python_scopes import own_nodes
 
 _LISTS = ("tf.trainable_variables", "tf.global_variables", "tf.all_variables")
@@ -22,16 +23,17 @@ def finalized_graphs(file: PlainFile) -> list[Change]:
         and isinstance(each.value, ast.Call)
         and isinstance(each.value.func, ast.Attribute)
         and each.value.func.attr == "finalize"
-        and _is_graph(each.value.func.value)
+        and _is_graph(scope, each.value.func.value)
         and file.alone(each) is not None
         and not _is_alone_in_block(scope, each)
     ]
 
 
-def _is_graph(node: ast.expr) -> bool:
-    """`tf.get_default_graph()`, `sess.graph`."""
+def _is_graph(scope: Scope, node: ast.expr) -> bool:
+    """`tf.get_default_graph()`, or `sess.graph` of a session of the scope."""
     if isinstance(node, ast.Attribute):
-        return node.attr == "graph" and isinstance(node.value, ast.Name)
+        own = isinstance(node.value, ast.Name) and node.value.id in sessions_of(scope)
+        return own and node.attr == "graph"
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "tf.get_default_graph"
 
 
@@ -50,10 +52,13 @@ def graphs_not_written(file: PlainFile) -> list[Change]:
     if "write_meta_graph" not in file.text:
         return found
     for where, scope in file.scopes:
+        savers = _savers(scope)
         for each in own_nodes(scope):
             if not isinstance(each, ast.Call) or not each.args:
                 continue
             if not isinstance(each.func, ast.Attribute) or each.func.attr != "save":
+                continue
+            if not isinstance(each.func.value, ast.Name) or each.func.value.id not in savers:
                 continue
             for number, keyword in enumerate(each.keywords):
                 value = keyword.value
@@ -63,6 +68,20 @@ def graphs_not_written(file: PlainFile) -> list[Change]:
                     if value.value is False and not file.commented(*stretch):
                         found.append(Change(*stretch, (), where))
     return found
+
+
+def _savers(scope: Scope) -> set[str]:
+    """The names that a scope gives to TensorFlow's savers, once and for all."""
+    found = {
+        target.id
+        for each in own_nodes(scope)
+        if isinstance(each, ast.Assign)
+        and isinstance(each.value, ast.Call)
+        and ast.unparse(each.value.func) == "tf.train.Saver"
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
+    return {name for name in found if bindings(scope, name) == 1}
 
 
 def sizes_of_variables(file: PlainFile) -> list[Change]:

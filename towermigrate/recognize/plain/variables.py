@@ -6,8 +6,7 @@ import ast
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, own_calls
 from towermigrate.recognize.plain.collected import is_tower_loop, once_in
-from towermigrate.recognize.plain.methods import makes_session
-from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.recognize.plain.methods import sessions_of
 
 _TRAINED = "tf.trainable_variables()"
 
@@ -18,7 +17,7 @@ def runs_of_variables(file: PlainFile) -> list[Change]:
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
-        sessions = _sessions(scope)
+        sessions = sessions_of(scope)
         for call in own_calls(scope) if sessions else ():
             func = call.func
             if not isinstance(func, ast.Attribute) or func.attr != "run" or call.keywords:
@@ -31,18 +30,6 @@ def runs_of_variables(file: PlainFile) -> list[Change]:
             if parts:
                 found.append(Change(*file.span(call), parts, where))
     return found
-
-
-def _sessions(scope: Scope) -> set[str]:
-    """The names that a scope gives to sessions."""
-    found: set[str] = set()
-    for each in own_nodes(scope):
-        if isinstance(each, ast.withitem) and isinstance(each.optional_vars, ast.Name):
-            if makes_session(each.context_expr):
-                found.add(each.optional_vars.id)
-        elif isinstance(each, ast.Assign) and makes_session(each.value):
-            found |= {target.id for target in each.targets if isinstance(target, ast.Name)}
-    return {name for name in found if bindings(scope, name) == 1}
 
 
 def _one_by_one(file: PlainFile, scope: Scope, session: str, fetched: ast.expr) -> tuple[Part, ...]:
