@@ -81,7 +81,9 @@ def tower_strategy(
     elif (cluster := cluster_from_environment()) is None or cluster.task_type == "evaluator":
         strategy = _mirrored_default(num_towers)
     else:
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        # A process sets collectives up once: a program that trains again goes on with the strategy that it has.
+        again = isinstance(_made, tf.distribute.MultiWorkerMirroredStrategy)
+        strategy = _made if again else tf.distribute.MultiWorkerMirroredStrategy()
         _check_count(strategy.num_replicas_in_sync, num_towers, "TF_CONFIG")
         _only_the_chief_prints(strategy)
     _made = strategy

@@ -63,6 +63,7 @@ class Probe:
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
         self.between = Between()
+        self.initial: Dict[str, Any] = {}
         self.lock = threading.RLock()
         self.local = threading.local()
 
@@ -405,7 +406,7 @@ class Probe:
 
         state = variables_by_key(session.graph, here.applied, self.trace.meta["variables"])
         if not here.initialized:
-            self._first_state(original, session, here, state, plan)
+            self._first_state(original, session, here, state, index)
         elif not self.recorded_last:
             self._resume(original, session, state, index)
         elif not self.config.get("rounding"):
@@ -549,12 +550,18 @@ class Probe:
         load_values(original, session, state, values)
 
     def _first_state(
-        self, original: Any, session: Any, here: Graph, state: Dict[str, Any], plan: Plan
+        self, original: Any, session: Any, here: Graph, state: Dict[str, Any], index: int
     ) -> None:
+        """What the variables of a graph are before its first training run; a later graph may have those of one before it."""
         here.initialized = True
-        self.trace.arrays("initial", read_values(self.tf, original, session, state))
+        values = read_values(self.tf, original, session, state)
+        self.initial.update({k: v for k, v in values.items() if k not in self.initial})
+        self.trace.arrays("initial", self.initial)
+        name = "initial" if index == 0 else "before_%05d" % index
+        if index:
+            self.trace.arrays(name, values)
         if self.replay is not None:
-            load_values(original, session, state, read_arrays(self.replay, "initial"))
+            load_values(original, session, state, read_arrays(self.replay, name))
 
     def _resume(self, original: Any, session: Any, state: Dict[str, Any], index: int) -> None:
         name = "before_%05d" % index
