@@ -14,6 +14,7 @@ RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by
 SAVER = "    saver = tf.train.Saver()\n"
 DEVICES = "DEVICES = ['/gpu:0', '/gpu:1']\n"
 STEPS = "        for step in range(4):\n"
+APPENDED = "                    tower_grads.append(grads)\n"
 COUNT = "tf.cast(step_count, tf.float32)"
 
 
@@ -32,6 +33,14 @@ def other(name: str, rule: str, *changes: Change) -> Any:
 WARM = f"lr = 0.1 * tf.minimum({COUNT} / 3.0 + 0.2, 1.0)"
 SHOWN = (RUN, "            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by})\n            print('%.6f' % rate)\n")  # fmt: skip
 WRITTEN = (SAVER, "    tf.summary.scalar('rate', lr)\n    shown = tf.summary.merge_all()\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, "            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by})\n            writer.add_summary(text, step)\n")  # fmt: skip
+MERGED = (
+    (WRITTEN[0][0], WRITTEN[0][1].replace("    tf.summary.scalar('rate', lr)\n", "")),
+    WRITTEN[1],
+)
+MEAN = (
+    MERGED[0][0],
+    "    loss = tf.reduce_mean(losses)\n    tf.summary.scalar('mean_loss', loss)\n" + MERGED[0][1],
+)
 FED = ("feed_dict={X: bx, Y: by}", "feed_dict={X: bx, Y: by, part: 0.5 ** step}")
 PART = "part = tf.placeholder(tf.float32, [])"
 
@@ -50,6 +59,8 @@ TAKEN = [
     case("a variable that runs set, of a schedule's", made("base = tf.get_variable('base', [], initializer=tf.constant_initializer(0.1), trainable=False)", NEW, "lr_update = tf.assign(base, new_lr)", "lr = tf.train.exponential_decay(base, step_count, 2, 0.5)"), SET),
     case("a variable that runs set, fetched", ASSIGNED, SET, (RUN, RUN + "            print('%.5f' % sess.run(lr))\n")),
     case("a warm-up", made(WARM)),
+    case("summarized in front of the towers", made(WARM, "tf.summary.scalar('rate', lr)"), *MERGED),
+    case("summarized in front of the towers, beside a mean of them", made(WARM, "losses = []", "tf.summary.scalar('rate', lr)"), (APPENDED, APPENDED + "                    losses.append(loss)\n"), MEAN, MERGED[1]),
     case("in two statements", made(f"warm = tf.minimum({COUNT} / 3.0 + 0.2, 1.0)", "lr = 0.1 * warm")),
     case("of a schedule", made("decayed = tf.train.exponential_decay(0.1, step_count, 2, 0.5)", "lr = tf.maximum(decayed, 0.04)")),
     case("of a schedule in it", made("lr = tf.maximum(tf.train.exponential_decay(0.1, step_count, 2, 0.5), 0.04)")),

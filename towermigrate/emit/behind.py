@@ -90,6 +90,21 @@ class Behind:
         read = {name for item in items for name in item.reads}
         return [(i.names[0], i.source) for i in fed if i.source in read and _is_whole(i)]
 
+    def handed(self, items: Sequence[Item]) -> list[str]:
+        """What a step makes on every tower, and some statements behind its towers read: the summary of its rate, say."""
+        made = {name for item in items for name in item.binds}
+        read = dict.fromkeys(name for item in items for name in sorted(item.reads - made))
+        return [name for name in read if not self._is_list(name) and self._is_handed(name)]
+
+    def _is_handed(self, name: str) -> bool:
+        makers = [item for item in self.a.after if name in item.binds]
+        return (
+            len(makers) == 1
+            and makers[0].kind is Kind.TENSOR
+            and name not in self.a.body.bound
+            and name not in self.a.scope.means
+        )
+
     def problems(
         self, items: Sequence[Item], picked: Sequence[Item], fed: Sequence[Input]
     ) -> Iterator[tuple[Item, str]]:
@@ -129,6 +144,8 @@ class Behind:
                 yield f"binds `{name}`, which another statement behind the towers binds too"
         for name in sorted(item.reads):
             if name in made or self._is_list(name):
+                continue
+            if self._is_handed(name):
                 continue
             if name in a.body.bound or a.kinds.of_name(name) is not Kind.PYTHON:
                 yield f"reads `{name}` beside a list over the towers"

@@ -118,6 +118,7 @@ class StepWriter:
         made = step.made_behind
         named = {self._value(v): self._bound(v) for v in values if v not in made}
         listed = [self.planned.of_tower(name) for name in self.planned.behind.lists(step.behind)]
+        listed += self.planned.behind.handed(step.behind)
         return {**named, **{value: value for value in listed}}
 
     def _results_behind(
@@ -126,7 +127,9 @@ class StepWriter:
         """The lists over the towers, and the author's statements that read them."""
         lists = self.planned.behind.lists(step.behind)
         inside = [given[self.planned.of_tower(name)] for name in lists]
-        told = {v: given[self._value(v)] for v in values if v not in step.made_behind}
+        handed = self.planned.behind.handed(step.behind)
+        apart = {*step.made_behind, *handed}
+        told = {v: given[self._value(v)] for v in values if v not in apart}
         listed = ", ".join(lists)
         made: list[cst.BaseStatement] = []
         line = f"{listed} = tm.each_tower({run})"
@@ -137,6 +140,8 @@ class StepWriter:
             made.append(self.t.statement(f"{', '.join(given.values())} = {run}"))
             several = f"({', '.join(inside)})" if len(inside) > 1 else inside[0]
             made.append(self.t.statement(f"{listed} = tm.each_tower({several})"))
+        for name in handed:
+            made.append(self.t.statement(f"{name} = {self._picker(name)}({name})"))
         for part, whole_input in self.planned.behind.inputs(step.behind, step.fed):
             made.append(self.t.statement(f"{whole_input} = tm.concat_towers({part})"))
         new = in_step(self.a, self.t, self.names.variables)

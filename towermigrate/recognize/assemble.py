@@ -88,7 +88,8 @@ class Assembler:
         where = self._position(items)
         before, loop_item, after = items[:where], items[where], items[where + 1 :]
         if any(word in file.text for word in ("merge_all", "merge_all_summaries")):
-            after = merged_by_name(self.scope, after, summary_makers(self.codes, file.path))
+            makers = summary_makers(self.codes, file.path)
+            before, after = merged_by_name(self.scope, before, loop, after, makers)
         graph = GraphReader(self.scope)
         appended = _appended(loop)
         for item in before:

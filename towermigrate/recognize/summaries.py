@@ -1,7 +1,8 @@
 """`tf.summary.merge_all()` behind the towers, as the merge of the summaries that it merges, each by a name.
 
 In a step a collection would hold the summaries of all replicas. Where every summary of the program is made by a
-statement of its own behind the towers, what is merged is known.
+statement of its own around the towers, what is merged is known. Those in front of them are made behind them: nothing but
+their merge asks for them.
 """
 
 from __future__ import annotations
@@ -16,27 +17,45 @@ from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.proof.library import MERGE_ALL
 from towermigrate.recognize.scope import Item, bare_call
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, assigned, text, walk
+from towermigrate.recognize.syntax import argument, assigned, binds, text, walk
 
 _MADE = ("tf.summary.scalar", "tf.summary.histogram")
 _KEYWORDS = {"name", "tensor", "values", None}
 
 
 def merged_by_name(
-    scope: Scope, after: Sequence[Item], makers: Sequence[tuple[str, int, int]] | None
-) -> list[Item]:
-    """The statements behind the loop, with the summaries that are merged named and merged by these names.
+    scope: Scope,
+    before: Sequence[Item],
+    loop: cst.For,
+    after: Sequence[Item],
+    makers: Sequence[tuple[str, int, int]] | None,
+) -> tuple[list[Item], list[Item]]:
+    """The statements around the loop, with the summaries that are merged named and merged by these names.
 
     Args:
         scope: the program's scope; the calls of `merge_all` that were replaced are put into it.
-        after: the statements.
+        before: the statements in front of the loop.
+        loop: the tower loop.
+        after: the statements behind it.
         makers: every place of the program that makes a summary; None where that is not known.
     """
     file = scope.file
+    first = [item for item in before if bare_call(item.node) and _maker(file, item) is not None]
+    anew = set(binds(loop))
+    for item in reversed(before):
+        if any(item is one for one in first):
+            if item.reads & anew:
+                return list(before), list(after)
+        anew |= item.binds | item.changes
+    as_they_are = list(before), list(after)
+    before, after = (
+        [each for each in before if not any(each is one for one in first)],
+        [*first, *after],
+    )
     made = {id(item): call for item in after if (call := _maker(file, item)) is not None}
     places = sorted((file.path, file.line(c.func), file.span(c.func).column) for c in made.values())
     if makers is None or places != sorted(makers):
-        return list(after)
+        return as_they_are
     bound = Counter(name for item in after for name in item.binds)
     taken = {n.value for n in walk(file.module) if isinstance(n, cst.Name)}
     names: list[str] = []
@@ -48,7 +67,7 @@ def merged_by_name(
         own = assigned(item.node)
         if call is not None and own is not None:
             if bound[own[0][0]] > 1:
-                return list(after)
+                return as_they_are
             names.append(own[0][0])
         elif call is not None:
             names.append(_name(call, taken))
@@ -61,8 +80,10 @@ def merged_by_name(
             inner = item.node.body[0]  # type: ignore[attr-defined]
             item = _with(item, inner.with_changes(value=cst.Call(func, [cst.Arg(listed)])))
         changed.append(item)
+    if not merges:
+        return as_they_are
     scope.merges += merges
-    return changed
+    return before, changed
 
 
 def _maker(file: SourceFile, item: Item) -> cst.Call | None:

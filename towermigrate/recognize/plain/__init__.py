@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `lines`, `named`, `sayings`, `scopes`, `splits`, `variables`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `variables`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -43,6 +43,7 @@ from towermigrate.recognize.plain.placeholders import (
 )
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.sayings import (
     finalized_graphs,
     graphs_not_written,
@@ -89,6 +90,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     entries,
     methods,
     closed_sessions,
+    run_functions,
     runs_of_variables,
     named_fetches,
     structures,

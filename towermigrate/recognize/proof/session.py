@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.proof.inner import callers_of, runs_as_written
 from towermigrate.recognize.proof.services import Services, argument
 from towermigrate.recognize.proof.towers import TowerProof, place_of
 from towermigrate.recognize.proof.values import (
@@ -149,6 +150,10 @@ class SessionCheck:
         """Whether a call stands in a `try` that names the errors of a feed of the wrong shape."""
         inner: ast.AST | None = call
         while (inner := self.code.parents.get(id(inner))) is not None:
+            inside = {id(each) for each in ast.walk(inner)}
+            callers = [c for c in callers_of(self.proof, inner) if id(c) not in inside]
+            if any(map(self._is_caught, callers)):
+                return True
             for handler in inner.handlers if isinstance(inner, ast.Try) else ():
                 caught = ast.unparse(handler.type) if handler.type is not None else ""
                 if "ValueError" in caught or "TypeError" in caught:
@@ -172,16 +177,15 @@ class SessionCheck:
         return f"it is not shown that `{said}` needs all inputs of the pipeline; a step draws each of them"
 
     def _place(self, call: ast.Call, statement: ast.stmt) -> None:
+        inner = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.GeneratorExp
         for node in ast.walk(statement):
-            if isinstance(
-                node, ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.GeneratorExp
-            ):
-                if any(n is call for n in ast.walk(node)):
+            if isinstance(node, inner) and any(n is call for n in ast.walk(node)):
+                if not runs_as_written(self.proof, call, statement):
                     self._say(
                         "TM205", call,
                         f"`{self.code.said(call)}` stands in an inner function, which may run at any time",
                     )  # fmt: skip
-                    return
+                return
 
     def _form(
         self, call: ast.Call, fetches: ast.expr, nodes: list[ast.expr], statement: ast.stmt

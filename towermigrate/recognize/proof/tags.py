@@ -34,6 +34,9 @@ _NO_NAMES = frozenset(
 )
 """Methods that name nothing in a graph by a text that they are given."""
 
+_OF_LOSSES = re.compile(r"loss|entropy|contrib|slim|layers")
+"""Functions that may call what they make after themselves with `_loss` behind it, as those of `tf.losses` do."""
+
 
 def check_tags(proof: TowerProof) -> None:
     """Report the summaries of steps whose tags TF1 may have numbered."""
@@ -174,12 +177,16 @@ def _functions(files: Sequence[Code]) -> set[str]:
     for code in files:
         for node in code.nodes:
             names: list[str] = []
+            of_losses = True
             if isinstance(node, ast.Attribute) and _is_tf(code, node):
-                names = [node.attr]
+                # `tf.train` of `tf.train.Saver` makes nothing.
+                is_module = isinstance(code.parents.get(id(node)), ast.Attribute)
+                names = [] if is_module else [node.attr]
+                of_losses = bool(_OF_LOSSES.search(ast.unparse(node)))
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
                 names = [alias.name for alias in node.names]
             for plain in filter(None, map(_plain, names)):
-                found |= {plain, plain + "loss"}
+                found |= {plain, plain + "loss"} if of_losses else {plain}
                 found |= {plain.removesuffix("optimizer"), plain.removeprefix("getorcreate")}
     return found
 
