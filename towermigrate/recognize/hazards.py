@@ -39,7 +39,7 @@ _BATCH_NORM = (
 )  # fmt: skip
 _EFFECTS = (
     "tf.assign", "tf.assign_add", "tf.assign_sub", "tf.scatter_update", "tf.scatter_add", "tf.scatter_sub",
-    "tf.train.ExponentialMovingAverage", "tf.py_func", "tf.numpy_function",
+    "tf.train.ExponentialMovingAverage", "tf.numpy_function",
 )  # fmt: skip
 _ASSIGNS = ("assign", "assign_add", "assign_sub", "scatter_update", "load")
 _UNSCOPED = (

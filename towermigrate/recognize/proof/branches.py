@@ -14,6 +14,7 @@ from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.tensorflow import TensorFlow
 from towermigrate.recognize.proof.values import (
     Function,
+    Items,
     Tensor,
     needs_of,
     shared,
@@ -22,6 +23,9 @@ from towermigrate.recognize.proof.values import (
 _NAMED = {
     "tf.cond": frozenset({"pred", "true_fn", "false_fn", "fn1", "fn2", "name"}),
     "tf.map_fn": frozenset({"fn", "elems", "dtype", "parallel_iterations", "back_prop", "name"}),
+    "tf.while_loop": frozenset(
+        {"cond", "body", "loop_vars", "parallel_iterations", "back_prop", "swap_memory", "name"}
+    ),
 }
 
 
@@ -30,11 +34,12 @@ class Branches(TensorFlow):
 
     def _special(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         if name in _NAMED:
-            return (
-                self._conditional(args, node, frame)
-                if name == "tf.cond"
-                else self._mapped(args, node, frame)
-            )
+            known = {
+                "tf.cond": self._conditional,
+                "tf.map_fn": self._mapped,
+                "tf.while_loop": self._looped,
+            }
+            return known[name](args, node, frame)
         return super()._special(name, args, node, frame)
 
     def _conditional(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
@@ -57,10 +62,32 @@ class Branches(TensorFlow):
         made = self._part_of_graph(args.get(0, "fn"), [Tensor(rows.needs)], node, frame)
         return Unknown() if made is None else Tensor(rows.needs | shared(needs_of(made)))
 
+    def _looped(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """`tf.while_loop` with a list of tensors and numbers: what it gives of each may be what it was."""
+        first = args.get(2, "loop_vars")
+        named = args.named.keys() - _NAMED["tf.while_loop"]
+        if not isinstance(first, Items) or not first.exact or len(args.given) > 3 or named:
+            return self._not_followed(node, frame)
+        starts = [value for value, _ in first.values]
+        if len(starts) < 2 or not all(_is_tensor(one) or _is_number(one) for one in starts):
+            return self._not_followed(node, frame)  # of one it gives no list
+        inside: list[Value] = [Tensor(needs_of(one)) for one in starts]
+        asked = self._part_of_graph(args.get(0, "cond"), inside, node, frame)
+        made = self._part_of_graph(args.get(1, "body"), inside, node, frame, len(inside))
+        if asked is None or made is None:
+            return Unknown()
+        either = shared(needs_of(asked) | needs_of(made))
+        return Items([(Tensor(needs_of(one) | either), True) for one in starts], True)
+
     def _part_of_graph(
-        self, function: Value | None, given: list[Value], node: ast.Call, frame: Frame
+        self,
+        function: Value | None,
+        given: list[Value],
+        node: ast.Call,
+        frame: Frame,
+        count: int | None = None,
     ) -> Value | None:
-        """What a function gives that is called within the graph: one tensor; None where it may do more."""
+        """What a function gives that is called within the graph: a tensor, or so many; None where it may do more."""
         if not isinstance(function, Function):
             self._not_followed(node, frame)
             return None
@@ -77,9 +104,13 @@ class Branches(TensorFlow):
                 f"`{frame.code.said(node)}` makes more than tensors in a function that TensorFlow calls",
             )  # fmt: skip
             return None
-        number = isinstance(made, Const) and type(made.value) in (int, float)
-        several = isinstance(made, Tensor) and (made.many or made.given)
-        if several or not number and not _is_tensor(made):
+        parts: list[Value] = [made] if made is not None else []
+        if count is not None:
+            listed = isinstance(made, Items) and made.exact
+            parts = (
+                [value for value, _ in made.values] if isinstance(made, Items) and listed else []
+            )
+        if len(parts) != (count or 1) or not all(map(_is_one, parts)):
             if not isinstance(made, Unknown):
                 self._not_followed(node, frame)
             return None
@@ -90,7 +121,7 @@ class Branches(TensorFlow):
         collected = sum(len(values) for values in self.collections.values())
         return (
             self.made_variables, collected, len(self.random), len(self.tags), len(self.lists_read),
-            len(self.unscoped),
+            len(self.unscoped), len(self.effects),
         )  # fmt: skip
 
     def _not_followed(self, node: ast.Call, frame: Frame) -> Value:
@@ -98,6 +129,15 @@ class Branches(TensorFlow):
             "TM222", frame.code, node,
             f"`{frame.code.said(node)}` could not be followed: functions of the program that give one tensor are",
         )  # fmt: skip
+
+
+def _is_one(value: Value) -> bool:
+    several = isinstance(value, Tensor) and (value.many or value.given)
+    return not several and (_is_number(value) or _is_tensor(value))
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) in (int, float)
 
 
 def _is_tensor(value: Value | None) -> bool:

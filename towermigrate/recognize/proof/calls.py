@@ -9,6 +9,7 @@ from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.effects import of_gradients
 from towermigrate.recognize.proof.expressions import spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import DEPTH, is_python
@@ -40,6 +41,8 @@ from towermigrate.recognize.proof.values import (
     keyed,
     needs_of,
 )
+
+_FOLDS = ("functools.reduce", "builtins.reduce")
 
 
 class Calls(Objects):
@@ -77,7 +80,8 @@ class Calls(Objects):
             asked = special.asked_by(function.name) if self.strict else frozenset[str]()
             if any(self.may_act(value, asked) for value in args.all()):
                 return self._runs_code(node, frame)
-            return self.library_call(function.name, args, node, frame)
+            folded = self._folded(args, node, frame) if function.name in _FOLDS else None
+            return folded or self.library_call(function.name, args, node, frame)
         if isinstance(function, Class):
             return self._made(function, args, node, frame)
         if isinstance(function, RecordClass):
@@ -98,6 +102,32 @@ class Calls(Objects):
         if isinstance(function, Unknown):
             return Unknown()
         return self._unknown(node, frame)
+
+    def _folded(self, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        """`functools.reduce(lambda a, b: a + b, losses)`; None where that is no tensor of a known list."""
+        function, *given = args.given or [Unknown()]
+        listed = given[0] if given else None
+        known = isinstance(function, Function) or (
+            isinstance(function, External) and function.name in library.PURE - library.SUMMARIES
+        )
+        if (
+            not known
+            or args.starred
+            or args.named
+            or not isinstance(listed, Items)
+            or len(given) > 2
+        ):
+            return None
+        values = [*given[1:], *(value for value, _ in listed.values)]
+        whole = listed.exact and listed.key is None and all(sure for _, sure in listed.values)
+        if not whole or not values or not all(isinstance(value, Tensor) for value in values):
+            return None
+        made, *others = values
+        for value in others:
+            pair = Arguments()
+            pair.given = [made, value]
+            made = self._called(function, pair, node, frame)
+        return made
 
     def _record(
         self, function: RecordClass, args: Arguments, node: ast.Call, frame: Frame
@@ -393,9 +423,10 @@ class Calls(Objects):
                 # It lists the variables that are there: in the first tower not those that are made later.
                 self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)
+            needs = of_gradients(args.needs())
             if minimizes:
-                return Object("update", args.needs())
-            gradient = Tensor(needs_of(loss) if loss is not None else NOTHING, gradient=True)
+                return Object("update", needs)
+            gradient = Tensor(needs if loss is not None else NOTHING, gradient=True)
             pair = Items(
                 [(gradient, True), (Tensor(variable=True), True)], True, not self.strict, False
             )

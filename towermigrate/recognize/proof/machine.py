@@ -80,6 +80,10 @@ class Machine:
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
+        self.effects: list[tuple[Code, ast.Call]] = []
+        """What the tower checks, prints or calls of Python, which all runs must need."""
+        self.waits: frozenset[str] = frozenset()
+        """What a tensor waits for that is made now, of those."""
         self.members: set[str] = set()  # names of methods that were looked up in classes
         self.values_of_classes: set[str] = set()
         self._escaped: set[int] = set()

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.proof.effects import effect
 from towermigrate.recognize.proof.inner import callers_of, runs_as_written
 from towermigrate.recognize.proof.services import Services, argument
 from towermigrate.recognize.proof.towers import TowerProof, place_of
@@ -52,6 +53,7 @@ class SessionCheck:
         proof = self.proof
         needs: frozenset[str] = frozenset(f"all {atom}" for atom in proof.draws.values())
         body = proof.body
+        needs |= {f"all {effect(k + 1)}" for k in range(len(proof.effects))}
         needs |= {f"all {each}" for made in proof.made_inputs.values() for each in made}
         for given in body.inputs if body is not None else []:
             if (
@@ -172,6 +174,9 @@ class SessionCheck:
 
     def _missing(self, call: ast.Call, missing: frozenset[str]) -> str:
         said = self.code.said(call)
+        for number, (code, node) in enumerate(self.proof.effects, 1):
+            if f"all {effect(number)}" in missing:
+                return f"it is not shown that `{said}` needs `{code.said(node)}` in every tower, and a step runs it"
         if all(m.startswith("all tower:") for m in missing):
             return f"it is not shown that `{said}` needs the inputs of every tower; a step draws for all of them"
         return f"it is not shown that `{said}` needs all inputs of the pipeline; a step draws each of them"

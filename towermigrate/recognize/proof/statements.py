@@ -8,6 +8,7 @@ from towermigrate.flow.scopes import bound_in, own_nodes
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
+from towermigrate.recognize.proof.effects import effects_in
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.natives import Arguments
@@ -430,7 +431,12 @@ class Statements(Stops):
             if self._part != _NO_SCOPE:
                 self.asked.enter(self._part, not self.maybe)
                 scopes += 1
+        waits = self.waits
+        for value in values:
+            if isinstance(value, Object) and value.kind == "control":
+                self.waits |= value.needs
         ends = self.block(node.body, frame)
+        self.waits = waits
         del self.scopes[-entered:]
         self.asked.leave(scopes)
         self.defaults = defaults
@@ -477,7 +483,7 @@ class Statements(Stops):
         if denied is not None:
             return denied
         if name == "tf.control_dependencies":
-            return Object("control")
+            return Object("control", effects_in(args.needs()))
         if name in ("tf.name_scope", "tf.op_scope"):
             return self.name_scope(args)
         first = args.get(0, "name_or_scope")

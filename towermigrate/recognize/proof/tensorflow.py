@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, scaling
 from towermigrate.recognize.proof.asked import place_of_bias
 from towermigrate.recognize.proof.calls import Calls
+from towermigrate.recognize.proof.effects import CALLS, CHECKED, TESTS, effect, of_gradients
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.natives import Arguments
@@ -69,9 +71,31 @@ class TensorFlow(Calls):
         made = self._special(name, args, node, frame)
         if made is not None:
             return made
+        looks = self.where == "a tower" and not self.evaluates
+        if looks and (name in TESTS or name in CHECKED or name == CALLS):
+            return self._looked(name, args, node, frame)
         if name in library.PURE:
-            return self._pure(name, args, node, frame)
+            made = self._pure(name, args, node, frame)
+            if name == "tf.identity" and isinstance(made, Tensor):
+                return replace(made, needs=made.needs | self.waits)
+            return made
         return self._refused(name, node, frame)
+
+    def _looked(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        """A check, a print or a function of Python, which all runs must need."""
+        counts = args.get(3, "first_n") if name == "tf.Print" else None
+        stays = args.get(3, "stateful") if name == CALLS else None
+        if counts is not None or stays is not None:
+            return self._refused(name, node, frame)
+        self.effects.append((frame.code, node))
+        needs = args.needs() | {effect(len(self.effects))}
+        if name in TESTS:
+            return Object("operation", needs)
+        given = args.get(2, "Tout") if name == CALLS else None
+        if isinstance(given, Items):
+            made: list[tuple[Value, bool]] = [(Tensor(needs), True) for _ in given.values]
+            return Items(made, given.exact) if given.exact else self._refused(name, node, frame)
+        return Tensor(needs)
 
     def _denied(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
         code = frame.code
@@ -308,14 +332,15 @@ class TensorFlow(Calls):
         if (code.path, *code.place(node)) in self.of_variables and not self.stack:
             needs = needs_of(args.get(0, "ys") or Unknown())
             self.all_towers(needs)
-            return Items([(Tensor(needs, gradient=True), True)], False)
+            return Items([(Tensor(of_gradients(needs), gradient=True), True)], False)
         wanted = given.values if isinstance(given, Items) else [(given or Unknown(), True)]
         if any(not isinstance(v, Tensor) or v.variable or v.placeholder for v, _ in wanted):
             return self.report(
                 "TM202", frame.code, node,
                 f"`{frame.code.said(node)}` takes gradients for more than tensors of the tower",
             )  # fmt: skip
-        made: list[tuple[Value, bool]] = [(Tensor(args.needs()), s) for _, s in wanted]
+        needs = of_gradients(args.needs())
+        made: list[tuple[Value, bool]] = [(Tensor(needs), s) for _, s in wanted]
         return Items(made, not isinstance(given, Items) or given.exact)
 
     def _summary(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
