@@ -5,21 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
-Severity = Literal["info", "warning", "error"]
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One rule of the catalogue. `error` refuses a program, `warning` and `info` go beside a rewrite."""
-
-    id: str
-    title: str
-    severity: Severity
-    why: str
-    advice: str
-    example: str
+from towermigrate.rule import Rule, Severity
+from towermigrate.symbol_rules import SYMBOL_RULES
 
 
 @dataclass(frozen=True)
@@ -613,11 +601,5 @@ _rule(
 )  # fmt: skip
 
 
-def _merge_symbol_rules() -> None:
-    """Add the rules of the symbol pass, which live beside it."""
-    from towermigrate.symbols.rules import SYMBOL_RULES
-
-    RULES.update({rule.id: rule for rule in SYMBOL_RULES})
-
-
-_merge_symbol_rules()
+# The rules of the symbol pass.
+RULES.update({rule.id: rule for rule in SYMBOL_RULES})

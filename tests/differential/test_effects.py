@@ -51,7 +51,10 @@ SHOWN = "loss = tf.Print(loss, [loss], 'loss ')"
 ASSERTED = "check = tf.assert_greater_equal(x, -1.0)\nwith tf.control_dependencies([check]):\n    x = tf.identity(x)"
 PYTHON = module("def clipped(value):\n    return np.minimum(value, 0.9)")
 TARGET = before("y = tf.py_func(clipped, [y], tf.float32)")
-ALONE = (PRINTED, PRINTED + "            print('%.6f' % sess.run(loss, feed_dict={X: bx, Y: by}))\n")
+ALONE = (
+    PRINTED,
+    PRINTED + "            print('%.6f' % sess.run(loss, feed_dict={X: bx, Y: by}))\n",
+)
 
 TAKEN = [
     case("numbers are finite", behind(FINITE)),

@@ -15,6 +15,7 @@ from towermigrate.helpers import _addends, _shares
 _WATCHED = "_towermigrate_watched"
 _METHODS = ("assign", "assign_add", "assign_sub")
 _PARTLY = {
+    "NONE": "lets each replica assign its own copy",
     "MEAN": "takes the mean of what the replicas assign",
     "ONLY_FIRST_REPLICA": "takes what the first replica assigns",
 }

@@ -6,16 +6,13 @@ the helpers look it up at each call, so nothing is bound at import.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from towermigrate.helpers.variables import TowerVariables
+from typing import Any, Protocol
 
 
 class Hooks(Protocol):
     """What a listener is told. An index is the tower's place in the loop, None if not static."""
 
-    def created(self, variables: TowerVariables) -> None:
+    def created(self, variables: Any) -> None:
         """A `TowerVariables` was made; it owns no variable yet."""
 
     def tower_begin(

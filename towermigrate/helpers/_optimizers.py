@@ -13,6 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from towermigrate.helpers import _marks, _shares, _taken, _twins
+from towermigrate.helpers._reached import container
 
 _CLASSES = (
     ("tensorflow.python.training.optimizer", "Optimizer", "apply_gradients"),
@@ -45,7 +46,8 @@ def watch() -> None:
             _done.add(module)
             kind = getattr(sys.modules[module], owner)
             name = "grads" if method == "apply" else "grads_and_vars"
-            setattr(kind, method, _watched(getattr(kind, method), name))
+            is_tf1 = module == _CLASSES[0][0]
+            setattr(kind, method, _watched(getattr(kind, method), name, is_tf1))
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
@@ -56,7 +58,7 @@ def clipping_of(optimizer: Any) -> tuple[Any, dict[str, Any]]:
     return optimizer, {name: value for name in _CLIPS if (value := getattr(optimizer, name, None))}
 
 
-def _watched(method: Any, name: str) -> Any:
+def _watched(method: Any, name: str, is_tf1: bool) -> Any:
     """The method, checked before. `name` is that of its first argument, which a program may pass by it."""
     of_pairs = name == "grads_and_vars"
 
@@ -71,6 +73,8 @@ def _watched(method: Any, name: str) -> Any:
             kwargs[name] = given
         if _sums_over_replicas():
             _refuse_slots_outside(optimizer)
+        elif is_tf1 and not tf.distribute.has_strategy():
+            _refuse_copies(optimizer, given)
         sums = not kwargs.get("skip_gradients_aggregation") and kwargs.get(
             "experimental_aggregate_gradients", True
         )
@@ -121,9 +125,28 @@ def _meets_in_a_branch(optimizer: Any) -> str:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _refuse_copies(optimizer: Any, pairs: list[Any]) -> None:
+    """Raise where TF1's optimizer would update one of a variable's copies, outside of the strategy that keeps them alike."""
+    for _, variable in pairs:
+        copies = getattr(container(variable), "values", ())
+        if isinstance(variable, tf.Variable) and isinstance(copies, tuple) and len(copies) > 1:
+            raise ValueError(
+                f"{type(optimizer).__name__}.apply_gradients was called outside of strategy.run with {variable.name}, which has a "
+                f"copy on each of {len(copies)} replicas: only the first would move. Call it in the function that strategy.run "
+                "gets; or apply an average of the towers' gradients with apply_averaged, which moves every copy."
+            )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def _refuse_slots_outside(optimizer: Any) -> None:
-    """Raise where a `tf_keras` optimizer has one slot for all copies of a variable, each of which would update it."""
+    """Raise where an optimizer of Keras has one slot, or one count, for all replicas, each of which would update it."""
     inner, _ = clipping_of(optimizer)
+    count = getattr(getattr(inner, "iterations", None), "value", None)
+    if isinstance(count, tf.Variable) and not isinstance(count, tf.distribute.DistributedValues):
+        raise ValueError(
+            f"{type(inner).__name__} was made outside of strategy.scope(): each replica would add one to its `iterations`, and a "
+            "schedule run at so many times its speed. Make the optimizer in the scope."
+        )
     # SGD has slots without a momentum too, and leaves them alone.
     if getattr(inner, "_built", False) is not True or getattr(inner, "momentum", None) == 0:
         return

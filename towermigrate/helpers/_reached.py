@@ -1,5 +1,6 @@
 """Which towers' losses reach which variables, and what stands for a gradient that is None."""
 
+import re
 import threading
 from typing import Any
 
@@ -97,12 +98,22 @@ def check_order(towers: list[list[Any]]) -> None:
     first = {id(container(v)): place for place, v in enumerate(towers[0])}
     for index, variables in enumerate(towers[1:], 1):
         for place, variable in enumerate(variables):
-            if first.get(id(container(variable)), place) != place:
+            here = towers[0][place] if place < len(towers[0]) else variable
+            is_other = container(variable) is not container(here)
+            if first.get(id(container(variable)), place) != place or (
+                is_other and not _may_be_copies(here, variable)
+            ):
                 raise ValueError(
                     f"The towers list their variables in different orders: at place {place} tower "
                     f"0 has {towers[0][place].name}, and tower {index} {variable.name}. Gradients "
                     "are paired by their places: give every tower the same list."
                 )
+
+
+def _may_be_copies(first: Any, other: Any) -> bool:
+    """Whether two variables are what two towers may have of one: of one shape, their names but for numbers the same."""
+    names = [re.sub(r"_?\d+", "", str(each.name).partition(":")[0]) for each in (first, other)]
+    return names[0] == names[1] and first.shape == other.shape
 
 
 def container(variable: Any) -> Any:

@@ -9,36 +9,8 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_graphs import mirrored
+from towermigrate.helpers._session_saveable import CopiesSaveable
 from towermigrate.helpers._session_variables import TowerVariable
-
-
-class CopiesSaveable(private.SaveableObject):  # type: ignore[misc]
-    """Saves the first copy of a variable and restores all of them."""
-
-    def __init__(self, variable: TowerVariable, name: str, slice_spec: str = "") -> None:
-        self._variable = variable
-        first = variable.copies[0]
-
-        def value() -> Any:
-            with tf.device(first.device):
-                read = first.read_value()
-            with tf.device("/device:CPU:0"):
-                return tf.identity(read)
-
-        spec = private.SaveSpec(
-            value, slice_spec, name, dtype=first.dtype.base_dtype, device=first.device
-        )
-        super().__init__(variable, [spec], name)
-
-    def restore(self, restored_tensors: Any, restored_shapes: Any) -> Any:
-        (value,) = restored_tensors
-        if restored_shapes is not None:  # Saver(reshape=True)
-            value = tf.reshape(value, restored_shapes[0])
-        elif not value.shape.is_compatible_with(self._variable.shape):
-            raise ValueError(
-                f"{self.name} has the shape {value.shape} in the checkpoint and {self._variable.shape} here."
-            )
-        return self._variable.restored(value)
 
 
 def restoring_copies(saveables_for: Callable[..., Any]) -> Callable[..., Any]:

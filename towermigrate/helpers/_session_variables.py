@@ -13,6 +13,7 @@ import tensorflow as tf
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import written_handle
 from towermigrate.helpers._session_graphs import TowerGraph, find, here, mirrored
+from towermigrate.helpers._session_saveable import CopiesSaveable
 from towermigrate.helpers._session_turns import (
     can_wait,
     is_ordered,
@@ -249,8 +250,6 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
         return private.slice_of(self._first)
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
-        from towermigrate.helpers._session_savers import CopiesSaveable
-
         return {"VARIABLE_VALUE": lambda name=self._first.op.name: CopiesSaveable(self, name)}
 
 

@@ -339,7 +339,7 @@ def refuse_parts(tensors: Iterable[Any], what: str, instead: str) -> None:
         )
 
 
-_SUM = (
+SUM = (
     "Write reduce='sum'. It takes all of the loss for shares: a penalty in it must be one too, which regularization_loss "
     "makes, and a tower's own mean must not be in it."
 )
@@ -349,7 +349,7 @@ _SUM = (
 def refuse_gradients_of_shares(
     grads: Iterable[Any],
     what: str,
-    instead: str = _SUM,
+    instead: str = SUM,
     given_out: Sequence[Any] = (),
 ) -> None:
     """Raise where gradients of a share are to be averaged: the mean would divide by the towers a second time.

@@ -41,6 +41,7 @@ class _Book:
         )
         self._places = {id(variable): place for place, variable in enumerate(variables)}
         self._is_of_replicas = tf.distribute.has_strategy()
+        self._strategy = tf.distribute.get_strategy()
 
     def check_in_a_replica(self, method: str) -> None:
         if tf.distribute.get_replica_context() is None or (
@@ -49,6 +50,12 @@ class _Book:
             raise ValueError(
                 f"GradientAccumulator.{method} was called outside of a replica; call it in the function that "
                 "strategy.run gets."
+            )
+        strategy = tf.distribute.get_strategy()
+        if strategy is not self._strategy and strategy.num_replicas_in_sync > 1:
+            raise ValueError(
+                f"GradientAccumulator.{method} was called in a replica of another strategy than the accumulator was made for: "
+                "its sums would not be each tower's own. Make it inside of strategy.scope()."
             )
 
     @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

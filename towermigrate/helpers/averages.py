@@ -31,6 +31,11 @@ from towermigrate.helpers.strategy import is_multi_worker, static_tower_index, s
 
 _SUM_INSTEAD = "write reduce='sum', which adds the towers' gradients up"
 
+_OF_LOOPS = (
+    "In a loop over towers, outside of strategy.run, give it gradients of each tower's own mean (tf.reduce_mean): a share that was "
+    "made there counts its own tower only, unless it was given the global count. Then write reduce='sum'."
+)
+
 
 def average_gradients(
     tower_grads: Sequence[Any],
@@ -396,7 +401,8 @@ def _refuse_shares(pairs: GradsAndVars, share: bool | None, is_list: bool = Fals
     if share is None:
         given_out = [variable for _, variable in pairs] if is_list else []
         grads = [grad for grad, _ in pairs]
-        _taken.refuse_gradients_of_shares(grads, "average_gradients", given_out=given_out)
+        instead = _OF_LOOPS if is_list else _taken.SUM
+        _taken.refuse_gradients_of_shares(grads, "average_gradients", instead, given_out)
 
 
 def _reduced_over_replicas(

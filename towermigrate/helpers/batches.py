@@ -28,6 +28,7 @@ Source: TF tutorial "Distributed input".
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from towermigrate.helpers import _checks
@@ -65,6 +66,7 @@ class TowerBatches(Iterator[Any]):
         self._distinct = distinct
         self._rest = rest
         self._peeked: list[Any] = []
+        self._by_first = False
         spec = getattr(source, "element_spec", None) if element_spec is None else element_spec
         if spec is not None:
             spec = self._read_as = spec if isinstance(spec, tuple) else (spec,)
@@ -77,7 +79,7 @@ class TowerBatches(Iterator[Any]):
                     "The source has no element to take the types from; give element_spec=."
                 )
             first = _as_tuple(first)
-            self._peeked = [first]
+            self._peeked, self._by_first = [first], True
             spec = tuple(
                 tf.nest.map_structure(_spec_of_value, arrays_of(one, None)) for one in first
             )
@@ -175,6 +177,9 @@ class TowerBatches(Iterator[Any]):
 
     def _element(self) -> tuple[Any, ...]:
         element = self._peeked.pop() if self._peeked else _as_tuple(next(self._source))
+        if self._by_first:
+            for one, spec in zip(element, self._read_as, strict=True):
+                tf.nest.map_structure(_fits_first, arrays_of(one, None), spec)
         return tuple(arrays_of(one, spec) for one, spec in zip(element, self._read_as, strict=True))
 
 
@@ -234,6 +239,18 @@ def same_batches(source: Iterable[Any], strategy: Any = None) -> TowerBatches:
     each another order.
     """
     return TowerBatches(source, False, strategy)
+
+
+def _fits_first(value: Any, spec: Any) -> None:
+    """Refuse a value that the type of the first element's cannot hold: 0.5 of a source that began with integers."""
+    if not isinstance(spec, tf.TensorSpec) or spec.dtype == tf.string:
+        return
+    own, first = tf.as_dtype(value.dtype), spec.dtype
+    if own != first and not np.can_cast(own.as_numpy_dtype, first.as_numpy_dtype, "same_kind"):
+        raise ValueError(
+            f"An element of the source has the type {own.name}, and the first one had {first.name}, which cannot hold it. Say "
+            "element_spec=, or let the source give one type."
+        )
 
 
 def _no_rows(array: Any) -> Any:

@@ -1,6 +1,6 @@
 """Variables before the first step, and savers of TF1's name-based checkpoints."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from tensorflow.python.distribute import distribute_lib, values
 from towermigrate.helpers._quiet import quiet
 from towermigrate.helpers.strategy import current_strategy, is_chief, strategy_of
 from towermigrate.helpers.tf1_checkpoints import (
+    missing_state,
     saveables,
     take_part_in_saving,
     tf1_names,
@@ -85,7 +86,8 @@ class TF1Saver:
 
     def names(self) -> dict[str, Any]:
         """The variables by the names they have in a checkpoint: those of the TF1 program."""
-        return tf1_names(self._model_variables(), self._optimizers, self._averages)
+        chosen, others = self._sorted()
+        return tf1_names(others, self._optimizers, self._averages, chosen)
 
     def save(self, save_path: str, global_step: Any = None) -> str:
         """Write a checkpoint, as `tf.train.Saver.save(sess, path, global_step)`.
@@ -112,9 +114,21 @@ class TF1Saver:
 
         Raises:
           tensorflow.errors.NotFoundError: the checkpoint lacks a variable.
-          ValueError: it does not exist.
+          ValueError: it does not exist; it holds state of the `optimizers` or `averages`, or of a `TowerVariables`, that the
+            program has not made yet, and that would stay as it is.
         """
-        self._current().restore(None, save_path)
+        saver = self._current()
+        if tf.compat.v1.train.checkpoint_exists(save_path):
+            saved = tf.train.load_checkpoint(save_path).get_variable_to_shape_map()
+            state = self._optimizers, self._averages
+            missing = missing_state(self.names(), saved, self._model_variables(), *state)
+            if missing:
+                raise ValueError(
+                    f"Nothing was restored: {save_path} holds {missing[0]} and {len(missing) - 1} more that the program has "
+                    "not made yet, so that its optimizers would begin anew. Make their variables first, with "
+                    "create_variables(step, *specs) of each step that trains; or leave out optimizers= or averages=."
+                )
+        saver.restore(None, save_path)
 
     @property
     def last_checkpoints(self) -> list[str]:
@@ -123,7 +137,8 @@ class TF1Saver:
 
     def _current(self) -> Any:
         named = saveables(self.names().items())
-        if not named:
+        towers = [each for each in self._sources if isinstance(each, TowerVariables)]
+        if not named or not all(list(each.all()) for each in towers):
             raise ValueError(
                 "There is nothing to save yet: call create_variables(step, *specs) before the "
                 "saver's first use."
@@ -139,12 +154,26 @@ class TF1Saver:
         self._saver._var_list = named
         return self._saver
 
-    def _model_variables(self) -> Iterator[Any]:
-        for source in self._sources:
+    def _model_variables(self) -> list[Any]:
+        chosen, others = self._sorted()
+        return [*chosen.values(), *others]
+
+    def _sorted(self) -> tuple[dict[str, Any], list[Any]]:
+        """The variables under names that the program chose, and those under their own."""
+        chosen: dict[str, Any] = {}
+        others: list[Any] = []
+        waiting = list(reversed(self._sources))
+        while waiting:
+            source = waiting.pop()
             if isinstance(source, TowerVariables):
-                yield from source.all()
+                others += source.all()
+            elif isinstance(source, Mapping):
+                chosen.update(source)
+            elif isinstance(source, list | tuple):
+                waiting += reversed(source)
             else:
-                yield from tf.nest.flatten(source)
+                others.append(source)
+        return chosen, others
 
 
 def tf1_saver(
@@ -158,7 +187,8 @@ def tf1_saver(
     """`tf.train.Saver(tf.global_variables())` of the TF1 program: same names, same files.
 
     Args:
-      variables: a `TowerVariables`, a variable or a list of variables.
+      variables: a `TowerVariables`, a variable or a list of variables; or a dict from the names that they are to have in
+        the checkpoint to variables, as `tf.train.Saver` took it (`average.variables_to_restore()`).
       *others: more of them, for instance the global step.
       optimizers: v1 optimizers in the order the TF1 program applied them; their slots are saved as
         `w/Adam`, `w/Adam_1`, their other variables as `beta1_power`, `beta1_power_1`, …, as TF1
@@ -170,6 +200,9 @@ def tf1_saver(
     Returns:
       An object with `save(save_path, global_step=None)` and `restore(save_path)`. What there is to save is
       looked up at each call.
+
+    Raises:
+      ValueError: at `save` or `restore`, two variables have one name.
 
     Source: TF1 `tf.train.Saver`.
     """

@@ -89,7 +89,7 @@ class HParams:
                 raise ValueError(f"Multiple assignments to variable '{name}' in {values}")
             given.add(name)
             if found["many"] is not None:
-                parts = [part for part in found["many"].split(",") if part.strip()]
+                parts = [part for part in re.split("[ ,]", found["many"]) if part]
                 self.set_hparam(name, [_parsed(name, kind, part) for part in parts])
             elif found["index"] is not None:
                 raise ValueError(f"An element of {name} cannot be set by itself")

@@ -204,8 +204,9 @@ def filter_gradients(
 ) -> GradsAndVars:
     """The pairs that have a gradient, or that a stage trains: a plain list in, a plain list out.
 
-    For what `optimizer.compute_gradients` or `zip(grads, variables)` gave, before it is averaged or
-    applied. In a replica the towers are compared: a variable that another tower reaches is kept, on
+    For what `optimizer.compute_gradients` or `zip(grads, variables)` gave, before it is averaged in a replica or
+    applied. Of lists of towers filter the average (`average_gradients(…, none="skip")` does): one tower's may lack another
+    variable than the next one's. In a replica the towers are compared: a variable that another tower reaches is kept, on
     this one with zeros, so that every replica's list has the same variables.
 
     Args:

@@ -88,14 +88,24 @@ def concat_towers(value: Any, strategy: Any = None) -> Any:
     Arguments as for `last_tower`.
 
     Raises:
-      ValueError: the values are scalars.
+      ValueError: the values are scalars; one value, not one for each tower: its rows would be there several times.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
       >>> concat_towers(strategy.run(lambda x: x + 1, args=shard_batch([1, 2, 3, 4]))).numpy()
       array([2, 3, 4, 5], dtype=int32)
     """
-    return _each(value, strategy, _joined)
+    joined = _each(value, strategy, _joined)
+    where = current_strategy(strategy)
+    if where.num_replicas_in_sync > 1 and not is_multi_worker(where):
+        for leaf in tf.nest.flatten(value):
+            plain = tf.is_tensor(leaf) or isinstance(leaf, tf.Variable)
+            if plain and len(where.experimental_local_results(leaf)) == 1:
+                raise ValueError(
+                    f"concat_towers got one value, not one for each tower: its rows would be there {where.num_replicas_in_sync} "
+                    "times. Give it what strategy.run returns."
+                )
+    return joined
 
 
 def _joined(towers: list[Any]) -> Any:

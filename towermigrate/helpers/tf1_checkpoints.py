@@ -17,6 +17,7 @@ from tensorflow.python.distribute import values
 from tensorflow.python.training import optimizer as _optimizer
 from tensorflow.python.training.saving import saveable_object_util
 
+from towermigrate.helpers._reached import container
 from towermigrate.helpers._statistics import TowerStatistic
 from towermigrate.helpers.strategy import is_chief, strategy_of
 
@@ -62,22 +63,36 @@ class TF1RestoreReport:
 
 
 def tf1_names(
-    variables: Iterable[Any], optimizers: Sequence[Any] = (), averages: Sequence[Any] = ()
+    variables: Iterable[Any],
+    optimizers: Sequence[Any] = (),
+    averages: Sequence[Any] = (),
+    given: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The variables by the names they have in a checkpoint: those of the TF1 program.
 
     Args:
-      variables: the model's; of two with one name the first counts.
+      variables: the model's.
       optimizers: v1 optimizers, in the order in which the TF1 program applied them.
       averages: `tf.train.ExponentialMovingAverage` objects.
+      given: variables under names that the program chose, as `Saver({"name": variable})`.
 
     Raises:
+      ValueError: two variables have one name.
       TypeError: an optimizer of Keras, whose state has no TF1 names.
     """
-    named: dict[str, Any] = {}
-    for variable in variables:
-        named.setdefault(_op_name(variable), variable)
+    named: dict[str, Any] = dict(given or {})
     owners = list(named.values())
+    for variable in variables:
+        name = _op_name(variable)
+        other = named.setdefault(name, variable)
+        if other is variable:
+            owners.append(variable)
+        elif _container(other) is not _container(variable):
+            raise ValueError(
+                f"Two variables are named {name!r}: a checkpoint of TF1 has one value for a name, and one of the two would be "
+                "lost. Make them with other names (name=, or a variable scope), or give tf1_saver a dict from the names "
+                "that they are to have to the variables."
+            )
     for average in averages:
         for variable in owners:
             shadow = average.average(variable) if _is_averaged(average, variable) else None
@@ -249,6 +264,42 @@ def _by_distinct_names(pairs: list[tuple[str, Any]]) -> Iterator[list[tuple[str,
         group = dict(reversed(pairs))  # of each name the first
         yield list(group.items())
         pairs = [(name, v) for name, v in pairs if group[name] is not v]
+
+
+def _container(variable: Any) -> Any:
+    """The variable of several replicas that another one is a copy of, or it itself."""
+    kept = getattr(variable, "_value", None)  # a variable of Keras 3 keeps TensorFlow's
+    return container(kept if isinstance(kept, tf.Variable) else variable)
+
+
+def missing_state(
+    named: Mapping[str, Any],
+    saved: Iterable[str],
+    owners: Iterable[Any],
+    optimizers: Sequence[Any],
+    averages: Sequence[Any],
+) -> list[str]:
+    """Names of a checkpoint that belong to these optimizers and averages, whose variables are not made yet."""
+    found: list[str] = []
+    names = set(saved) - named.keys()
+    for owner in owners:
+        own = _op_name(owner)
+        slots = [name for name in names if name.startswith(f"{own}/")]
+        for average in averages:
+            if f"{own}/{average.name}" in slots and not _is_averaged(average, owner):
+                found.append(f"{own}/{average.name}")
+        shadows = {f"{own}/{average.name}" for average in averages} | {
+            f"{own}/ExponentialMovingAverage"
+        }
+        of_optimizers = [name for name in slots if name not in shadows]
+        has_slot = any(
+            optimizer.get_slot(owner, name) is not None
+            for optimizer in optimizers
+            for name in optimizer.get_slot_names()
+        )
+        if optimizers and of_optimizers and not has_slot:
+            found += of_optimizers
+    return sorted(found)
 
 
 def _op_name(variable: Any) -> str:

@@ -9,7 +9,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.python2.kinds import Kind, Kinds
+from towermigrate.python2.flags import Kind
+from towermigrate.python2.kinds import Kinds
 from towermigrate.python2.remarks import Remark
 from towermigrate.python2.source import Source
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import Literal
 
 from towermigrate.python2.source import Source, dotted
 
-if TYPE_CHECKING:
-    from towermigrate.python2.kinds import Kind
+Kind = Literal["unset", "int", "ints", "float", "tensor", "unknown"]
+"""`ints` is a sequence of integers such as a shape; `tensor` a value of the graph that may be an integer one."""
 
 
 def flags_of(source: Source) -> tuple[set[str], dict[str, Kind]]:

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import Literal
 
-from towermigrate.python2.flags import flags_of
+from towermigrate.python2.flags import Kind, flags_of
 from towermigrate.python2.source import Function, Source, dotted
-
-Kind = Literal["unset", "int", "ints", "float", "tensor", "unknown"]
-"""`ints` is a sequence of integers such as a shape; `tensor` a value of the graph that may be an integer one."""
 
 _Scope = ast.Module | ast.ClassDef | Function
 _FLOAT_MODULES = frozenset({"math", "time", "random"})

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from towermigrate.findings import RULES, Rule
+from towermigrate.findings import RULES
+from towermigrate.rule import Rule
 
 PAGE = Path(__file__).parent.parent / "RULES.md"
 _GROUPS = {

@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from towermigrate import __version__
-from towermigrate.findings import RULES, Finding, Severity
+from towermigrate.findings import RULES, Finding
 from towermigrate.migrate import Migration
 from towermigrate.outcome import FileReport, ProgramReport
 from towermigrate.program import TowerProgram
@@ -16,6 +16,7 @@ from towermigrate.reports import place
 from towermigrate.reports.sides import Fold, Row, side_by_side
 from towermigrate.reports.style import STYLE
 from towermigrate.reports.terminal import all_findings, reasons_against_loop
+from towermigrate.rule import Severity
 
 _ORDER: Sequence[Severity] = ("error", "warning", "info")
 # Places of one rule that stand open on the page; the others are one click away.

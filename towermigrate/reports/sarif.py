@@ -18,12 +18,13 @@ from typing import Any
 from urllib.parse import quote
 
 from towermigrate import __version__
-from towermigrate.findings import RULES, Finding, Rule, Severity
+from towermigrate.findings import RULES, Finding
 from towermigrate.migrate import Migration
 from towermigrate.notebooks import Positions
 from towermigrate.outcome import TreeReport
 from towermigrate.reports.sides import lines_of
 from towermigrate.reports.terminal import reasons_against_loop
+from towermigrate.rule import Rule, Severity
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

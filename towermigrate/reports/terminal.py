@@ -9,10 +9,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from towermigrate.findings import RULES, Finding, Severity
+from towermigrate.findings import RULES, Finding
 from towermigrate.outcome import ProgramReport, TreeReport
 from towermigrate.program import TowerProgram
 from towermigrate.reports import place
+from towermigrate.rule import Severity
 
 # How much of a list is printed; the reports that are written to files hold all of it.
 PROGRAMS, PLACES, MESSAGE = 20, 3, 160

@@ -1,6 +1,6 @@
 """The symbol pass: TensorFlow 1 names become names that TensorFlow 2 has, with the TensorFlow 1 behaviour."""
 
-import towermigrate.findings  # noqa: F401  (first: it merges the rules of this package)
-from towermigrate.symbols.apply import SymbolResult, rewrite_symbols
+from towermigrate.symbols.apply import rewrite_symbols
+from towermigrate.symbols.work import SymbolResult
 
 __all__ = ["SymbolResult", "rewrite_symbols"]

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from towermigrate.symbols import contrib, tf0
-from towermigrate.symbols.apply import Pass, is_module
 from towermigrate.symbols.bindings import chain_of
 from towermigrate.symbols.edits import Edit
 from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
+from towermigrate.symbols.work import Pass, is_module
 
 MNIST = "tensorflow.examples.tutorials.mnist"
 MNIST_HELPER = "towermigrate.helpers.mnist_input"

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import Literal, get_args
 
-from towermigrate.symbols.apply import Pass
 from towermigrate.symbols.bindings import Scope
 from towermigrate.symbols.edits import Edit
 from towermigrate.symbols.scopes import below
+from towermigrate.symbols.work import Pass
 
 Kind = Literal["shape", "dimension"]
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from towermigrate.faults import fault
 from towermigrate.findings import Finding
 from towermigrate.symbols import tf0
-from towermigrate.symbols.apply import SymbolResult
 from towermigrate.symbols.bindings import chain_of
 from towermigrate.symbols.scopes import file_names
 from towermigrate.symbols.switch import with_switch
 from towermigrate.symbols.tables import load_names, normal, prefix_in
+from towermigrate.symbols.work import SymbolResult
 from towermigrate.tree import import_closure, is_script, module_file, modules_in, parse_python
 
 _OUTERMOST_CALL = re.compile(r"^(?:[\w, ]+= *)?[a-zA-Z_][\w.]*\(", re.MULTILINE)

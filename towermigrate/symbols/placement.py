@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
 
 from towermigrate.symbols.edits import Edit, Text
 from towermigrate.symbols.scopes import FileNames
 from towermigrate.symbols.switch import import_of
 from towermigrate.symbols.tables import LEGACY_KERAS, prefix_in
+from towermigrate.symbols.work import Pass
 from towermigrate.tree import HELPERS_COPY
-
-if TYPE_CHECKING:
-    from towermigrate.symbols.apply import Pass
 
 HELPERS = "import towermigrate.helpers"
 

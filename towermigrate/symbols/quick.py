@@ -20,8 +20,9 @@ from towermigrate.symbols.alike import ALIKE
 from towermigrate.symbols.apply import file_symbols, is_inert
 from towermigrate.symbols.bindings import OTHER, import_bindings
 from towermigrate.symbols.scopes import file_names
-from towermigrate.symbols.sessions import Mode, mode
+from towermigrate.symbols.sessions import mode
 from towermigrate.symbols.tables import normal, prefix_in
+from towermigrate.symbols.work import Mode
 from towermigrate.tree import Module, modules_in, parse_python
 
 WORDS = ("tensorflow", "tf_slim", "towermigrate")

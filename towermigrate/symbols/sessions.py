@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from towermigrate.findings import Finding
 from towermigrate.symbols.edits import Edit, splice
 from towermigrate.symbols.switch import import_of, switch_edit
 from towermigrate.symbols.tables import normal, prefix_in
+from towermigrate.symbols.work import Mode, Pass, Script, SymbolResult
 from towermigrate.tree import calls_entry
-
-if TYPE_CHECKING:
-    from towermigrate.symbols.apply import Pass, SymbolResult
 
 _SESSIONS = frozenset(
     "Session InteractiveSession train.MonitoredSession train.MonitoredTrainingSession "
@@ -49,28 +46,6 @@ _DECLARED = (
     "Feature",
 )
 _TOWERS = ("mirror_variables", "towers")
-
-
-@dataclass(frozen=True)
-class Mode:
-    """What one file says about how it runs."""
-
-    graph: bool = False
-    eager: bool = False
-    switched: bool = False
-
-
-@dataclass(frozen=True)
-class Script:
-    """A file that is run.
-
-    `switched` is its new text with the switch, None where there is no place for it; in `early` the switch comes
-    before what the file imports.
-    """
-
-    first: Finding
-    switched: str | None
-    early: str | None = None
 
 
 def mode(dotted: Iterable[str]) -> Mode:

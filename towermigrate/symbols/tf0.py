@@ -11,14 +11,11 @@ import ast
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from towermigrate.symbols.bindings import Use
 from towermigrate.symbols.edits import Edit
 from towermigrate.symbols.tables import load_names, prefix_in
-
-if TYPE_CHECKING:
-    from towermigrate.symbols.apply import Pass
+from towermigrate.symbols.work import Pass
 
 
 @dataclass(frozen=True)

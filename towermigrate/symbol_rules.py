@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from towermigrate.findings import Rule
+from towermigrate.rule import Rule
 
 SYMBOL_RULES: tuple[Rule, ...] = (
     Rule(

@@ -1,0 +1,258 @@
+"""Helpers used by hand in ways that once gave another number, or lost a value, without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+tf = pytest.importorskip("tensorflow")
+tm = pytest.importorskip("towermigrate.helpers")
+v1 = tf.compat.v1
+
+ROWS = np.array([1.0, 1.0, 5.0, 5.0], np.float32)  # mean 3
+
+
+def two() -> Any:
+    return tm.tower_strategy(2, devices="cpu:2")
+
+
+# ---- checkpoints -----------------------------------------------------------------------------------
+
+
+def test_a_saver_takes_names_of_a_dict(tmp_path: Path) -> None:
+    old = tf.Variable(2.0, name="gen_old/w")
+    path = tm.tf1_saver(old).save(str(tmp_path / "model"))
+    new, same = tf.Variable(0.0, name="gen/w"), tf.Variable(0.0, name="gen_old/w")
+    tm.tf1_saver({"gen_old/w": new}).restore(path)
+    tm.tf1_saver([{"gen_old/w": same}]).restore(path)
+    assert (float(new), float(same)) == (2.0, 2.0)
+    assert list(tm.tf1_saver({"a": new}, same).names()) == ["a", "gen_old/w"]
+
+
+def test_a_saver_restores_averages_into_their_variables(tmp_path: Path) -> None:
+    w = tf.Variable(1.0, name="w")
+    average = tf.train.ExponentialMovingAverage(0.5)
+    average.apply([w])
+    average.average(w).assign(7.0)
+    path = tm.tf1_saver(w, averages=[average]).save(str(tmp_path / "model"))
+    tm.tf1_saver(average.variables_to_restore([w])).restore(path)
+    assert float(w) == 7.0
+
+
+@pytest.mark.parametrize("how", ["save", "names"])
+def test_two_variables_of_one_name_are_an_error(tmp_path: Path, how: str) -> None:
+    saver = tm.tf1_saver(tf.Variable(1.0, name="fc/w"), [tf.Variable(2.0, name="fc/w")])
+    with pytest.raises(ValueError, match="Two variables are named 'fc/w'"):
+        saver.save(str(tmp_path / "model")) if how == "save" else saver.names()
+
+
+def test_one_variable_given_twice_is_saved_once(tmp_path: Path) -> None:
+    with two().scope():
+        w = tf.Variable(1.0, name="w")
+    saver = tm.tf1_saver(w, [w])
+    assert list(saver.names()) == ["w"]
+    saver.restore(saver.save(str(tmp_path / "model")))
+
+
+def trained(tmp_path: Path, steps: int = 2) -> tuple[Any, Any, Any, Any]:
+    """A program of one layer with Adam, whose step was traced or not, with its saver."""
+    strategy = two()
+    with strategy.scope():
+        variables, opt = tm.TowerVariables(), v1.train.AdamOptimizer(0.1)
+        count = tf.Variable(0, trainable=False, name="global_step", dtype=tf.int64)
+
+    @variables.tower
+    def tower(x: Any) -> Any:
+        return tf.reduce_mean(v1.layers.dense(x[:, tf.newaxis], 1, name="net"))
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> None:
+        def replica(x: Any) -> None:
+            loss = tower(x)
+            opt.apply_gradients(tm.tower_gradients(opt, loss, variables.trainable()), count)
+
+        strategy.run(replica, args=(x,))
+
+    look = tf.function(lambda x: strategy.run(tower, args=(x,)), autograph=False)
+    for _ in range(steps):
+        step(*tm.shard_batch(ROWS, strategy=strategy))
+    saver = tm.tf1_saver(variables, count, optimizers=[opt])
+    return saver, step, look, count
+
+
+def test_a_restore_before_the_model_is_made_is_an_error(tmp_path: Path) -> None:
+    path = trained(tmp_path)[0].save(str(tmp_path / "model"))
+    saver, step, look, count = trained(tmp_path, steps=0)
+    with pytest.raises(ValueError, match="create_variables"):
+        saver.restore(path)
+    spec = tf.TensorSpec([None], tf.float32)
+    tm.create_variables(look, spec)  # the model, and no slots
+    with pytest.raises(ValueError, match="Nothing was restored: .* not made yet"):
+        saver.restore(path)
+    assert int(count.numpy()) == 0
+    tm.create_variables(step, spec)
+    saver.restore(path)
+    assert int(count.numpy()) == 2
+
+
+def test_a_restore_of_the_model_alone_needs_no_slots(tmp_path: Path) -> None:
+    saver, _, _, count = trained(tmp_path)
+    path = saver.save(str(tmp_path / "model"))
+    other = tf.Variable([[0.0]], name="net/kernel")
+    tm.tf1_saver(other).restore(path)
+    assert other.numpy().item() != 0.0
+
+
+# ---- gradients -------------------------------------------------------------------------------------
+
+
+def test_lists_of_other_variables_are_not_averaged_by_place() -> None:
+    a, b = tf.Variable(0.0, name="a"), tf.Variable(0.0, name="b")
+    one, five = tf.constant(1.0), tf.constant(5.0)
+    towers = [
+        tm.filter_gradients([(one, a), (None, b)]),
+        tm.filter_gradients([(None, a), (five, b)]),
+    ]
+    with pytest.raises(ValueError, match="different orders"):
+        tm.average_gradients(towers)
+
+
+def test_a_copy_of_a_variable_for_each_tower_may_be_averaged() -> None:
+    copies = [tf.Variable(0.0, name=f"tower_{i}/w") for i in range(2)]
+    grads = [[(tf.constant(value), v)] for value, v in zip([1.0, 5.0], copies, strict=True)]
+    [(grad, _)] = tm.average_gradients(grads)
+    assert float(grad) == 3.0
+
+
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("kept_loop", [True, False])
+def test_an_update_of_one_copy_is_an_error(eager: bool, kept_loop: bool) -> None:
+    with two().scope():
+        w, opt = tf.Variable(0.0), v1.train.GradientDescentOptimizer(1.0)
+
+    def step() -> None:
+        with tf.GradientTape(persistent=True) as tape:
+            losses = [tf.reduce_mean(w * part) for part in (ROWS[:2], ROWS[2:])]
+        if kept_loop:
+            pairs = tm.average_gradients(
+                [[(tape.gradient(loss, w), w)] for loss in losses], share=False
+            )
+        else:
+            pairs = tm.tower_gradients(tape, losses[0], [w])
+        opt.apply_gradients(pairs)
+
+    with pytest.raises(ValueError, match=r"outside of strategy\.run"):
+        step() if eager else tf.function(step, autograph=False)()
+
+
+def test_an_average_is_applied_to_every_copy_outside_of_replicas() -> None:
+    with two().scope():
+        w, opt = tf.Variable(0.0), v1.train.GradientDescentOptimizer(1.0)
+    tm.apply_averaged(opt, tm.average_gradients([[(tf.constant(1.0), w)], [(tf.constant(5.0), w)]]))
+    assert [float(copy) for copy in w.values] == [-3.0, -3.0]
+
+
+def test_a_loop_of_towers_is_told_to_take_its_own_means() -> None:
+    w = tf.Variable(0.0)
+
+    @tf.function(autograph=False)
+    def step() -> None:
+        towers = []
+        for part in (ROWS[:2], ROWS[2:]):
+            with tf.GradientTape() as tape:
+                loss = tm.global_batch_loss(w * part)
+            towers.append([(tape.gradient(loss, w), w)])
+        tm.average_gradients(towers)
+
+    with pytest.raises(ValueError, match=r"tf\.reduce_mean"):
+        step()
+
+
+def test_a_share_assigned_to_copies_is_an_error() -> None:
+    strategy = two()
+    with strategy.scope():
+        w = tf.Variable(0.0)
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> None:
+        def replica(x: Any) -> None:
+            with tf.GradientTape() as tape:
+                loss = tm.global_batch_loss(w * x)
+            w.assign_sub(tape.gradient(loss, w), read_value=False)
+
+        strategy.run(replica, args=(x,))
+
+    with pytest.raises(ValueError, match="its own copy"):
+        step(*tm.shard_batch(ROWS, strategy=strategy))
+
+
+def test_an_accumulator_made_outside_of_the_scope_is_an_error() -> None:
+    strategy = two()
+    with strategy.scope():
+        w = tf.Variable(0.0)
+    accumulator = tm.GradientAccumulator([w])
+
+    def replica(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(w * x)
+        accumulator.add([(tape.gradient(loss, w), w)], examples=2)
+
+    step = tf.function(lambda x: strategy.run(replica, args=(x,)), autograph=False)
+    with pytest.raises(ValueError, match=r"strategy\.scope"):
+        step(*tm.shard_batch(ROWS, strategy=strategy))
+
+
+def test_an_optimizer_of_keras_made_outside_of_the_scope_is_an_error() -> None:
+    keras = pytest.importorskip("keras")
+    strategy = two()
+    opt = keras.optimizers.SGD(1.0)
+    with strategy.scope():
+        w = tf.Variable(0.0)
+
+    def replica(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(w * x)
+        opt.apply_gradients(tm.tower_gradients(tape, loss, [w]))
+
+    with pytest.raises(ValueError, match="iterations"):
+        strategy.run(replica, args=tm.shard_batch(ROWS, strategy=strategy))
+
+
+# ---- inputs and results ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(np.array([1, 2]), np.array([0.5, 1.5])), (np.uint8([1]), np.array([300, -1]))],
+)
+def test_a_later_type_that_the_first_cannot_hold_is_an_error(first: Any, second: Any) -> None:
+    batches = tm.same_batches(iter([first, second]), strategy=two())
+    next(batches)
+    with pytest.raises(ValueError, match="the first one had"):
+        next(batches)
+
+
+def test_a_later_type_that_fits_is_taken() -> None:
+    strategy = two()
+    batches = tm.same_batches(iter([np.float32([1]), np.float64([2.5])]), strategy=strategy)
+    next(batches)
+    (value,) = next(batches)
+    assert [x.numpy().item() for x in strategy.experimental_local_results(value)] == [2.5, 2.5]
+
+
+def test_rows_are_put_together_once() -> None:
+    strategy = two()
+    value = strategy.run(lambda x: x + 1, args=tm.shard_batch([1, 2, 3, 4], strategy=strategy))
+    whole = tm.concat_towers(value, strategy)
+    assert whole.numpy().tolist() == [2, 3, 4, 5]
+    with pytest.raises(ValueError, match="one value, not one for each tower"):
+        tm.concat_towers(whole, strategy)
+
+
+def test_a_list_of_settings_is_parted_at_blanks_too() -> None:
+    from towermigrate.helpers.contrib import HParams
+
+    assert HParams(names=["x"]).parse("names=[a, b]").names == ["a", "b"]
