@@ -15,7 +15,7 @@ from towermigrate.recognize.plain.changes import (
     blocks,
     settled,
 )
-from towermigrate.recognize.plain.collected import BY_TEXT, is_pythons
+from towermigrate.recognize.plain.collected import is_pythons
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -70,7 +70,7 @@ def _displayed(
         if len(each.generators) != 1 or len(set(over)) != 1 or _is_parameter(scope, over[0]):
             continue
         towers = over[0]
-        if {towers} & file.shared_between_functions or file.words & BY_TEXT:
+        if {towers} & file.shared_between_functions or file.finds_names_by_text:
             continue
         counts = _counts_beside(file, scope, towers, each)
         counted = {id(node) for one in counts for node in ast.walk(one)}
@@ -362,7 +362,7 @@ def _written(
     if any(isinstance(each, ast.Name) and each.id == averaged for each in between):
         return []
     if (
-        file.words & BY_TEXT
+        file.finds_names_by_text
         or _read_behind(scope, loop, bound)
         or bound & file.shared_between_functions
     ):

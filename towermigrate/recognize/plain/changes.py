@@ -10,6 +10,8 @@ from functools import cached_property
 
 from towermigrate.recognize.python_scopes import Module, own_nodes
 
+_BY_TEXT = frozenset({"locals", "vars", "globals", "eval", "exec", "dir"})
+"""What finds names by a text."""
 NOTHING = "towermigrate_none"
 """What a run gives of an operation is bound to, so that a rewritten program must be without that name."""
 ALWAYS = "*"
@@ -82,6 +84,21 @@ class PlainFile(Module):
             if isinstance(each, ast.Global | ast.Nonlocal)
             for name in each.names
         )
+
+    @cached_property
+    def finds_names_by_text(self) -> bool:
+        """Whether something in the file may find, or change, a name by a text: `eval`, `locals()`."""
+        if self.words & {"builtins", "__builtins__"}:
+            return True
+        nodes = [each for each in ast.walk(self.tree) if isinstance(each, ast.Name)]
+        bound = {each.id for each in nodes if not isinstance(each.ctx, ast.Load)}
+        called = {
+            each.func.id
+            for each in ast.walk(self.tree)
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+        }
+        read = {each.id for each in nodes} & _BY_TEXT
+        return bool(read & called or read - bound)
 
     def reads(self, name: str) -> bool:
         """Whether a name is read anywhere in the file."""

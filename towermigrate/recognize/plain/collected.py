@@ -11,8 +11,6 @@ from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
 _GRADIENTS = ("compute_gradients", "gradients", "minimize")
-BY_TEXT = frozenset({"locals", "vars", "globals", "eval", "exec", "dir"})
-"""What finds names by a text."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -137,7 +135,7 @@ def _listed(
     if not is_pythons(file, "sum"):
         return []
     margins = [file.alone(each) for each in (begun[0], inner, loop)]
-    if None in margins or name in file.shared_between_functions or file.words & BY_TEXT:
+    if None in margins or name in file.shared_between_functions or file.finds_names_by_text:
         return []
     between = [each for each in own if begun[0].lineno < each.lineno < loop.lineno]
     if (
@@ -274,7 +272,7 @@ def _renamed(
         return []
     if any(id(each) not in in_loop and each is not target for each in stored):
         return []
-    if name in file.shared_between_functions or file.words & BY_TEXT:
+    if name in file.shared_between_functions or file.finds_names_by_text:
         return []
     if not _only_here(file, scope, name):
         return []

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks, stores
-from towermigrate.recognize.plain.collected import BY_TEXT, towers_of
+from towermigrate.recognize.plain.collected import towers_of
 from towermigrate.recognize.source import Tree
 from towermigrate.tree import import_closure
 
@@ -20,7 +20,7 @@ def kept_values(tree: Tree, file: PlainFile) -> list[Change]:
     Of an object that the tower itself has made, and that nothing may have changed since. What a method computes when it is
     read is left: it may be another value each time.
     """
-    if file.words & BY_TEXT:
+    if file.finds_names_by_text:
         return []
     near = import_closure({}, [file.path], tree.imports) | {file.path}
     computed = _methods([tree.sources[each] for each in near if each in tree.sources])
