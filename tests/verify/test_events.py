@@ -30,6 +30,7 @@ def _trace(folder: Path, events: dict[str, Any], files: list[str] | None = None)
 def _compared(
     folder: Path, *events: dict[str, Any], within: float | None = 1e-3
 ) -> tuple[list[Difference], list[str]]:
+    folder.mkdir(exist_ok=True)
     traces = [_trace(folder / str(number), each) for number, each in enumerate(events)]
     return doing_differences(*traces, within=within)
 
@@ -142,6 +143,46 @@ def test_event_files_are_read_by_tag_and_step(tmp_path: Path) -> None:
     assert found["log|loss|5"] == 0.5
     assert found["log|w|5"].tolist() == [2.0, 1.0, 3.0, 4.0, 10.0]
     assert read_events(lambda name: str(tmp_path / name), ["notes.txt"]) == {}
+
+
+@pytest.mark.full
+def test_images_and_texts_are_read(tmp_path: Path) -> None:
+    tf = pytest.importorskip("tensorflow")
+    rng = np.random.RandomState(0)
+    points = rng.randint(0, 255, [3, 8, 6, 3]).astype(np.uint8)
+    smooth = np.cumsum(np.ones([1, 9, 5, 1], np.uint8), 2)
+    writer = tf.summary.create_file_writer(str(tmp_path / "new"))
+    with writer.as_default():
+        tf.summary.write("said", tf.constant("rate 0.1"), step=2)
+    writer.close()
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        shown = [
+            tf.compat.v1.summary.image(name, each)
+            for name, each in (("noise", points), ("smooth", smooth))
+        ]
+        old = tf.compat.v1.summary.FileWriter(str(tmp_path / "old"))
+        for each in shown:
+            old.add_summary(session.run(each), 1)
+        old.close()
+    files = [str(each.relative_to(tmp_path)) for each in tmp_path.rglob("events.*")]
+    found = read_events(lambda path: str(tmp_path / path), files)
+    assert found["new|said|2"] == b"rate 0.1"
+    assert np.array_equal(found["old|noise/image/1|1"], points[1])
+    assert np.array_equal(found["old|smooth/image/0|1"], smooth[0])
+
+
+def test_points_of_images(tmp_path: Path) -> None:
+    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+    near, black = image.copy(), np.zeros_like(image)
+    near[0, 0, 0] += 1
+    for made, equal in ((image, True), (near, True), (black, False), (image[::-1], False)):
+        found, _ = _compared(
+            tmp_path / str(len(list(tmp_path.iterdir()))),
+            {"log|a|1": image},
+            {"log|a|1": image},
+            {"log|a|1": made},
+        )
+        assert (not found) == equal
 
 
 def test_how_full_a_queue_is_is_left_open(tmp_path: Path) -> None:

@@ -181,7 +181,9 @@ class StepPlanner:
         averaged_lists = {c.list_name for c in a.body.computes}
         averaged_lists |= self._whole_lists(fetches, picked)
         self._check_means(fetches, picked)
-        for name in sorted((set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists)):
+        for name in sorted(
+            (set(a.body.lists) & needed) - averaged_lists | (lists - averaged_lists)
+        ):
             self.reasons.say(
                 "TM203", a.file, a.candidate.loop,
                 f"`{name}`, a list over the towers, is used other than by averaging gradients",

@@ -10,20 +10,19 @@ import numpy as np
 
 from towermigrate.verify.comparison import NO_FILE, Difference
 from towermigrate.verify.events_compare import event_differences, open_events
-from towermigrate.verify.files_compare import Closeness, FilesCompared, file_differences
+from towermigrate.verify.files_compare import SAVED, Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
     LEAST_DRIFT,
     Unlike,
     comparable,
     normalised,
+    open_lines,
     same_words,
     unlike,
+    without,
 )
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Trace
-
-# How far a tensor of a checkpoint may be off, of its largest number.
-_SAVED = 1e-3
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.[^/]*$")
 # What TensorFlow adds to the names of files: a number of shards, a temporary folder.
@@ -39,6 +38,7 @@ def doing_differences(
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
     moved: Sequence[Trace] = (),
+    saved: float = SAVED,
     files: FilesCompared | None = None,
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what was not compared, with why.
@@ -53,9 +53,10 @@ def doing_differences(
         bitwise: whether they trained the same to the last bit.
         moved: recordings of the original when its weights moved, which say how far printed numbers may be off where
             `within` does not.
+        saved: how far a tensor of a checkpoint may be off, of its largest number.
         files: what `file_differences` says of them, where it was asked already.
     """
-    close = Closeness(within, drift, bitwise, moved)
+    close = Closeness(within, drift, bitwise, moved, saved)
     found = list(_ending(first, second, made))
     loose: list[str] = []
     for key, name, what in (
@@ -77,7 +78,7 @@ def doing_differences(
         expected, actual = (name, NO_FILE) if fewer else (NO_FILE, name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
-    found += _checkpoints(first, second, made)
+    found += _checkpoints(first, second, made, close.saved)
     unequal, _ = files or file_differences(first, second, made, close)
     found += [
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
@@ -98,6 +99,7 @@ def doings_left_out(
     drift: float = LEAST_DRIFT,
     bitwise: bool = False,
     moved: Sequence[Trace] = (),
+    saved: float = SAVED,
     files: FilesCompared | None = None,
 ) -> list[str]:
     """What the programs print and write that could not be compared, and why; the arguments are `doing_differences`'."""
@@ -106,7 +108,7 @@ def doings_left_out(
     found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
     beneath = dict.fromkeys(what for each in traces for what in each.meta.get("beneath", []))
     found += [f"{what} on a terminal: it was not compared" for what in beneath]
-    close = Closeness(within, drift, bitwise, moved)
+    close = Closeness(within, drift, bitwise, moved, saved)
     found += (files or file_differences(*traces, close))[1]
     code = first.meta.get("exit_code", 0)
     if code:
@@ -143,11 +145,18 @@ def _of_stream(
     found, loose = [], []
     traces = (first, second, made)
     plain, over = zip(*(_lines(trace, key) for trace in traces), strict=True)
-    if not same_words(plain[0], plain[1]):
+    places = open_lines(plain[0], plain[1])
+    if places is None:
         loose.append(f"{what}: two runs of the original print other lines")
     else:
-        theirs = [_lines(each, key)[0] for each in close.moved]
-        said = unlike(*plain, within=close.within, drift=close.drift, moved=theirs)
+        theirs = [without(_lines(each, key)[0], places) for each in close.moved]
+        if places:
+            some = (
+                f"{len(places)} of {len(plain[0])} lines, as “{plain[0][min(places)].strip()[:60]}”"
+            )
+            loose.append(f"{what}: {some}: two runs of the original print other words there")
+        lines = [without(each, places) for each in plain]
+        said = unlike(*lines, within=close.within, drift=close.drift, moved=theirs)
         found += _told(name, said)
     turns = [[each for shown in lines for each in shown] for lines in over]
     if not same_words(turns[0], turns[1]):
@@ -189,11 +198,13 @@ def _lines(trace: Trace, key: str) -> tuple[list[str], list[list[str]]]:
     printed = [line.replace(str(trace.folder.parent), "") for line in printed]
     plain, over = [], []
     for line in printed:
-        shown = [normalised(each) for each in line.rstrip("\r").split("\r") if each.strip()]
+        shown = [
+            normalised(each, trace.day) for each in line.rstrip("\r").split("\r") if each.strip()
+        ]
         if "\r" in line.rstrip("\r"):
             over.append(shown)
         else:
-            plain.append(normalised(line.rstrip("\r")))
+            plain.append(normalised(line.rstrip("\r"), trace.day))
     return plain, over
 
 
@@ -207,7 +218,7 @@ def _plain(path: str) -> str:
     return _EVENTS.sub("events", _FILES_OF_CHECKPOINTS.sub("", path))
 
 
-def _checkpoints(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
+def _checkpoints(first: Trace, second: Trace, made: Trace, within: float) -> Iterator[Difference]:
     wanted, again, others = (
         read_arrays(str(trace.folder), "checkpoints") for trace in (first, second, made)
     )
@@ -218,7 +229,7 @@ def _checkpoints(first: Trace, second: Trace, made: Trace) -> Iterator[Differenc
             continue  # the file itself is missing, or was not read
         if key not in others:
             yield _difference(f"{name} in the checkpoint {path}", "a tensor", "no such tensor")
-        elif key in again and _far(array, again[key]) == 0 and _far(array, others[key]) > _SAVED:
+        elif key in again and _far(array, again[key]) == 0 and _far(array, others[key]) > within:
             yield _difference(f"{name} in the checkpoint {path}", _some(array), _some(others[key]))
     theirs = {key.partition("|")[0] for key in wanted}
     for key in others.keys() - wanted.keys():

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from towermigrate.verify.lines_compare import normalised, same_words, unlike
+from towermigrate.verify.lines_compare import normalised, open_lines, unlike, without
 from towermigrate.verify.trace import Array, Trace
 
 # The arrays of one file take no more memory than this (bytes).
 _MOST = 256 * 2**20
 # The largest number of arrays of programs may be off by this part of it, as in checkpoints.
-_SAVED = 1e-3
+SAVED = 1e-3
 # Opcodes that only say where a pickle keeps what it has already read, which is another place in another version.
 _NO_VALUE = {
     "PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "GET", "BINGET", "LONG_BINGET", "MARK", "STOP",
@@ -44,13 +44,15 @@ class Closeness:
     `within` is how far numbers may be off, relative to them, None where roundings were excused that leave them open;
     `drift` how far apart the programs' numbers are; `bitwise` whether they are the same to the last bit, so that files
     that cannot be read are to be the same too. `moved` are recordings of the original when its weights moved by roundings:
-    where roundings were excused, they say how far printed numbers may be off.
+    where roundings were excused, they say how far printed numbers may be off. `saved` is how far a tensor of a checkpoint
+    may be off, of its largest number.
     """
 
     within: float | None
     drift: float
     bitwise: bool = False
     moved: Sequence[Trace] = ()
+    saved: float = SAVED
 
 
 # Which files hold something else, and which were not compared.
@@ -128,16 +130,20 @@ def _lines(data: bytes, trace: Trace) -> list[str] | None:
         return None
     noise = tuple(trace.meta.get("of_libraries", ()))
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-    return [normalised(line) for line in lines if not (noise and line.endswith(noise))]
+    return [normalised(line, trace.day) for line in lines if not (noise and line.endswith(noise))]
 
 
 def _of_lines(name: str, lines: list[list[str]], close: Closeness) -> Unequal | str | None:
     wanted, again, made = lines
-    if not same_words(wanted, again):
+    places = open_lines(wanted, again)
+    if places is None:
         return "two runs of the original write other lines"
-    said = unlike(wanted, again, made, within=close.within, drift=close.drift)
+    lines = [without(each, places) for each in lines]
+    said = unlike(*lines, within=close.within, drift=close.drift)
     if said is None:
-        return None
+        return (
+            f"{len(places)} lines: two runs of the original write other words" if places else None
+        )
     where = f"line {said.line}: "
     return Unequal(name, where + said.expected[:200], where + said.actual[:200])
 
@@ -201,7 +207,7 @@ def _far(wanted: Array, again: Array, made: Array, within: float | None) -> int 
         settled = (flat == again.ravel()) | (~finite & ~np.isfinite(again.ravel()))
         with np.errstate(invalid="ignore"):
             # An array of columns of several sizes: each number by its own, or by that of the largest.
-            apart = np.abs(flat - other) > within * np.maximum(np.abs(flat), _SAVED * size)
+            apart = np.abs(flat - other) > within * np.maximum(np.abs(flat), SAVED * size)
         off = settled & ((finite & (apart | ~np.isfinite(other))) | (~finite & np.isfinite(other)))
     places = np.flatnonzero(off)
     return int(places[0]) if places.size else None

@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from typing import NamedTuple
 
 # Free-running programs drift apart by roundings, and what they print is rounded itself: a number may be off by
@@ -17,6 +18,8 @@ from typing import NamedTuple
 PRINTED = 1e-3
 # How far apart, in parts of their sizes, numbers of programs are at least taken to be that round alike.
 LEAST_DRIFT = 1e-6
+# A date so many days from that of a run may be the run's, in another zone or over midnight.
+_NEAR_DAYS = 2
 # Numbers with fewer digits that are the same twice may be durations that happened to be near.
 _DIGITS = 4
 # A place whose numbers change this often from line to line and are the same in both originals shows no duration.
@@ -32,9 +35,13 @@ _MOVED = 4.0
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 )
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{8,}\b")  # a shorter one is a number of the program's
 _NUMPY_2 = re.compile(r"\bnp\.\w+\(([^()]*)\)")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|nan|inf)(?![\w])")
+# Units may stand right behind a number: `0.0123s`, `12ms/step`, `10k`.
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?(?=[A-Za-z]{0,7}\b)|(?:nan|inf)(?!\w))"
+)
 # Log lines say where they were written; a rewritten file has other line numbers.
 _PLACE = re.compile(r"(\.py\"?(?:, line |:))\d+")
 
@@ -47,7 +54,7 @@ _UNIT_OF_TIME = re.compile(
 )
 # `took 3`, `Elapsed time: 3`, `time (s) = 3`, `sec/batch: 0.2`, `time per step: 0.2`
 _OF_TIME = re.compile(
-    rf"\b(?:time|took|takes|elapsed|duration|speed|eta|secs?|seconds)\b(?:\s?(?:/|per )\s?\w+)?"
+    rf"\b(?:time|took|takes|elapsed|duration|speed|secs?|seconds)\b(?:\s?(?:/|per )\s?\w+)?"
     rf"(?:\s+(?:taken|used|spent|elapsed|is|was|of|so far|left))?\s*(?:[(\[]\s*{_UNITS}\s*[)\]])?\s*[:=]?\s*$",
     re.I,
 )  # fmt: skip
@@ -61,21 +68,58 @@ class Unlike(NamedTuple):
     actual: str
 
 
-def normalised(line: str) -> str:
-    """A line without what is another one in each run or version: times, addresses, line numbers, NumPy's types."""
+def normalised(line: str, day: date | None = None) -> str:
+    """A line without what is another one in each run or version: times, addresses, line numbers, NumPy's types.
+
+    `day` is that of the run, where it is known: other dates are the program's own.
+    """
     # NumPy 2 says the types of the numbers in a list, NumPy 1 does not.
     line = _NUMPY_2.sub(r"\1", line)
-    return _PLACE.sub(r"\1#", _ADDRESS.sub("0x", _TIME.sub("TIME", line)))
+    return _PLACE.sub(
+        r"\1#", _ADDRESS.sub("0x", _TIME.sub(lambda match: _without_time(match, day), line))
+    )
+
+
+def _without_time(match: re.Match[str], day: date | None) -> str:
+    dated = _DATE.match(match.group())
+    if dated is None or day is None:
+        return "TIME"
+    try:
+        days = abs((date.fromisoformat(dated.group()) - day).days)
+    except ValueError:  # no day of the calendar
+        return match.group()
+    return "TIME" if days <= _NEAR_DAYS else match.group()
 
 
 def words(line: str) -> str:
-    """A line without its numbers, and without the spaces that arrays are padded with."""
-    return re.sub(r"\s+", "", _NUMBER.sub("#", line))
+    """A line without its numbers, and without the spaces that arrays are padded with.
+
+    Tabs part columns, and what a word is indented by may be what it belongs to.
+    """
+    indent = len(line) - len(line.lstrip(" "))
+    begins = line[indent : indent + 1].isalpha() or line[indent : indent + 2] == "- "
+    return (" " * indent if begins else "") + re.sub(
+        r"[^\S\t]+", "", _NUMBER.sub("#", line)
+    ).rstrip()
 
 
 def same_words(first: Sequence[str], second: Sequence[str]) -> bool:
     """Whether two runs have the same lines but for numbers."""
     return [words(line) for line in first] == [words(line) for line in second]
+
+
+def open_lines(first: Sequence[str], second: Sequence[str]) -> set[int] | None:
+    """The places of lines that have other words in a second run; None where most have, or it has more lines or fewer."""
+    if len(first) != len(second):
+        return None
+    pairs = zip(first, second, strict=True)
+    found = {place for place, (one, other) in enumerate(pairs) if words(one) != words(other)}
+    return found if 2 * len(found) < len(first) or not found else None
+
+
+def without(lines: Sequence[str], places: set[int]) -> list[str]:
+    """Lines, but for some, which are empty."""
+    return ["" if place in places else line for place, line in enumerate(lines)]
 
 
 def unlike(
@@ -185,7 +229,8 @@ def _at_least(count: int, mean: float) -> float:
 
 def _is_of_time(line: str, match: re.Match[str]) -> bool:
     """Whether a number is a duration or a speed by its unit, which two runs may have alike by chance."""
-    if _digits(match.group()) >= _DIGITS:
+    number = match.group()
+    if _digits(number) >= _DIGITS or number.startswith("-"):
         return False
     return bool(_UNIT_OF_TIME.match(line, match.end()) or _OF_TIME.search(line, 0, match.start()))
 

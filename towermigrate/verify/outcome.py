@@ -8,6 +8,7 @@ import numpy as np
 
 from towermigrate.verify.comparison import Comparison, Difference, Excuse, arrays_excused
 from towermigrate.verify.devices import DeviceSpec
+from towermigrate.verify.files_compare import SAVED
 from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.report import Reference
@@ -19,6 +20,11 @@ _TOO_FREE = 0.01
 _MOST_PRINTED = 0.1
 # So many times as far apart as arrays of training may be what else a program computes of them: 5e-5 where all are equal.
 _LOST = 50
+
+# Of programs that train the same to the last bit: what is made of variables on the way to a file may be rounded once.
+_SAME = 1e-6
+# How far apart numbers are taken to be, in what was seen of arrays.
+_TIMES = 10
 
 
 def has_other_kernels(reference: Reference, spec: DeviceSpec) -> bool:
@@ -39,9 +45,18 @@ def numbers_within(
     if any(each.error > PRINTED for each in carried):
         return None
     if not has_other_kernels(reference, spec):
-        return min(PRINTED, _LOST * apart)
+        return min(PRINTED, _LOST * max(LEAST_DRIFT, apart / _TIMES))
     off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
     return min(max(PRINTED, off), _MOST_PRINTED)
+
+
+def saved_within(
+    excused: list[Excuse], reference: Reference, spec: DeviceSpec, apart: float, bitwise: bool
+) -> float:
+    """How far a tensor of a checkpoint may be off, of its largest number: as far as the arrays of training are."""
+    if excused or has_other_kernels(reference, spec):
+        return SAVED
+    return _SAME if bitwise else min(SAVED, apart)
 
 
 def drift(free: Comparison, shown: Comparison) -> float:
@@ -50,7 +65,7 @@ def drift(free: Comparison, shown: Comparison) -> float:
     largest = max((error for error in seen if math.isfinite(error)), default=0.0)
     # What is forgiven free-running grows with the updates made.
     grown = max(1, free.steps) if free.differences else 1
-    return min(max(LEAST_DRIFT, 10 * largest * grown), PRINTED)
+    return min(max(LEAST_DRIFT, _TIMES * largest * grown), PRINTED)
 
 
 def updates_per_step(made: Trace) -> float | None:

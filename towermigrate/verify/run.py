@@ -48,6 +48,7 @@ from towermigrate.verify.outcome import (
     not_excused,
     numbers_within,
     said,
+    saved_within,
     too_free,
     updates_per_step,
 )
@@ -252,11 +253,13 @@ class _Verification:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
         traces = recorded.first, recorded.second, free_running
         apart = drift(result, shown)
+        bitwise = not result.differences and all(v in (0, None) for v in result.max_abs.values())
         close = Closeness(
             numbers_within(shown.excused, recorded.reference, spec, apart),
             apart,
-            bitwise=not result.differences and all(v in (0, None) for v in result.max_abs.values()),
+            bitwise=bitwise,
             moved=tuple(self.moved_freely),
+            saved=saved_within(shown.excused, recorded.reference, spec, apart, bitwise),
         )
         # They are read once: files may be large.
         files = file_differences(*traces, close)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import zipfile
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,12 @@ class Trace:
         return next(
             each.get("outputs", {}) for each in self.meta["runs"] if each["index"] == run.index
         )
+
+    @property
+    def day(self) -> date | None:
+        """When it was made; None for one of an older version."""
+        said = self.meta.get("day")
+        return date.fromisoformat(said) if isinstance(said, str) else None
 
     def variables(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = self.meta["variables"]

@@ -6,7 +6,9 @@
 import functools
 import importlib
 import os
+import struct
 import sys
+import zlib
 from typing import Any, Callable, Dict, List
 
 import numpy as np
@@ -14,6 +16,8 @@ import numpy as np
 MARK = "events.out.tfevents."
 # Event files beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 256 * 2**20
+# Images of more points than this (of each channel one) are known by their sizes only.
+_MOST_POINTS = 2**18
 # Held, not only watched: the thread of a writer that the program dropped without closing goes on by itself, and
 # whether it is done when the program ends is chance.
 _WRITERS: List[Any] = []
@@ -57,8 +61,8 @@ def flush_writers() -> None:
 def read_events(place: Callable[[str], str], files: List[str]) -> Dict[str, Any]:
     """The numbers of the event files among `files`, by `FOLDER|TAG|STEP`; `place` says where each is.
 
-    A scalar is one number; a histogram its count, least, largest, sum and sum of squares; an image its height,
-    width and number of channels. What comes several times gets a number behind it.
+    A scalar is one number; a histogram its count, least, largest, sum and sum of squares; an image its points, of
+    bytes; a text itself. What comes several times gets a number behind it.
     """
     paths = [path for path in files if os.path.basename(path).startswith(MARK)]
     if not paths or sum(os.path.getsize(place(path)) for path in paths) > _MOST_READ:
@@ -107,8 +111,55 @@ def _number(tensor_util: Any, value: Any) -> Any:
             np.float64,
         )
     if kind == "image":
-        return np.array([value.image.height, value.image.width, value.image.colorspace])
+        size = [value.image.height, value.image.width, value.image.colorspace]
+        return _points(value.image.encoded_image_string, size)
     if kind == "tensor":
         array = tensor_util.MakeNdarray(value.tensor)
-        return array if array.dtype.kind in "fiub" else None
+        return array if array.dtype.kind in "fiub" else array.astype(np.bytes_)
     return None
+
+
+def _points(encoded: bytes, size: List[int]) -> Any:
+    """The points of a PNG, as TensorFlow writes it: bytes; only its size where it is none of that kind, or large."""
+    points = np.prod(size)
+    if encoded[:8] != b"\x89PNG\r\n\x1a\n" or not 0 < points <= _MOST_POINTS:
+        return np.array(size)
+    data, place, header = b"", 8, b""
+    while place + 8 <= len(encoded):
+        (length,) = struct.unpack(">I", encoded[place : place + 4])
+        kind, part = encoded[place + 4 : place + 8], encoded[place + 8 : place + 8 + length]
+        header = part if kind == b"IHDR" else header
+        data += part if kind == b"IDAT" else b""
+        place += 12 + length
+    height, width, channels = size
+    if header[8:9] != b"\x08" or header[12:13] != b"\x00":
+        return np.array(size)  # of two bytes for a point, or interlaced
+    rows = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + width * channels)
+    made = np.zeros((height, width * channels), np.uint8)
+    for number, row in enumerate(rows):
+        above = made[number - 1] if number else np.zeros(width * channels, np.uint8)
+        made[number] = _unfiltered(row[0], row[1:], above, channels)
+    return made.reshape(height, width, channels)
+
+
+def _unfiltered(how: Any, row: Any, above: Any, channels: int) -> Any:
+    """A row of a PNG as it was before it was filtered (RFC 2083, section 6)."""
+    if how == 0:
+        return row
+    if how == 2:
+        return row + above
+    line = [int(each) for each in row]
+    over = [int(each) for each in above]
+    for k in range(len(line)):
+        left = line[k - channels] if k >= channels else 0
+        corner = over[k - channels] if k >= channels else 0
+        if how == 1:
+            guess = left
+        elif how == 3:
+            guess = (left + over[k]) // 2
+        else:
+            by = left + over[k] - corner
+            near = [abs(by - each) for each in (left, over[k], corner)]
+            guess = (left, over[k], corner)[near.index(min(near))]
+        line[k] = (line[k] + guess) & 255
+    return np.array(line, np.uint8)

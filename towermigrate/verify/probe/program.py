@@ -17,6 +17,8 @@ from .fencing import fence
 from .surroundings import SURROUNDINGS
 
 _OWN_FILES = (__file__, os.path.join(os.path.dirname(__file__), "fencing.py"), "runpy")
+# Not one that programs give themselves: that one who begins to would stay unseen.
+_SEED = 1299709
 _exit = os._exit  # the program may replace it
 
 
@@ -35,8 +37,8 @@ def run_program(
     `fenced` are the only folders below which it may change files. Once it has `trained`, a program may leave with any
     exit code: that is its own end, to be compared, and no error.
     """
-    np.random.seed(0)
-    random.seed(0)
+    np.random.seed(_SEED)
+    random.seed(_SEED)
     sys.argv = [entry] + arguments
     sys.path[0] = os.path.dirname(os.path.abspath(entry))
     DOINGS.begin(os.getcwd())

@@ -33,6 +33,7 @@ class TraceWriter:
         self.meta: Dict[str, Any] = {
             "tensorflow": "",
             "python": platform.python_version(),
+            "day": time.strftime("%Y-%m-%d"),
             "runs": [],
             # Those too that were not recorded.
             "training_runs": 0,
