@@ -150,7 +150,7 @@ def test_images_and_texts_are_read(tmp_path: Path) -> None:
     tf = pytest.importorskip("tensorflow")
     rng = np.random.RandomState(0)
     points = rng.randint(0, 255, [3, 8, 6, 3]).astype(np.uint8)
-    smooth = np.cumsum(np.ones([1, 9, 5, 1], np.uint8), 2)
+    smooth = np.cumsum(np.ones([1, 9, 5, 1]), 2).astype(np.uint8)
     writer = tf.summary.create_file_writer(str(tmp_path / "new"))
     with writer.as_default():
         tf.summary.write("said", tf.constant("rate 0.1"), step=2)

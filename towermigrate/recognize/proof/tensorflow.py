@@ -463,6 +463,9 @@ class TensorFlow(Calls):
             given = args.get(0, "tensors", "tensors_list", "tensor_list")
             drawn = Tensor(frozenset({place}))
             if isinstance(given, Items) and given.exact:
+                lone = len(given.values) == 1 and name in library.BATCHES
+                if lone and not isinstance(given.values[0][0], Items):
+                    return drawn  # of one tensor they give it, and no list of one
                 return Items([(drawn, True) for _ in given.values], True, True, False)
             if isinstance(given, Items | Value) and not isinstance(given, Tensor):
                 return Items([(drawn, True)], False, True, False)

@@ -28,7 +28,7 @@ from .ordering import Writes
 from .outputs import numbers
 from .plans import Plan, make_plan
 from .program import leave, run_program
-from .randomness import TOWER_STRIDE, make_random_ops_stateless
+from .randomness import TOWER_STRIDE, make_random_ops_stateless, seed_of_variable
 from .recording import TraceWriter, read_arrays, read_meta, same
 from .seeds import Seeds
 from .seen import PROBE_SCOPE, SeenGraph
@@ -119,6 +119,10 @@ class SessionProbe:
         here = self._counted()
         if here is None:
             return None
+        named = seed_of_variable()
+        if named is not None:
+            with self.tf.name_scope(PROBE_SCOPE):
+                return self.tf.constant(named, self.tf.int64)
         scope = self.tf.get_default_graph().get_name_scope()
         number = here.initial_draws.get(scope, 0)
         here.initial_draws[scope] = number + 1
