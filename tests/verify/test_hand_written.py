@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from towermigrate.verify import VerifyOptions, run_verify
-from towermigrate.verify.comparison import joined_losses
+from towermigrate.verify.comparison import joined_losses, whole_losses
 from towermigrate.verify.replayed import own_inputs
 
 # `minimize` of the mean of the towers' losses, in a class: no program that is known from its source.
@@ -204,3 +204,17 @@ def test_a_variable_that_was_made_eagerly_is_known_by_the_copies_of_it() -> None
         [sys.executable, "-c", EAGER], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_losses_that_are_shares_are_whole_where_the_gradients_are() -> None:
+    wanted = {
+        "loss/0/0": np.float32(2.0),
+        "loss/0/1": np.float32(4.0),
+        "gradient/0/w": np.float32([1.0, -2.0]),
+    }
+    shares = {**wanted, "loss/0/0": np.float32(1.0), "loss/0/1": np.float32(2.0)}
+    assert whole_losses(wanted, shares) == wanted
+    divided = {**shares, "gradient/0/w": np.float32([0.5, -1.0])}
+    assert whole_losses(wanted, divided) == divided
+    other = {**shares, "loss/0/1": np.float32(3.0)}
+    assert whole_losses(wanted, other) == other

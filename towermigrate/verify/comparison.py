@@ -211,7 +211,42 @@ def beside(expected: Trace, actual: Trace, wanted: Arrays, found: Arrays) -> Arr
     """The arrays of one training run of the rewritten program, named and joined as the original's are."""
     # Only a graph that is watched from outside has one loss of all towers beside the replicas' own.
     styles = [each.meta.get("style") == "session" for each in (expected, actual)]
-    return shared_slots(wanted, joined_losses(wanted, found) if styles == [True, False] else found)
+    if styles == [True, False]:
+        found = joined_losses(wanted, found)
+    elif styles == [False, False]:
+        found = whole_losses(wanted, found)
+    return shared_slots(wanted, found)
+
+
+def whole_losses(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> Arrays:
+    """The rewritten program's arrays, with each tower's own loss where its loss is a share of the global one.
+
+    `opt.compute_gradients(loss / N)`, whose sum over N replicas is applied, is TensorFlow's guide's way to write the mean. It is
+    one where the gradients that are applied are the original's.
+    """
+    whole = dict(actual)
+    for stage in {key.split("/")[1] for key in expected if key.startswith("loss/")}:
+        losses = [key for key in expected if key.startswith(f"loss/{stage}/")]
+        grads = [key for key in expected if key.startswith(f"gradient/{stage}/")]
+        if len(losses) < 2 or not grads or not actual.keys() >= {*losses, *grads}:
+            continue
+        scaled = {key: (actual[key] * len(losses)).astype(actual[key].dtype) for key in losses}
+        if (
+            all(_near(expected[key], actual[key]) for key in grads)
+            and any(np.any(expected[key]) for key in grads)
+            and all(_near(expected[key], scaled[key]) for key in losses)
+            and not any(_near(expected[key], actual[key]) for key in losses)
+        ):
+            whole.update(scaled)
+    return whole
+
+
+def _near(expected: Array, actual: Array) -> bool:
+    """Whether an array is another one but for roundings, which are compared more closely elsewhere."""
+    if expected.shape != actual.shape or expected.dtype.kind != "f":
+        return False
+    size = float(np.max(np.abs(expected), initial=0.0))
+    return bool(np.all(np.abs(expected - actual) <= 1e-4 * size))
 
 
 def joined_losses(expected: Mapping[str, Array], actual: Mapping[str, Array]) -> dict[str, Array]:

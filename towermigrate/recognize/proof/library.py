@@ -236,7 +236,12 @@ ARRAY_METHODS = frozenset(
 """Methods of arrays that change nothing."""
 OPTIMIZERS = optimizers.NAMES
 BATCHES = frozenset(
-    {"tf.train.batch", "tf.train.shuffle_batch", "tf.train.maybe_batch", "tf.train.maybe_shuffle_batch"}
+    {
+        "tf.train.batch",
+        "tf.train.shuffle_batch",
+        "tf.train.maybe_batch",
+        "tf.train.maybe_shuffle_batch",
+    }
 )
 """Those of `DRAWS` that give one tensor where they are given a list of one."""
 DRAWS = frozenset(

@@ -193,6 +193,8 @@ def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnos
                 f"the rows are {ahead} ahead from the first step on: the data begin later, or steps are skipped",
                 f"{case.first.name}: at every step the rows that the original has {ahead} later",
             )
+        elif _comes_later(case, key, theirs):
+            cause = "the batches come in another order"
         else:
             cause = "a step is skipped: rows come that the original has at a later step"
         return Diagnosis(
@@ -200,6 +202,15 @@ def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnos
             f"{case.first.name}: training run {case.run.index} has the rows of run {run.index}",
         )
     return None
+
+
+def _comes_later(case: Case, key: str, theirs: Array) -> bool:
+    """Whether the rows that the original has here come at a later step."""
+    return any(
+        run.index > case.run.index and same(found.get("own/" + key, wanted.get(key)), theirs)
+        for run, wanted, found, _, _ in case.pairs()
+        if key in wanted
+    )
 
 
 def _ahead(case: Case, key: str) -> str | None:

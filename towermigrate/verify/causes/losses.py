@@ -23,6 +23,10 @@ _SLOWLY = 0.1
 _ALIKE, _MORE = 0.7, 0.1
 
 
+# So near is a tower's loss to another one's that is computed of the same rows, in parts of it.
+_SAME_LOSS = 2e-6
+
+
 def of_losses(case: Case) -> Iterator[Diagnosis]:
     stage = case.first.stage if case.first.stage is not None else case.run.stages[0]
     losses = {tower: pair for (each, tower), pair in case.losses().items() if each == stage}
@@ -101,10 +105,12 @@ def _batch_norm(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagn
 def _of_another(case: Case, stage: int, losses: _Losses, off: set[int]) -> Diagnosis | None:
     for tower in sorted(off):
         for other, (wanted, _) in losses.items():
-            if other != tower and abs(losses[tower][1] - wanted) <= 1e-5 * abs(wanted):
+            if other != tower and abs(losses[tower][1] - wanted) <= _SAME_LOSS * abs(wanted):
                 if (
                     len(off) == len(losses) - 1
-                    and all(abs(losses[each][1] - wanted) <= 1e-5 * abs(wanted) for each in off)
+                    and all(
+                        abs(losses[each][1] - wanted) <= _SAME_LOSS * abs(wanted) for each in off
+                    )
                     and len(off) > 1
                 ):
                     return Diagnosis(

@@ -144,8 +144,10 @@ def _variables(first: Difference, expected: Trace, actual: Trace) -> Iterator[Di
         )
     elif gone and all(key.startswith("slot/") for key in theirs if key not in ours):
         yield Diagnosis("another optimizer: it has other slots", few(gone))
-    elif gone or more:
-        yield Diagnosis("a variable is missing, or stands outside of the towers", few(gone or more))
+    elif gone:
+        yield Diagnosis("a variable is missing, or stands outside of the towers", few(gone))
+    elif more:
+        yield Diagnosis("there is a variable that the original has not", few(more))
     else:
         yield Diagnosis("a variable is another one", evidence)
 

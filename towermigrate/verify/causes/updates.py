@@ -125,6 +125,8 @@ def _averages(case: Case, off: list[Difference]) -> Diagnosis | None:
         for way in ways:
             one, two = fits[0][way], fits[1][way]
             if one is not None and two is not None and abs(one / two - 1) > CLOSE:
+                if not (0 < one < 1 and 0 < two < 1):
+                    continue  # no decay at all: it is made of something else
                 return Diagnosis(
                     "the moving average has another decay",
                     f"{each.name}: {1 - two:.6g} in place of {1 - one:.6g}",
