@@ -15,6 +15,7 @@ import pytest
 from tests.verify.traces import trace
 from towermigrate.migrate import plan
 from towermigrate.verify import VerifyOptions, run_verify
+from towermigrate.verify.causes.runs import of_shown
 from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
@@ -192,6 +193,37 @@ def test_lines_that_two_originals_write_otherwise_leave_the_others_to_be_compare
     assert not found and "1 of 3 lines" in loose[0]
     found, _ = doing_differences(traces[0], traces[1], traces[3], within=1e-3)
     assert found[0].expected == "loss 0.25000"
+
+
+_LOSS, _LOGITS, _STEP = np.float32(0.5), np.float32([[1.0, 2.0], [3.0, 4.0]]), np.int64(3)
+
+
+@pytest.mark.parametrize(
+    ("made", "equal"),
+    [
+        ({"5|0|0": _LOSS, "5|1|0": _LOGITS}, True),
+        ({"5|0|0": _LOGITS, "5|0|1": _LOSS}, True),  # in another order, by one call
+        ({"5|0|0": _LOSS}, True),  # the other is read in another way
+        ({"5|0|0": _LOSS, "5|0|1": _LOGITS, "5|1|0": _STEP}, True),
+        ({"5|0|0": _LOSS * np.float32(1.0 + 1e-6), "5|1|0": _LOGITS}, True),
+        ({"5|0|0": _LOSS * np.float32(1.01), "5|1|0": _LOGITS}, False),
+        ({"5|0|0": _LOSS, "5|1|0": _LOGITS + np.float32([0.0, 0.1])}, False),
+        ({"6|0|0": _LOSS * 2, "5|1|0": _LOGITS}, True),  # behind another update: another run
+    ],
+)
+def test_what_runs_that_train_nothing_give(
+    made: dict[str, Any], equal: bool, tmp_path: Path
+) -> None:
+    wanted = {"5|0|0": _LOSS, "5|1|0": _LOGITS, "5|2|0": np.float32(0.25)}
+    again = {**wanted, "5|2|0": np.float32(0.75)}  # chance
+    traces = [_trace(tmp_path / str(k), []) for k in range(3)]
+    for trace, arrays in zip(traces, (wanted, again, made), strict=True):
+        np.savez(trace.folder / "looked.npz", **arrays)
+    found, _ = doing_differences(*traces, within=1e-4)
+    assert (not found) == equal
+    if found:
+        assert "gives another value" in of_shown(found[0], traces[2]).cause
+        assert not doing_differences(*traces, within=None)[0]
 
 
 @pytest.mark.parametrize(("off", "equal"), [(0.0, True), (1e-8, True), (2e-5, False)])

@@ -22,6 +22,7 @@ OF_A_LOOK = "input of a run that trains nothing"
 BATCHES_TAKEN = "input batches"
 # What stands for a summary, or a file, that one of the programs does not write.
 NO_SUMMARY = "no such summary"
+LOOKED = "what a run that trains nothing gives back"
 NO_FILE = "no such file"
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from towermigrate.verify.comparison import NO_FILE, Difference
+from towermigrate.verify.comparison import LOOKED, NO_FILE, Difference
 from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.files_compare import SAVED, Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
@@ -21,7 +21,7 @@ from towermigrate.verify.lines_compare import (
     unlike,
     without,
 )
-from towermigrate.verify.probe.recording import read_arrays
+from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.trace import Array, Trace
 
 _EVENTS = re.compile(r"events\.out\.tfevents\.[^/]*$")
@@ -79,6 +79,7 @@ def doing_differences(
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made, close.saved)
+    found += _looked(first, second, made, within)
     unequal, _ = files or file_differences(first, second, made, close)
     found += [
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
@@ -236,6 +237,51 @@ def _checkpoints(first: Trace, second: Trace, made: Trace, within: float) -> Ite
         path, _, name = key.partition("|")
         if path in theirs:
             yield _difference(f"{name} in the checkpoint {path}", "no such tensor", "a tensor")
+
+
+def _looked(first: Trace, second: Trace, made: Trace, within: float | None) -> Iterator[Difference]:
+    """What runs that train nothing give back, between the same two training runs.
+
+    Rewritten programs may read in other ways what a session is asked, and fetch less. So only what both programs have more of one
+    shape than the other is another value.
+    """
+    if within is None:
+        return
+    wanted, again, ours = (read_arrays(str(t.folder), "looked") for t in (first, second, made))
+    fixed = {
+        key: array for key, array in wanted.items() if key in again and same(array, again[key])
+    }
+    for index in sorted({int(key.partition("|")[0]) for key in fixed}):
+        left = [array for key, array in ours.items() if int(key.partition("|")[0]) == index]
+        missing: list[Array] = []
+        for key, array in fixed.items():
+            if int(key.partition("|")[0]) != index:
+                continue
+            at = next((k for k, each in enumerate(left) if _as_near(array, each, within)), None)
+            if at is None:
+                missing.append(array)
+            else:
+                del left[at]
+        for array in missing:
+            other = next((each for each in left if _of_one_kind(array, each)), None)
+            if other is not None:
+                yield _difference(f"{LOOKED}, behind {index} updates", _some(array), _some(other))
+                return
+
+
+def _of_one_kind(expected: Array, actual: Array) -> bool:
+    return bool(expected.shape == actual.shape and expected.dtype.kind == actual.dtype.kind)
+
+
+def _as_near(expected: Array, actual: Array, within: float) -> bool:
+    if not _of_one_kind(expected, actual):
+        return False
+    if expected.dtype.kind != "f":
+        return bool(np.array_equal(expected, actual))
+    if not np.array_equal(np.isfinite(expected), np.isfinite(actual)):
+        return False
+    size = float(np.nanmax(np.abs(expected), initial=0.0))
+    return within * size >= float(np.nanmax(np.abs(expected - actual), initial=0.0))
 
 
 def _far(expected: Array, actual: Array) -> float:

@@ -24,6 +24,7 @@ import numpy as np
 from towermigrate.tree import HELPERS_COPY
 from towermigrate.verify.probe.between import Between
 from towermigrate.verify.probe.draws import Draws
+from towermigrate.verify.probe.looked import Looked
 from towermigrate.verify.probe.operations import beside_slots, names_of_slots
 from towermigrate.verify.probe.outputs import returned
 from towermigrate.verify.probe.program import leave, run_program
@@ -100,6 +101,7 @@ class Replay:
         self.last_run = max(self.runs)
         self.original_runs = max(self.last_run + 1, self.meta.get("training_runs", 0))
         self.trace = TraceWriter(config["trace"])
+        self.looked = Looked(self.trace.looked)
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
         self.sources: list[Any] = []
@@ -338,7 +340,9 @@ class Replay:
         if trace is None or not trace.updates:
             if self.counter is not None:
                 self.counter.assign(0)  # as in the original, where only training runs are counted
-            return self._look(trace, function, args, kwargs)
+            result = self._look(trace, function, args, kwargs)
+            self.looked.note(self.next_index, result)
+            return result
         index = self.next_index
         self.next_index += 1
         self.trace.meta["training_runs"] = self.next_index

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import os
 import weakref
 from collections.abc import Callable
@@ -83,10 +84,15 @@ def wrap_functions(replay: Listener, tree: str) -> None:
     def function(func: Any = None, **kwargs: Any) -> Any:
         if func is None:
             return functools.partial(function, **kwargs)
+        if is_own(func):
+            return _Step(make(traced(func), **kwargs), replay)
+        made = make(func, **kwargs)
+        # `@variables.model` around an evaluation of the program's own: its calls are told of, and nothing that it is made of.
+        return _Step(made, replay) if is_own(inspect.unwrap(func)) else made
+
+    def is_own(func: Any) -> bool:
         code = getattr(func, "__code__", None)
-        if code is None or not os.path.realpath(code.co_filename).startswith(tree + os.sep):
-            return make(func, **kwargs)
-        return _Step(make(traced(func), **kwargs), replay)
+        return code is not None and os.path.realpath(code.co_filename).startswith(tree + os.sep)
 
     tf.function = function
 

@@ -11,6 +11,7 @@ import numpy as np
 from towermigrate.verify.causes.case import Diagnosis, few
 from towermigrate.verify.comparison import (
     BATCHES_TAKEN,
+    LOOKED,
     NO_FILE,
     NO_SUMMARY,
     Comparison,
@@ -276,6 +277,10 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     evidence = f"{first.name}: training agrees"
     if first.name == "exit code":
         return Diagnosis("the program leaves with another exit code", evidence)
+    if first.name.startswith(LOOKED):
+        return Diagnosis(
+            "a run that trains nothing, an evaluation say, gives another value", evidence
+        )
     if first.name.startswith("printed line"):
         return Diagnosis("something else is printed", evidence)
     if first.name.startswith("line on standard error"):

@@ -20,6 +20,7 @@ from .between import Between
 from .built import Applied, Graph, Plan
 from .draws import CHANCE, Draws
 from .feeding import POOL
+from .looked import Looked
 from .operations import UPDATES, closure, is_plain, is_stateful
 from .outputs import returned
 from .program import leave, run_program
@@ -42,6 +43,7 @@ class Probe:
         self.config = config
         self.tf = tf
         self.trace = TraceWriter(config["trace"])
+        self.looked = Looked(self.trace.looked)
         self.replay: Optional[str] = config.get("replay")
         self.replay_meta = read_meta(self.replay) if self.replay else None
         self.replay_at: Dict[int, Dict[str, Any]] = {}
@@ -262,8 +264,11 @@ class Probe:
         run_metadata: Any,
     ) -> Any:
         here = self.graphs.get(session.graph)
-        if here is None or not here.applied or getattr(self.local, "inside", False):
+        if getattr(self.local, "inside", False):
             return original(session, fetches, feed_dict, options, run_metadata)
+        if here is None or not here.applied:
+            result = original(session, fetches, feed_dict, options, run_metadata)
+            return self._note_look(session, fetches, feed_dict, result)
         plan = self._plan(session, here, fetches, feed_dict)
         looks = plan.drawn and threading.current_thread() is threading.main_thread()
         if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
@@ -271,7 +276,8 @@ class Probe:
             self.trace.meta["draws_unknown"] = self.trace.meta.get("draws_unknown") or bool(
                 plan.drawn
             )
-            return original(session, fetches, feed_dict, options, run_metadata)
+            result = original(session, fetches, feed_dict, options, run_metadata)
+            return self._note_look(session, fetches, feed_dict, result)
         with self.lock:
             self.local.inside = True
             try:
@@ -284,6 +290,12 @@ class Probe:
                 )
             finally:
                 self.local.inside = False
+
+    def _note_look(self, session: Any, fetches: Any, feed_dict: Any, result: Any) -> Any:
+        """Note what a run gave that trains nothing, and give it."""
+        if self.looked.is_fixed(session, fetches, feed_dict):
+            self.looked.note(self.runs, result)
+        return result
 
     def _plan(self, session: Any, here: Graph, fetches: Any, feed_dict: Any) -> Plan:
         from tensorflow.python.client import session as session_module

@@ -30,6 +30,8 @@ class TraceWriter:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
+        self.looked: Dict[str, Any] = {}
+        """What runs that train nothing gave back (`looked.Looked`)."""
         self.meta: Dict[str, Any] = {
             "tensorflow": "",
             "python": platform.python_version(),
@@ -84,6 +86,7 @@ class TraceWriter:
         self.meta["files"] = DOINGS.files()
         folder = os.path.join(self.folder, "written")
         self.meta["contents"] = DOINGS.contents(folder, self.meta["files"])
+        self.arrays("looked", self.looked)
         self.arrays("events", DOINGS.events(self.meta["files"]))
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")
