@@ -88,6 +88,10 @@ def within(scope: str, reuse: str = "tf.get_variable_scope()") -> tuple[Change, 
     return (SCOPE, f"    with {scope}:\n"), (REUSE, f"{MARGIN}{reuse}.reuse_variables()\n")
 
 
+LISTED: tuple[Change, ...] = (
+    (TOWERS, TOWERS + "    losses = []\n"),
+    (GRADS, f"{MARGIN}losses.append(loss)\n" + GRADS),
+)
 NAMELESS = (LOSS, ""), ("losses.append(loss)", "losses.append(tf.reduce_mean(tf.square(out - y)))")
 
 TAKEN = [
@@ -124,6 +128,12 @@ TAKEN = [
     case("a session's graph that is closed", (INIT, INIT + "        sess.graph.finalize()\n")),
     case("a graph that is not written", ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=step_count, write_meta_graph=False)")),
     case("objects with methods of those names", (MADE, OWN + MADE), ("        saver.save(sess, 'ckpt/model')\n", "        saver.save(sess, 'ckpt/model')\n        keeper = Keeper()\n        keeper.save('x', write_meta_graph=False)\n        keeper.graph.finalize()\n")),
+    case("a saver without a name", (SAVER, ""), ("        saver.save(sess, 'ckpt/model')\n", "        tf.train.Saver().save(sess, 'ckpt/model')\n")),
+    case("a saver without a name, with settings", (SAVER, ""), ("        saver.save(sess, 'ckpt/model')\n", "        tf.train.Saver(max_to_keep=2).save(sess, 'ckpt/model', global_step=4)\n")),
+    case("the last of the losses", *LISTED, (RUN, RUN.replace("loss]", "losses[-1]]"))),
+    case("a scope around that shares", (SCOPE, SCOPE.replace("())", "(), reuse=tf.AUTO_REUSE)")), (REUSE, "")),
+    case("a scope of a name around that shares", (SCOPE, "    with tf.variable_scope('net', reuse=tf.AUTO_REUSE):\n"), (REUSE, "")),
+    case("a step that is made behind the towers", (STEP, ""), (UPDATE, STEP + UPDATE)),
     case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
     case("parameters counted, by a name", (INIT, INIT + COUNT.format("shape").replace("            size = 1\n", "            shape = v.shape\n            size = 1\n"))),
     case("a statement on the line of the average", ("    grads = average_gradients(tower_grads)\n", "    grads = average_gradients(tower_grads); print('averaged')\n")),
@@ -132,6 +142,11 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("the first of the losses", "TM209", *LISTED, (RUN, RUN.replace("loss]", "losses[0]]"))),
+    other("the last of the losses, bound anew", "TM209", *LISTED, (UPDATE, UPDATE + "    loss = tf.add_n(losses)\n"), (RUN, RUN.replace("loss]", "losses[-1]]"))),
+    other("the last of losses that are changed", "TM209", *LISTED, (UPDATE, UPDATE + "    losses.reverse()\n"), (RUN, RUN.replace("loss]", "losses[-1]]"))),
+    other("a saver without a name in a loop", "TM205", (SHOWN, SHOWN + "            tf.train.Saver().save(sess, 'ckpt/more')\n")),
+    other("a step that is made behind the towers, and listed", "TM211", (STEP, ""), (UPDATE, STEP + UPDATE), behind("print([v.op.name for v in tf.global_variables()])")),
     other("Adam's update in a scope of names", "TM211", *UNDER, (OPT, "    opt = tf.train.AdamOptimizer(0.1)\n")),
     other("a step in a scope of names", "TM211", (STEP, "    with tf.name_scope('train'):\n        step_count = tf.Variable(0, trainable=False, name='step')\n")),
     other("two variables without a name", "TM211", (STEP, "    step_count = tf.Variable(0, trainable=False)\n    other = tf.Variable(1.0, trainable=False)\n")),

@@ -217,8 +217,8 @@ def test_what_runs_that_train_nothing_give(
     wanted = {"5|0|0": _LOSS, "5|1|0": _LOGITS, "5|2|0": np.float32(0.25)}
     again = {**wanted, "5|2|0": np.float32(0.75)}  # chance
     traces = [_trace(tmp_path / str(k), []) for k in range(3)]
-    for trace, arrays in zip(traces, (wanted, again, made), strict=True):
-        np.savez(trace.folder / "looked.npz", **arrays)
+    for each, arrays in zip(traces, (wanted, again, made), strict=True):
+        np.savez(each.folder / "looked.npz", **arrays)
     found, _ = doing_differences(*traces, within=1e-4)
     assert (not found) == equal
     if found:

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `variables`), so
+made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `variables`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -30,11 +30,12 @@ from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.gathered import gathered_values
+from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.methods import methods
-from towermigrate.recognize.plain.named import named_optimizers
+from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -65,6 +66,7 @@ _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
+    global_steps,
     finalized_graphs,
     graphs_not_written,
     sizes_of_variables,
@@ -73,6 +75,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     scopes_around_towers,
     own_splits,
     named_optimizers,
+    named_savers,
+    last_of_lists,
     placeholders_of_towers,
     bounds,
     written_averages,

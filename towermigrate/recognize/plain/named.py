@@ -1,12 +1,21 @@
-"""Optimizers without a name: with one."""
+"""Optimizers and savers without a name, and the last tower's value by its place in a list: with names."""
 
 from __future__ import annotations
 
 import ast
 import re
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    fetches_of,
+    own_calls,
+    stores,
+)
+from towermigrate.recognize.plain.collected import is_tower_loop, loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
 
 _OF_OPTIMIZER = ("minimize", "apply_gradients", "compute_gradients")
@@ -44,3 +53,68 @@ def _named_optimizer(
     name = file.free(scope, f"{one}_optimizer" if one else "optimizer", f"{target}_optimizer")
     parts = (f"{name} = ", file.span(made), f"\n{margin}")
     return [Change(start, start, parts, where), Change(*file.span(made), (name,), where)]
+
+
+def named_savers(file: PlainFile) -> list[Change]:
+    """`tf.train.Saver().save(sess, path)` with the saver bound to a name first, where that runs once."""
+    if "Saver(" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                match each:
+                    case ast.Expr(
+                        value=ast.Call(
+                            func=ast.Attribute(value=ast.Call() as made, attr="save" | "restore")
+                        )
+                    ) if ast.unparse(made.func) == "tf.train.Saver":
+                        margin, start = file.alone(each), file.start(each)
+                        if margin is not None and not file.commented(start, file.end(made)):
+                            name = file.free(scope, "saver", "model_saver")
+                            parts = (f"{name} = ", file.span(made), f"\n{margin}")
+                            found.append(Change(start, start, parts, where))
+                            found.append(Change(*file.span(made), (name,), where))
+    return found
+
+
+def last_of_lists(file: PlainFile) -> list[Change]:
+    """`sess.run([train_op, losses[-1]])` with the name that the last tower's value has."""
+    if "[-1]" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        for call in own_calls(scope):
+            fetched = fetches_of(call) if ast.unparse(call.func).endswith(".run") else None
+            for each in ast.walk(fetched) if fetched is not None else ():
+                match each:
+                    case ast.Subscript(
+                        value=ast.Name(id=listed),
+                        slice=ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1)),
+                    ):
+                        name = _appended(file, scope, loop, listed)
+                        if name is not None:
+                            found.append(Change(*file.span(each), (name,), where))
+    return found
+
+
+def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str | None:
+    """The name of what each tower appends to a list, where it is the last tower's behind the loop."""
+    calls = [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Call)
+        and isinstance(each.func, ast.Attribute)
+        and isinstance(each.func.value, ast.Name)
+        and each.func.value.id == listed
+    ]
+    inside = {id(each) for each in ast.walk(loop)}
+    if len(calls) != 1 or id(calls[0]) not in inside or bindings(scope, listed) != 1:
+        return None
+    (call,) = calls
+    value = call.args[0] if len(call.args) == 1 and not call.keywords else None
+    of_list = isinstance(call.func, ast.Attribute) and call.func.attr == "append"
+    if not of_list or not isinstance(value, ast.Name) or value.id in file.shared_between_functions:
+        return None
+    bound = stores(scope, value.id)
+    return value.id if bound and all(id(each) in inside for each in bound) else None

@@ -55,7 +55,10 @@ def _in_tower(
     value, name = item.context_expr, item.optional_vars
     if not (_is_scope(value) and isinstance(value, ast.Call) and is_tower_loop(loop)):
         return None
-    if len(value.args) != 1 or value.keywords or not isinstance(value.args[0], ast.Constant):
+    at_root = len(value.args) == 1 and ast.unparse(value.args[0]) == "tf.get_variable_scope()"
+    shares = [ast.unparse(each) for each in value.keywords] == ["reuse=tf.AUTO_REUSE"]
+    of_name = len(value.args) == 1 and isinstance(value.args[0], ast.Constant)
+    if value.keywords and not shares or not (of_name or at_root and shares):
         return None  # of its own name only; `tf.get_variable_scope()` is where it is anyway
     if name is not None and not isinstance(name, ast.Name):
         return None
@@ -63,7 +66,7 @@ def _in_tower(
     told = {"summary", "get_collection", "get_collection_ref", "add_to_collection"}
     asked = {each.attr for each in ast.walk(file.tree) if isinstance(each, ast.Attribute)}
     named = any(isinstance(each, ast.Attribute) and each.attr == "name" for each in ast.walk(loop))
-    if named or told & asked:
+    if (named or told & asked) and not at_root:
         return None
     start, stop = file.start(around), file.start(loop.body[0])
     outer, margin = file.alone(around), file.alone(loop)
