@@ -112,15 +112,17 @@ def counted_averages(file: PlainFile) -> list[Change]:
             for call in own_nodes(scope)
             if isinstance(call, ast.Call) and ast.unparse(call.func) == top.name
         ]
-        if len(calls) != 1 or len(calls[0][-1].args) != 1 or calls[0][-1].keywords:
-            continue
-        if len(re.findall(rf"\b{top.name}\b", file.text)) != 2 or top.name in file.words_of_users:
+        named = len(re.findall(rf"\b{top.name}\b", file.text))
+        if not calls or named != len(calls) + 1 or top.name in file.words_of_users:
             continue  # something else may call it
-        where, scope, call = calls[0]
-        given = call.args[0]
-        if isinstance(given, ast.Name) and scope is not top:
-            for one in _counts_beside(file, scope, given.id, top):
-                found.append(Change(*file.span(one), (_count_of(one, towers),), where))
+        counts: list[list[ast.expr]] = []
+        for _, scope, call in calls:
+            given = call.args[0] if len(call.args) == 1 and not call.keywords else None
+            of_list = isinstance(given, ast.Name) and scope is not top
+            counts.append(_counts_beside(file, scope, given.id, top) if of_list else [])  # type: ignore[union-attr]
+        if all(list(map(id, each)) == list(map(id, counts[0])) for each in counts):
+            for one in counts[0]:
+                found.append(Change(*file.span(one), (_count_of(one, towers),), calls[0][0]))
     return found
 
 
