@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from towermigrate.flow.domain import Call, Domain
+from towermigrate.flow.domain import Asked, Call, Domain
 from towermigrate.flow.frames import Frame, Limits
 from towermigrate.flow.store import Changes, Store, let_go
 from towermigrate.flow.values import (
@@ -32,7 +32,7 @@ from towermigrate.flow.values import (
 from towermigrate.tree import parse_python
 
 
-class Core(ABC):
+class Core(Asked):
     """The state of a run, and what each part asks of the others."""
 
     def __init__(
@@ -66,28 +66,7 @@ class Core(ABC):
     # ---- what the parts do for each other ----------------------------------------------------------
 
     @abstractmethod
-    def module(self, path: str, main: bool | None = None) -> Scope: ...
-
-    @abstractmethod
     def evaluate(self, node: ast.expr, scope: Scope) -> Value: ...
-
-    @abstractmethod
-    def turns(self, value: Value) -> Sequence[Value] | None: ...
-
-    @abstractmethod
-    def entry(self, value: Value, node: ast.AST, scope: Scope) -> Value: ...
-
-    @abstractmethod
-    def truth(self, value: Value) -> bool | None: ...
-
-    @abstractmethod
-    def update(self, made: Table, value: Value, place: Place) -> None: ...
-
-    @abstractmethod
-    def of_class(self, kind: Class, name: str) -> Value | None: ...
-
-    @abstractmethod
-    def lose(self, scope: Scope, why: Unknown) -> None: ...
 
     @abstractmethod
     def execute(self, body: Iterable[ast.stmt], scope: Scope) -> bool: ...
@@ -97,20 +76,6 @@ class Core(ABC):
 
     @abstractmethod
     def call(self, function: Function, call: Call) -> Value: ...
-
-    @abstractmethod
-    def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value: ...
-
-    @abstractmethod
-    def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value: ...
-
-    @abstractmethod
-    def call_unknown(self, function: Function) -> Value: ...
-
-    @abstractmethod
-    def call_with(
-        self, target: Value, args: Sequence[Value], node: ast.expr, scope: Scope
-    ) -> Value: ...
 
     @abstractmethod
     def instance(self, kind: Class, call: Call) -> Value: ...
@@ -125,12 +90,6 @@ class Core(ABC):
 
     @abstractmethod
     def bind(self, target: ast.expr, value: Value, scope: Scope) -> None: ...
-
-    @abstractmethod
-    def set_entry(self, owner: Value, key: Value, value: Value, place: Place) -> None: ...
-
-    @abstractmethod
-    def set_attribute(self, owner: Value, name: str, value: Value, place: Place) -> None: ...
 
     # ---- files -----------------------------------------------------------------------------------
 

@@ -7,15 +7,103 @@ and the interpreter then takes what is true of any library: the result is unknow
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from towermigrate.flow.values import Place, Unknown, Value, same
+from towermigrate.flow.frames import Limits
+from towermigrate.flow.values import (
+    Class,
+    Function,
+    Items,
+    Made,
+    Place,
+    Scope,
+    Table,
+    Unknown,
+    Value,
+    same,
+)
 
-if TYPE_CHECKING:
-    from towermigrate.flow.core import Core
-    from towermigrate.flow.values import Scope
+
+class Asked(ABC):
+    """What a domain may ask of the interpreter that asks it."""
+
+    domain: Domain
+    limits: Limits
+    generic: int
+
+    @abstractmethod
+    def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value: ...
+
+    @abstractmethod
+    def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value: ...
+
+    @abstractmethod
+    def ways(self, runs: Sequence[Callable[[], bool]]) -> bool: ...
+
+    @abstractmethod
+    def module(self, path: str, main: bool | None = None) -> Scope: ...
+
+    @abstractmethod
+    def turns(self, value: Value) -> Sequence[Value] | None: ...
+
+    @abstractmethod
+    def entry(self, value: Value, node: ast.AST, scope: Scope) -> Value: ...
+
+    @abstractmethod
+    def truth(self, value: Value) -> bool | None: ...
+
+    @abstractmethod
+    def update(self, made: Table, value: Value, place: Place) -> None: ...
+
+    @abstractmethod
+    def of_class(self, kind: Class, name: str) -> Value | None: ...
+
+    @abstractmethod
+    def lose(self, scope: Scope, why: Unknown) -> None: ...
+
+    @abstractmethod
+    def call_unknown(self, function: Function) -> Value: ...
+
+    @abstractmethod
+    def call_with(
+        self, target: Value, args: Sequence[Value], node: ast.expr, scope: Scope
+    ) -> Value: ...
+
+    @abstractmethod
+    def set_entry(self, owner: Value, key: Value, value: Value, place: Place) -> None: ...
+
+    @abstractmethod
+    def set_attribute(self, owner: Value, name: str, value: Value, place: Place) -> None: ...
+
+    @abstractmethod
+    def place(self, node: ast.AST, path: str) -> Place: ...
+
+    @abstractmethod
+    def items(
+        self,
+        entries: Sequence[Value] | None,
+        place: Place,
+        kind: str = "list",
+        entry: Value | None = None,
+    ) -> Items: ...
+
+    @abstractmethod
+    def table(self, entries: Mapping[Any, Value], place: Place) -> Table: ...
+
+    @abstractmethod
+    def join(self, first: Value, second: Value) -> Value: ...
+
+    @abstractmethod
+    def any_of(self, values: Sequence[Value]) -> Value: ...
+
+    @abstractmethod
+    def change(self, made: Made, key: tuple[object, ...], value: Value) -> None: ...
+
+    @abstractmethod
+    def escape(self, values: Sequence[Value], why: Unknown) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -26,7 +114,7 @@ class Call:
     the arguments could not be taken apart: then those behind it are not there.
     """
 
-    interpreter: Core
+    interpreter: Asked
     node: ast.Call
     scope: Scope
     name: str

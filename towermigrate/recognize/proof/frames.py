@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from towermigrate.flow.values import Value
 from towermigrate.recognize.proof.code import Code, Scope
-
-if TYPE_CHECKING:
-    from towermigrate.recognize.proof.values import Class
 
 
 @dataclass(eq=False)
@@ -29,8 +25,8 @@ class Frame:
     names: dict[str, Value] = field(default_factory=dict)
     homes: set[str] = field(default_factory=set)
     returned: list[Value] = field(default_factory=list)
-    owner: Class | None = None
-    """The class whose method it is the scope of."""
+    owner: Value | None = None
+    """The class whose method it is the scope of (`values.Class`)."""
 
     @classmethod
     def of(cls, code: Code, node: Scope, parent: Frame | None, moved: bool) -> Frame:

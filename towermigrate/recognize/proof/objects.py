@@ -142,7 +142,7 @@ class Objects(Functions):
         while current is not None and current.owner is None:
             current = current.parent
         owner = None if current is None else current.owner
-        return owner is not None and owner.node is value.made_of.node
+        return isinstance(owner, Class) and owner.node is value.made_of.node
 
     def _of_class(self, member: Member, of: Made | None, node: ast.expr, frame: Frame) -> Value:
         if member.kind == "staticmethod":
@@ -261,7 +261,8 @@ class Objects(Functions):
         while current is not None and current.owner is None:
             current = current.parent
         of: Value | None = None
-        behind = None if current is None else current.owner
+        owner = None if current is None else current.owner
+        behind = owner if isinstance(owner, Class) else None
         if current is not None and not args.given and isinstance(current.node, ast.FunctionDef):
             named = [*current.node.args.posonlyargs, *current.node.args.args]
             of = current.names.get(named[0].arg) if named else None
