@@ -185,6 +185,15 @@ def test_points_of_images(tmp_path: Path) -> None:
         assert (not found) == equal
 
 
+def test_points_of_images_of_rows_that_are_chance(tmp_path: Path) -> None:
+    image = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
+    events = [{"log|a|1": each} for each in (image, image, image[::-1])]
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(events)]
+    traces[1].meta["inputs_agreed"] = {"input/0/x": False}
+    found, loose = doing_differences(*traces, within=1e-3)
+    assert not found and "the summary a" in loose[0]
+
+
 def test_how_full_a_queue_is_is_left_open(tmp_path: Path) -> None:
     queue = "log|tower_1/batch/fraction_of_32_full|4"
     wanted = {
