@@ -92,7 +92,7 @@ def of_others(report: TreeReport) -> Mapping[str, Any]:
         pytest.param("towermigrate.python2.port._port", OLD, id="bringing it from Python 2"),
         pytest.param("towermigrate.python2.port.make_lists", OLD, id="a part of bringing it from Python 2"),
         pytest.param("towermigrate.symbols.apply.splice", NAMES, id="putting the edits in"),
-        pytest.param("towermigrate.symbols.imports.rewrite_imports", NAMES, id="changing the imports"),
+        pytest.param("towermigrate.symbols.apply.rewrite_imports", NAMES, id="changing the imports"),
         pytest.param("towermigrate.passes._switched", SCRIPT, id="switching the script"),
         pytest.param("towermigrate.passes.left_behind", SCRIPT, id="looking at what it imports"),
         pytest.param("towermigrate.passes._pass_file", SCRIPT, id="anything around one file"),

@@ -183,8 +183,8 @@ FORMS = [
     ),
     pytest.param(
         (("            print(value)\n", "            print(value)\n        tf.train.Saver().save(sess, 'x')\n"),),
-        None,
-        id="a saver without a name is refused",
+        ["tm.tf1_saver(variables, optimizers=[opt])\n", "    saver.save('x')\n"],
+        id="a saver without a name",
     ),
     pytest.param(
         (

@@ -38,7 +38,7 @@ def test_a_saver_restores_averages_into_their_variables(tmp_path: Path) -> None:
     average.apply([w])
     average.average(w).assign(7.0)
     path = tm.tf1_saver(w, averages=[average]).save(str(tmp_path / "model"))
-    tm.tf1_saver(average.variables_to_restore([w])).restore(path)
+    tm.tf1_saver({average.average_name(w): w}).restore(path)
     assert float(w) == 7.0
 
 
