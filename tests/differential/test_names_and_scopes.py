@@ -144,6 +144,8 @@ TAKEN = [
 LEFT = [
     other("the first of the losses", "TM209", *LISTED, (RUN, RUN.replace("loss]", "losses[0]]"))),
     other("the last of the losses, bound anew", "TM209", *LISTED, (UPDATE, UPDATE + "    loss = tf.add_n(losses)\n"), (RUN, RUN.replace("loss]", "losses[-1]]"))),
+    other("the last of losses of some towers", "TM209", *LISTED[:1], (GRADS, f"{MARGIN}if i == 0:\n{MARGIN}    losses.append(loss)\n" + GRADS), (RUN, RUN.replace("loss]", "losses[-1]]"))),
+    other("the last of the losses, bound anew in the tower", "TM209", *LISTED[:1], (GRADS, f"{MARGIN}losses.append(loss)\n{MARGIN}loss = loss * 2.0\n" + GRADS), (RUN, RUN.replace("loss]", "losses[-1]]"))),
     other("the last of losses that are changed", "TM209", *LISTED, (UPDATE, UPDATE + "    losses.reverse()\n"), (RUN, RUN.replace("loss]", "losses[-1]]"))),
     other("a saver without a name in a loop", "TM205", (SHOWN, SHOWN + "            tf.train.Saver().save(sess, 'ckpt/more')\n")),
     other("a step that is made behind the towers, and listed", "TM211", (STEP, ""), (UPDATE, STEP + UPDATE), behind("print([v.op.name for v in tf.global_variables()])")),

@@ -78,6 +78,8 @@ LEFT = [
     other("an inner function that is kept", *inner(LOOK + "\n\nkept = look", PRINTED)),
     other("an inner function with a name of the graph of its own", *inner("def look(X, Y, loss=loss):\n    return sess.run(loss, feed_dict={X: bx, Y: by})", "print(look(1, 2))")),
     other("an inner function whose fetch is bound anew behind it", *inner(LOOK, PRINTED), (RUN, RUN + "            loss = train_op\n"), rule="TM209"),
+    other("an inner function behind the session", *inner(LOOK, PRINTED), ("        print('draws', drawn[0])\n", "        print('draws', drawn[0])\n    try:\n        look(*batch(4))\n    except RuntimeError:\n        print('closed')\n")),
+    other("a function of the module with a default that is made", *outer("def look(sess, loss, X, Y, x, y, rng=np.random.RandomState(3)):\n    return sess.run(loss, feed_dict={X: x * rng.rand(), Y: y})", *TWICE)),
     other("an inner function that waits", *inner(LOOK.replace("return", "yield"), "print(['%.6f' % v for v in look(bx, by)])")),
     other("an inner function, decorated", *inner("def kept(f):\n    return f\n\n@kept\n" + LOOK, PRINTED)),
     other("an inner function of two", *inner("if len(DEVICES) > 1:\n" + text(LOOK, "    ") + "else:\n" + text(LOOK, "    "), PRINTED)),

@@ -117,4 +117,17 @@ def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str 
     if not of_list or not isinstance(value, ast.Name) or value.id in file.shared_between_functions:
         return None
     bound = stores(scope, value.id)
-    return value.id if bound and all(id(each) in inside for each in bound) else None
+    kept = bound and all(id(each) in inside and each.lineno < call.lineno for each in bound)
+    return value.id if kept and _in_every_turn(loop, call) else None
+
+
+def _in_every_turn(loop: ast.For, call: ast.Call) -> bool:
+    """Whether a call is a statement that each turn of a loop comes to: no list is filled by some towers only."""
+    leaves = (ast.Break, ast.Continue, ast.Return, ast.Try)
+    body = [] if any(isinstance(each, leaves) for each in ast.walk(loop)) else loop.body
+    while body:
+        if any(isinstance(each, ast.Expr) and each.value is call for each in body):
+            return True
+        around = [each for each in body if any(one is call for one in ast.walk(each))]
+        body = around[0].body if around and isinstance(around[0], ast.With) else []
+    return False

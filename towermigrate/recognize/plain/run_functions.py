@@ -99,6 +99,8 @@ class _Function:
             or spec.posonlyargs
         ):
             raise Unjoined
+        if not all(isinstance(each, ast.Constant) for each in spec.defaults):
+            raise Unjoined  # made when the file is read: where it stands then, it would be made later, or again
         self.calls = self._calls()
 
     def changes(self) -> list[Change]:
@@ -221,6 +223,10 @@ class _Function:
     def _same_names(self, dropped: Mapping[str, str]) -> None:
         """Every name of the function is what it was where it stands then."""
         function = self.function
+        for node in ast.walk(function):  # what runs later would see what a name is then
+            if isinstance(node, ast.Lambda | ast.GeneratorExp):
+                if any(_holds(node, name) for name in dropped):
+                    raise Unjoined
         own = {each.arg for each in ast.walk(function) if isinstance(each, ast.arg)}
         read: set[str] = set()
         for node in ast.walk(function):

@@ -66,7 +66,12 @@ def _in_tower(
     told = {"summary", "get_collection", "get_collection_ref", "add_to_collection"}
     asked = {each.attr for each in ast.walk(file.tree) if isinstance(each, ast.Attribute)}
     named = any(isinstance(each, ast.Attribute) and each.attr == "name" for each in ast.walk(loop))
-    if (named or told & asked) and not at_root:
+    inside = [each for each in ast.walk(scope) if isinstance(each, ast.With) and each is not around]
+    deep = any(
+        any(one is around for one in ast.walk(each)) and "_scope(" in ast.unparse(each.items[0])
+        for each in inside
+    )
+    if (named or told & asked) and (deep or not at_root):
         return None
     start, stop = file.start(around), file.start(loop.body[0])
     outer, margin = file.alone(around), file.alone(loop)

@@ -38,6 +38,7 @@ def runs_as_written(proof: TowerProof, call: ast.Call, statement: ast.stmt) -> b
         not own & graph
         and _only_called(proof, statement)
         and not _set_behind(scope, statement, graph)
+        and _while_open(proof, scope, statement, [])
     )
 
 
@@ -51,6 +52,49 @@ def callers_of(proof: TowerProof, statement: ast.AST) -> list[ast.Call]:
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
         and call.func.id == statement.name
+    ]
+
+
+def _while_open(proof: TowerProof, scope: ast.AST, function: ast.AST, seen: list[ast.AST]) -> bool:
+    """Whether every call stands where the session is open that is open at the definition; what runs behind is an error in TF1."""
+    if any(each is function for each in seen):
+        return True
+    blocks = [block for block in _around(proof, function) if isinstance(block, ast.With)]
+    for call in callers_of(proof, function):
+        above = _around(proof, call)
+        inner = next((each for each in above if isinstance(each, ast.FunctionDef)), None)
+        if inner is function:
+            continue
+        if inner is not None and inner is not scope:
+            known = _only_called(proof, inner) and _while_open(
+                proof, scope, inner, [*seen, function]
+            )
+            if not known:
+                return False
+        elif not all(any(block is each for each in above) for block in blocks):
+            return False
+        elif any(each.lineno < call.lineno for each in _closings(proof, scope)):
+            return False
+    return True
+
+
+def _around(proof: TowerProof, node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    inner: ast.AST | None = node
+    while (inner := proof.code.parents.get(id(inner))) is not None:
+        found.append(inner)
+    return found
+
+
+def _closings(proof: TowerProof, scope: ast.AST) -> list[ast.Call]:
+    return [
+        call
+        for call in ast.walk(scope)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "close"
+        and isinstance(call.func.value, ast.Name)
+        and proof.facts.kinds.of_name(call.func.value.id) in (Kind.SESSION, Kind.PYTHON)
     ]
 
 
