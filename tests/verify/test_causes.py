@@ -42,6 +42,7 @@ def _steeper(step: int) -> float:
 ADAM = Program(optimizer="adam")
 RMS = Program(optimizer="rms")
 LARGE = Program(optimizer="rms", epsilon=1.0)
+NESTEROV = Program(optimizer="nesterov")
 AVERAGED = Program(ema=0.9)
 NORMED = Program(norm=0.9)
 CLIPPED = Program(clip=0.3)
@@ -117,6 +118,10 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("another optimizer hyperparameter: epsilon", LARGE, {"epsilon": 0.9}),
     ("another optimizer hyperparameter: learning rate", LARGE, {"rate": lambda step: 0.055}),
     ("another optimizer hyperparameter: momentum", LARGE, {"momentum": 0.8}),
+    # At the first step Nesterov's momentum is a part of the rate.
+    ("another optimizer hyperparameter: momentum", NESTEROV, {"momentum": 0.85}),
+    ("another optimizer hyperparameter: learning rate", NESTEROV, {"rate": lambda step: 0.0505}),
+    ("another learning-rate schedule", replace(NESTEROV, rate=_falling), {"rate": _steeper}),
     ("another learning-rate schedule", replace(LARGE, rate=_falling), {"rate": _steeper}),
     ("learning-rate schedule: it is 1 step ahead", replace(LARGE, rate=_falling), {"rate": _ahead}),
     ("another optimizer formula", LARGE, {"optimizer": "centered"}),
@@ -225,6 +230,10 @@ def _fewer(step: int, inputs: Arrays) -> Arrays:
     return {**inputs, "input/3/x": inputs["input/3/x"][:7]}
 
 
+def _some(step: int, inputs: Arrays) -> Arrays:
+    return {**inputs, "input/0/x": np.random.RandomState(step).randn(5, 5)}
+
+
 def _turned(step: int, inputs: Arrays) -> Arrays:
     return {**inputs, "input/0/x": inputs["input/0/x"][::-1]}
 
@@ -254,6 +263,7 @@ INPUTS = {
     "every tower gets the same rows": _same,
     "rows that the original gave to another": _swapped,
     "the remainder of the rows is dropped": _fewer,
+    "an incomplete batch is taken, which the original drops": _some,
     "the rows come in another order": _turned,
     "an input is scaled": _times,
     "a tower gets other rows than in the original": _others,
@@ -303,6 +313,36 @@ def test_rows_of_another_step(tmp_path: Path, shift: int, step: int, cause: str)
     trace = with_own_inputs(record(tmp_path / "2", Program()), made)
     found = _read(first, trace, "input/0/x", step=step)
     assert cause in found[0].cause, found
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["in order", "whichever tower gets them"])
+def test_rows_that_an_epoch_leaves_over_are_left_out(tmp_path: Path, turned: bool) -> None:
+    rows = np.random.RandomState(3).randn(13, 4)
+    repeated = np.concatenate([rows] * 3)
+    whole = np.concatenate([rows[:12]] * 3)
+
+    def given(stream: Any, run: int) -> list[Any]:
+        towers = [stream[8 * run + 4 * tower : 8 * run + 4 * tower + 4] for tower in range(2)]
+        return towers[::-1] if turned and run % 2 else towers
+
+    def arrays(run: int) -> Arrays:
+        return {f"input/{tower}/x": each for tower, each in enumerate(given(repeated, run))}
+
+    def own(run: int) -> Arrays:
+        return {
+            f"own/input/{tower}/x": each
+            for tower, each in enumerate(given(whole, run)[::-1] if turned else given(whole, run))
+        }
+
+    first = recording(tmp_path / "1", [arrays(run) for run in range(4)])
+    made = recording(tmp_path / "2", [{**arrays(run), **own(run)} for run in range(4)])
+    difference = Difference(
+        1, 0, "input", "input x", None if turned else 1, "rows", "other rows", 1.0, "input/1/x", 1
+    )
+    result = Comparison(differences=[difference])
+    found = diagnose(first, made, result, STAGES, 2, lockstep=True)
+    assert found[0].cause == "rows are left out: the remainder of the rows is dropped", found
+    assert found[0].evidence.startswith("input x: 1 of the original's 8 rows do not come")
 
 
 def test_rows_of_another_stage(tmp_path: Path) -> None:
@@ -567,6 +607,24 @@ def test_averages_that_a_checkpoint_lacks_are_gone(tmp_path: Path) -> None:
     values["state/variable/w/ExponentialMovingAverage"] = np.float32([1.0])
     there = recording(tmp_path / "there", [values])
     assert "holds something else" in of_shown(lacking, there).cause
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "tower"),
+    [
+        ("step 3 loss 1.0881", "step 3 loss 1.0477", 1),
+        ("step 3 loss 1.0881", "step 3 loss 1.05", None),  # so few digits come by chance
+        ("step 3 loss 1.0477", "step 3 loss 1.0881", None),
+        ("loss 1.0881", "loss 1.0477 again 2.5", None),
+    ],
+)
+def test_a_printed_loss_of_one_tower(
+    tmp_path: Path, theirs: str, ours: str, tower: int | None
+) -> None:
+    losses = {"loss/0/0": np.float32(1.12853), "loss/0/1": np.float32(1.04768)}
+    found = of_shown(_difference("printed line 4", theirs, ours), recording(tmp_path, [losses]))
+    said = f"the loss of tower {tower} is printed in place of another value"
+    assert found.cause == ("something else is printed" if tower is None else said)
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,11 @@ class Difference:
     key: str
     run: int
 
+    @property
+    def is_of_program(self) -> bool:
+        """Whether it is in what the whole program prints and writes, which belongs to no step."""
+        return self.key.startswith("doing/")
+
     def sort_key(self) -> tuple[int, int, float]:
         return (self.run, LEVELS.index(self.level), -self.error)
 

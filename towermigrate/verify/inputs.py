@@ -42,8 +42,12 @@ def own_inputs(recorded: Recorded, made: Trace, *, synthetic: bool = False) -> l
         found = made.arrays(by_index[run.index])
         missing = by_index[run.index].own_missing
         differences = []
+        # What towers take that the original does not tell of is made of its feeds, and not given to them: where it is
+        # made otherwise, the losses tell.
         beside = {
-            key[4:]: True for key in found if key.startswith("own/") and key[4:] not in wanted
+            key[4:]: True
+            for key in found
+            if key.startswith("own/input/feed/") and key[4:] not in wanted
         }
         for key, sure in {**beside, **agreed}.items():
             own = found.get("own/" + key)

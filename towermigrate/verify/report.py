@@ -72,7 +72,7 @@ class DeviceReport:
             "first_difference": None
             if difference is None
             else {
-                "step": difference.step,
+                "step": None if difference.is_of_program else difference.step,
                 "stage": self.stage,
                 "level": difference.level,
                 "name": difference.name,
@@ -228,9 +228,10 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
         if replica and run.devices.startswith("workers:"):
             replica += f" (worker {difference.replica})"
         stage = "" if run.stage is None else f" stage {run.stage},"
+        step = "" if difference.is_of_program else f" step {difference.step},"
         console.print(
             Text(
-                f"{run.devices}: first difference at step {difference.step},{stage} level "
+                f"{run.devices}: first difference at{step}{stage} level "
                 f"{difference.level}: {difference.name}{replica}\n"
                 f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
@@ -29,16 +30,22 @@ def of_inputs(case: Case) -> Iterator[Diagnosis]:
     if own is None or theirs is None:
         yield _rows(case)
         return
-    for test in (
+    tests = (
         _constant,
         _same_for_all,
+        _left_out,
         _of_another_tower,
         _schedule,
         _remainder,
+        _incomplete,
         _of_another_step,
         _rounded,
         _order,
-    ):
+    )
+    if case.first.replica is None and _towers(case, key):
+        # Which tower gets which rows is chance: those of one tower tell nothing.
+        tests = (_constant, _same_for_all, _left_out)
+    for test in tests:
         found = test(case, key, own, theirs)
         if found is not None:
             yield found
@@ -173,6 +180,60 @@ def _remainder(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | N
         "the remainder of the rows is dropped",
         f"{case.first.name}: {len(own)} rows in place of {len(theirs)}, the first ones",
     )
+
+
+def _incomplete(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    """Fewer rows than the original ever has, which come in front of its own: those that a whole batch leaves over."""
+    if not own.ndim or own.ndim != theirs.ndim or not 0 < len(own) < len(theirs):
+        return None
+    sizes = {
+        len(wanted[key])
+        for run, wanted, _, _, _ in case.pairs()
+        if key in wanted and wanted[key].ndim
+    }
+    if len(own) in sizes:
+        return None
+    return Diagnosis(
+        "an incomplete batch is taken, which the original drops",
+        f"{case.first.name}: {len(own)} rows in place of {len(theirs)}, and the original never has as few",
+    )
+
+
+def _left_out(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:
+    """Some of the original's rows come in no run, and the first ones of its next run in their place."""
+    if theirs.ndim < 1 or theirs.size < 2 * len(theirs):
+        return None  # Labels: many rows are alike.
+    keys = list(_towers(case, key).values()) or [key]
+    before: Counter[bytes] = Counter()
+    missing: Counter[bytes] = Counter()
+    ours: Counter[bytes] = Counter()
+    extra: Counter[bytes] = Counter()
+    total = 0
+    for run, wanted, found, _, _ in case.pairs():
+        if run.stages != case.run.stages or any(each not in wanted for each in keys):
+            continue
+        mine = _counted([found.get("own/" + each, wanted[each]) for each in keys])
+        there = _counted([wanted[each] for each in keys])
+        before += there
+        ours += mine
+        if run.index == case.run.index:
+            missing, extra, total = there - mine, mine - there, there.total()
+            if before == there or missing.total() == total:
+                return None  # They begin with other rows, or a whole step is left out.
+        elif missing:
+            lost = missing & (before - ours)
+            if lost == missing and not extra - there:
+                return Diagnosis(
+                    "rows are left out: the remainder of the rows is dropped",
+                    f"{case.first.name}: {missing.total()} of the original's {total} rows do not come, "
+                    "those of its next run do in their place",
+                )
+            return None
+    return None
+
+
+def _counted(arrays: list[Array]) -> Counter[bytes]:
+    return Counter(row.tobytes() for each in arrays if each.ndim for row in each)
 
 
 def _of_another_step(case: Case, key: str, own: Array, theirs: Array) -> Diagnosis | None:

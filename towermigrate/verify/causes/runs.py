@@ -22,6 +22,7 @@ from towermigrate.verify.trace import Trace
 # A free run whose every single step is right drifts apart by roundings, step by step. What was changed from outside is
 # there at once: this many times what the step before was apart by.
 _AT_ONCE = 100.0
+_DECIMAL = re.compile(r"-?\d+\.\d+")
 _POWER = re.compile(r"(beta[12])_power(?:_\d+)?$")
 _AVERAGE = "/ExponentialMovingAverage"
 
@@ -282,6 +283,11 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
             "a run that trains nothing, an evaluation say, gives another value", evidence
         )
     if first.name.startswith("printed line"):
+        tower = _of_one_tower(str(first.expected), str(first.actual), actual)
+        if tower is not None:
+            return Diagnosis(
+                f"the loss of tower {tower} is printed in place of another value", evidence
+            )
         return Diagnosis("something else is printed", evidence)
     if first.name.startswith("line on standard error"):
         return Diagnosis("something else is printed on standard error, or logged", evidence)
@@ -298,3 +304,20 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     if " in the event file " in first.name:
         return Diagnosis("a summary has another tag, step or value, or is missing", evidence)
     return Diagnosis("another file is written", evidence)
+
+
+def _of_one_tower(expected: str, actual: str, trace: Trace) -> int | None:
+    """The tower whose loss stands in a line where the original has another number, told by at least four digits."""
+    theirs, ours = _DECIMAL.findall(expected), _DECIMAL.findall(actual)
+    if len(theirs) != len(ours):
+        return None
+    shown = [two for one, two in zip(theirs, ours, strict=True) if one != two]
+    told = {each for each in shown if len(each.replace(".", "").lstrip("-0")) >= 4}
+    for run in trace.runs:
+        for key, value in trace.arrays(run).items():
+            if not key.startswith("loss/") or value.size != 1 or "/" not in key[5:]:
+                continue
+            loss = float(value.ravel()[0])
+            if any(f"{loss:.{len(each.partition('.')[2])}f}" == each for each in told):
+                return int(key.split("/")[2])
+    return None

@@ -23,6 +23,8 @@ from towermigrate.verify.probe.recording import same
 from towermigrate.verify.trace import Array
 
 _AVERAGE = "/ExponentialMovingAverage"
+# What is told of a slot alone, once it is not zero.
+_OF_SLOTS = ("momentum",)
 _STATISTICS = ("moving_mean", "moving_variance")
 
 
@@ -304,6 +306,14 @@ def _rate(case: Case, name: str, stage: int, theirs: Fitted, ours: Fitted) -> Di
                 "another optimizer formula",
                 f"{name}: the original's update is that of {mine.formula}, this one of {other.formula} "
                 f"(training run {run.index})",
+            )
+        # Momentum that comes with the gradient (Nesterov's) looks like a rate until its slot holds something.
+        beside = [pair for pair in _other_numbers(mine, other).items() if pair[0] in _OF_SLOTS]
+        if beside:
+            (number, (one, two)), *_ = beside
+            return Diagnosis(
+                f"another optimizer hyperparameter: {number}",
+                f"{name}: {two:.6g} in place of {one:.6g}, by the formula of {mine.formula} (training run {run.index})",
             )
         rates.append((mine.numbers["learning rate"], other.numbers["learning rate"]))
     one, two = theirs.numbers["learning rate"], ours.numbers["learning rate"]

@@ -57,7 +57,10 @@ def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool])
         waits.append((set(operations[update.first_op : update.last_op]), before))
     plan.beside_writes = seen.writes.read_beside(reached, waits)  # type: ignore[union-attr]
     tensors = [item for item in wanted if isinstance(item, tf.Tensor)]
-    for number, tensor in enumerate(seen.writes.settled(tensors, reached)):  # type: ignore[union-attr]
+    settled = {tensor.name for tensor in seen.writes.settled(tensors, reached)}  # type: ignore[union-attr]
+    for number, tensor in enumerate(tensors):
+        if tensor.name not in settled:
+            continue  # Numbers are places among what is fetched: another program may settle others.
         plan.outputs[str(number)] = tensor.name
         plan.fetches["output/%d" % number] = tensor
     for stage in plan.stages:
