@@ -33,6 +33,16 @@ _MISSING = re.compile(
 )
 
 _OF_LIBRARIES = {".keras", ".cache", ".config", "__pycache__"}
+_OF_DRIVERS = "/dev/char/"  # names of the devices, which NVIDIA's driver wants to make
+
+# On GPUs each program would else choose among the kernels of cuDNN by their speed, other ones each time, round to the 10
+# bits of TF32, and take all of the memory from the one beside it.
+_ON_GPUS = {
+    "NVIDIA_TF32_OVERRIDE": "0",
+    "TF_CUDNN_DETERMINISTIC": "1",
+    "TF_CUDNN_USE_AUTOTUNE": "0",
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+}
 
 
 class Launcher:
@@ -96,6 +106,11 @@ class Launcher:
         for each in own:
             each.mkdir(exist_ok=True)
         folders = [*own, *self.options.allow_write]
+        compiled = self.scratch / "cuda"
+        if spec.kind == "gpu":
+            # What the driver compiles in one run serves the next one.
+            compiled.mkdir(exist_ok=True)
+            folders.append(compiled)
         # Where the kernel asks the guardian, that knows what was refused, and Python need not be told.
         config = {**config, "fence": None if asks_guardian() else [str(each) for each in folders]}
         path = folder / "config.json"
@@ -110,6 +125,9 @@ class Launcher:
             "MPLCONFIGDIR": str(temporary),
             **spec.environment,
         }
+        if spec.kind == "gpu":
+            environment.update((k, v) for k, v in _ON_GPUS.items() if k not in os.environ)
+            environment["CUDA_CACHE_PATH"] = str(compiled)
         if spec.kind == "xla":
             environment["XLA_FLAGS"] = dump_flags(folder / "trace")
         workers = spec.replicas if spec.kind == "workers" and "workers" in config else 0
@@ -214,7 +232,11 @@ def _kept_out(
 
 def _programs_own(paths: list[str]) -> list[str]:
     """Without what libraries keep for themselves, which they do without."""
-    return [path for path in paths if not _OF_LIBRARIES & set(Path(path).parts)]
+    return [
+        path
+        for path in paths
+        if not _OF_LIBRARIES & set(Path(path).parts) and not path.startswith(_OF_DRIVERS)
+    ]
 
 
 def _to_allow(path: Path, allowed: Sequence[Path]) -> Path:
