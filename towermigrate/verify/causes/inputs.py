@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from towermigrate.verify.causes.runs import out_of_turn
 from towermigrate.verify.comparison import BATCHES_TAKEN, OF_A_LOOK
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.trace import Array
+
+
+_Test = Callable[[Case, str, Array, Array], Diagnosis | None]
 
 
 def of_inputs(case: Case) -> Iterator[Diagnosis]:
@@ -30,7 +33,7 @@ def of_inputs(case: Case) -> Iterator[Diagnosis]:
     if own is None or theirs is None:
         yield _rows(case)
         return
-    tests = (
+    tests: tuple[_Test, ...] = (
         _constant,
         _same_for_all,
         _left_out,
