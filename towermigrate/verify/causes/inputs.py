@@ -14,7 +14,6 @@ from towermigrate.verify.comparison import BATCHES_TAKEN, OF_A_LOOK
 from towermigrate.verify.probe.recording import same
 from towermigrate.verify.trace import Array
 
-
 _Test = Callable[[Case, str, Array, Array], Diagnosis | None]
 
 
