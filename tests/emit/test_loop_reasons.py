@@ -20,7 +20,7 @@ RATE = ("    opt = tf.train.GradientDescentOptimizer(0.1)\n",
         "    rate = tf.placeholder(tf.float32, [])\n    opt = tf.train.GradientDescentOptimizer(rate)\n")  # fmt: skip
 LATE_GRAPH = (PRINT, PRINT + "            print(tf.get_default_graph())\n")
 LATE_VARIABLE = (APPLY, APPLY + "    best = tf.get_variable('best', [], trainable=False)\n")
-PRINTED = (LOSS, LOSS + "            print(i)\n")
+PRINTED = (LOSS, LOSS + "            print(loss)\n")
 PARTS_OF_NAMES = (APPLY, APPLY + "    saver = tf.train.Saver(tf.trainable_variables('model'))\n")
 
 SETS = [
@@ -52,7 +52,7 @@ def test_each_stands_at_its_line() -> None:
     said = {one.rule: lines[one.line - 1].strip() for one in not_loop(text)}
     assert said["TM210"] == "saver = tf.train.Saver()"
     assert said["TM211"] == "unused = tf.constant(1.0)"
-    assert said["TM223"] == "print(i)"
+    assert said["TM223"] == "print(loss)"
 
 
 def test_what_stands_beside_the_program_hides_nothing() -> None:

@@ -92,7 +92,7 @@ OUTER = [
 
 # Python that would run at every trace.
 EFFECTS = [
-    pytest.param([(LOSS, LOSS + "            print('tower', i)\n")], "TM223", id="print in the tower"),
+    pytest.param([(LOSS, LOSS + "            print('tower', i, loss)\n")], "TM223", id="print in the tower"),
     pytest.param([(MODEL, "    print('model')\n" + MODEL)], "TM223", id="print in a function of the tower"),
     pytest.param([(AVERAGED, AVERAGED + "    assert len(grads) > 0\n")], "TM223", id="assert behind the towers"),
     pytest.param(

@@ -51,13 +51,13 @@ INDEX = [
         "TM227", id="an inner function",
     ),
     pytest.param(
-        [(LOSS, LOSS + "            loss = loss + sum([0.1 * i for i in range(3)])\n")], "TM227", id="a comprehension"
+        [(LOSS, LOSS + "            loss = loss + sum([0.1 * i for i in range(3) for _ in range(2)])\n")], "TM227", id="a comprehension"
     ),
     pytest.param(
-        [(LOSS, LOSS + "            loss = loss + sum(0.1 * i for i in range(3))\n")], "TM227", id="a generator"
+        [(LOSS, LOSS + "            loss = loss + sum(0.1 * i for i in range(3) for _ in range(2))\n")], "TM227", id="a generator"
     ),
     pytest.param(
-        [(LOSS, LOSS + "            loss = loss + len({i: 1 for i in range(3)})\n")], "TM227", id="a dict comprehension"
+        [(LOSS, LOSS + "            loss = loss + len({i: 1 for i in range(3) for _ in range(2)})\n")], "TM227", id="a dict comprehension"
     ),
     pytest.param(
         [(LOSS, LOSS + "            for i in range(2):\n                loss = loss + 0.1\n")], "TM227", id="an inner loop"

@@ -21,7 +21,7 @@ def findings(text: str) -> tuple[Finding, ...]:
 def test_all_reasons_of_a_program_in_one_pass() -> None:
     text = program(
         ("tf.split(x, num_gpus)", "tf.split(x, 4)"),
-        (LOSS, LOSS + "            print('tower')\n            seen.append(loss)\n"),
+        (LOSS, LOSS + "            print('tower', loss)\n            seen.append(loss)\n"),
         (RESULT, "    tf.metrics.mean(x)\n    y = other(x)\n" + RESULT),
         ("grad = tf.reduce_mean(tf.concat(grads, 0), 0)", "grad = tf.reduce_max(tf.concat(grads, 0), 0)"),
         (PRINT, PRINT + "            evaluate(sess)\n"),
@@ -34,7 +34,7 @@ def test_all_reasons_of_a_program_in_one_pass() -> None:
 
 
 def test_each_reason_stands_at_its_line() -> None:
-    text = program((LOSS, LOSS + "            print('tower')\n            assert num_gpus\n"))
+    text = program((LOSS, LOSS + "            print('tower', loss)\n            assert num_gpus\n"))
     lines = text.splitlines()
     for one in findings(text):
         assert any(word in lines[one.line - 1] for word in ("print", "assert"))
@@ -50,7 +50,7 @@ def test_nothing_is_said_twice() -> None:
 def test_reasons_of_another_file_come_after_those_of_the_towers() -> None:
     sources = {
         "program.py": program(
-            (MODEL, "from other import model\n"), (LOSS, "            print(i)\n" + LOSS)
+            (MODEL, "from other import model\n"), (LOSS, "            print(parts)\n" + LOSS)
         ),
         "other.py": "import tensorflow as tf\n\n\n"
         + MODEL.replace(RESULT, "    print(x)\n" + RESULT),

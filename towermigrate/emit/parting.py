@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import copy
 import io
+import re
 import tokenize
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from towermigrate.recognize.joined import Joined, Part
+from towermigrate.recognize.joined import MARK, Again, Joined, Part
 from towermigrate.recognize.python_scopes import header_lines, lines_in_texts
 
 
@@ -31,6 +32,9 @@ def parted(texts: Mapping[str, str], made: Joined) -> dict[str, str]:
     Raises:
         NotParted: statements of one function now stand in another.
     """
+    if isinstance(made, Again):
+        outer = parted(texts, made.outer)
+        return {**outer, **parted({**texts, **outer}, made.inner)}
     return _Parting({**made.texts, **texts}, made).texts()
 
 
@@ -138,14 +142,18 @@ class _Parting:
                 edits[self.made.path].append((first, last, []))
                 kept = self._still_read(region, first, last)
                 if kept:
-                    place = self._behind_imports(first)
+                    place = self._behind_imports(self._first_lent())
                     edits[self.made.path].append((place, place - 1, kept))
         return {path: self._edited(path, each) for path, each in edits.items()}
 
     def _still_read(self, region: _Region, first: int, last: int) -> list[str]:
         """Of the imports that were lent to a function of another file, those that its caller's file now needs."""
         elsewhere = _read([each for each in self.tree.body if each is not self.caller])
-        elsewhere |= _read(self._others(region))
+        elsewhere |= _read(self._others(*self.regions))
+        for other in self.regions:  # what is of another file reads of that file
+            if other is not region:
+                own = other.part.globals if other.part.path != self.made.path else frozenset()
+                elsewhere |= _read(other.statements) - own
         kept: list[str] = []
         for each in self.tree.body:
             if first < each.lineno < last and isinstance(each, ast.ImportFrom):
@@ -157,6 +165,16 @@ class _Parting:
                 if names:
                     kept.append(ast.unparse(ast.ImportFrom(each.module, names, each.level)))
         return kept
+
+    def _first_lent(self) -> int:
+        """The first line of what was lent to functions of other files, in a join before this one too."""
+        return min(
+            each.lineno
+            for each in self.tree.body
+            if isinstance(each, ast.Expr)
+            and isinstance(each.value, ast.Constant)
+            and re.fullmatch(rf"{MARK} \d+ import", str(each.value.value))
+        )
 
     def _behind_imports(self, before: int) -> int:
         """The line behind the imports that a file begins with."""
@@ -177,11 +195,13 @@ class _Parting:
 
     # ---- what is handed over ---------------------------------------------------------------------
 
-    def _others(self, region: _Region) -> list[ast.stmt]:
-        """The caller's statements without those of a region, marks aside."""
+    def _others(self, *regions: _Region) -> list[ast.stmt]:
+        """The caller's statements without those of some regions, marks aside."""
         whole = copy.deepcopy(self.caller)
         for body in _blocks(whole):
-            kept = [each for each in body if not region.start <= each.lineno <= region.end]
+            kept = [
+                each for each in body if not any(r.start <= each.lineno <= r.end for r in regions)
+            ]
             body[:] = kept or [ast.copy_location(ast.Pass(), body[0])]
         return whole.body
 

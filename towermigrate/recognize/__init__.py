@@ -16,7 +16,7 @@ from towermigrate.recognize.carrying import carried
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.handed_inputs import handed_inputs
 from towermigrate.recognize.inlining import inlined
-from towermigrate.recognize.joined import Joined
+from towermigrate.recognize.joined import Again, Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.plain import Plain, plain
@@ -27,6 +27,9 @@ from towermigrate.recognize.spelled_out import spelled_out
 
 _OF_TOWERS = frozenset({"TM207", "TM214", "TM218", "TM228", "TM232"})
 """Rules of what towers compute: how runs, feeds and placeholders are spelled is no matter to them."""
+
+_DEPTH = 3
+"""How many functions may hand on, one to the other, what the first one builds."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ def recognize_tree(
             problem = Finding("TM290", path, 1, 0, what_failed(error))
             found.append(Recognition(path, None, 1, None, (problem,)))
             continue
+        own: list[Recognition] = []
         for candidate in candidates:
             if candidate.turns is not None:
                 spreads.append(candidate)
@@ -94,10 +98,25 @@ def recognize_tree(
                 except Exception as error:  # one program's fault is no other's
                     fault = note("TM290", file, candidate.loop, what_failed(error))
                     told = replace(told, program=None, findings=(*told.findings, fault))
-            found.append(told)
+            own.append(told)
+        found += _without_joined(own)
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found
+
+
+def _without_joined(found: list[Recognition]) -> list[Recognition]:
+    """Without the loops that a program in plain spelling has together with the one of its towers."""
+    gone: set[int] = set()
+    for told in found:
+        made = told.analysis.plain if isinstance(told.analysis, Analysis) else None
+        if told.program is None or made is None or told.path not in made.texts:
+            continue
+        file = made.tree.file(told.path)
+        loops = LoopFinder(made.tree).loops(file) if file is not None else []
+        left = {made.line(told.path, each.file.line(each.loop))[1] for each in loops}
+        gone |= {each.line for each in found if each.function == told.function} - left
+    return [each for each in found if each.line not in gone or each.program is not None]
 
 
 def _recognised(place: Place, codes: Codes) -> Recognition:
@@ -207,6 +226,15 @@ def _joined(
         if made is None:
             return None
         analysis, found = _analysed(made.tree, made.path, made.loop_line)
+        for _ in range(_DEPTH):
+            # A function that runs what it is handed may hand it on.
+            if join is not inlined or not any(each.rule == "TM205" for each in found):
+                break
+            outer = None if analysis is None else inlined(made.tree, analysis.candidate, made.texts)
+            if outer is None:
+                break
+            made = Again.of(outer, made)
+            analysis, found = _analysed(made.tree, made.path, made.loop_line)
     except RecursionError:
         raise  # whoever asked looks for the file that nests too deeply
     except Exception as error:  # one program's fault is no other's: what is known of it stands

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from towermigrate.recognize.joined import Joined, Part, Pieces
+from towermigrate.recognize.joined import MARK, Joined, Part, Pieces
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.python_scopes import (
@@ -41,18 +41,19 @@ from towermigrate.recognize.python_scopes import (
 from towermigrate.recognize.source import Tree
 
 
-def inlined(tree: Tree, candidate: Candidate) -> Joined | None:
+def inlined(tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> Joined | None:
     """The program around a tower loop as one function; None where that cannot be told to mean the same.
 
     Args:
         candidate: a tower loop in a function that one other function calls, and that runs nothing itself.
+        joined: files in which functions were joined before.
     """
     if candidate.turns is not None or candidate.written is not None:
         return None
     if candidate.qualified is not None and "." in candidate.qualified:
         return None
     try:
-        return _Join(tree, candidate).made()
+        return _Join(tree, candidate, joined).made()
     except (Unjoined, RecursionError):
         return None
 
@@ -90,8 +91,8 @@ def _only_by_names(function: Definition, own: str) -> None:
 
 
 class _Join(Files):
-    def __init__(self, tree: Tree, candidate: Candidate) -> None:
-        super().__init__(tree, candidate.file.path)
+    def __init__(self, tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> None:
+        super().__init__(tree, candidate.file.path, joined)
         self.candidate = candidate
         self.caller: Caller = self.module(self.path).block
 
@@ -110,7 +111,7 @@ class _Join(Files):
                 if not any(each is done for each in plain_calls(self.caller.node)):
                     raise Unjoined  # more than once
                 self.path = self.caller.path
-                parts.append(self._part(0, builder, done, frozenset()))
+                parts.append(self._part(self._marks(), builder, done, frozenset()))
                 handed = {*parts[0].part.targets, *opened_by(self.caller.node)}
             if isinstance(self.caller.node, ast.FunctionDef):
                 name = self.caller.node.name
@@ -126,12 +127,19 @@ class _Join(Files):
             again, own = self._called(function)
             if own is not each or again.node is not self.caller.node:
                 raise Unjoined
-            parts.append(self._part(len(parts), function, each, frozenset(handed)))
+            number = len(parts) + self._marks()
+            parts.append(self._part(number, function, each, frozenset(handed)))
         if not parts:
             raise Unjoined
         parts = self._with_own_names(parts)
         self._apart(parts)
         return self._written(name, parts)
+
+    def _marks(self) -> int:
+        """The first number that is free for a part, where functions were joined before."""
+        texts = (self.tree.sources[path] for path in self.joined)
+        found = re.findall(rf"{MARK} (\d+) def", "".join(texts))
+        return 1 + max(map(int, found), default=-1)
 
     # ---- the functions ---------------------------------------------------------------------------
 
@@ -143,7 +151,11 @@ class _Join(Files):
         if isinstance(call.func, ast.Name):
             symbol = module.symbols.get(call.func.id)
             if symbol is not None and symbol.is_namespace():
-                return module.definition(call.func.id)
+                makes = any(
+                    isinstance(one, ast.ClassDef) and one.name == call.func.id
+                    for one in module.tree.body
+                )
+                return None if makes else module.definition(call.func.id)
         for other in self.tree.imports.get(self.caller.path, set()) - {self.caller.path}:
             name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
             if any(each is call.func for each in self.uses_in(self.caller.path, other, name)):

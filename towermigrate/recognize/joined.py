@@ -175,6 +175,43 @@ class Joined:
         return path, row + 1, own - (before.rfind("\n", 0, own) + 1)
 
 
+@dataclass(frozen=True)
+class Again(Joined):
+    """A tree whose functions were joined, `inner`, and joined once more, `outer`: a function that is called calls another.
+
+    `texts` are those of the last tree and `befores` the author's.
+    """
+
+    outer: Joined
+    inner: Joined
+
+    @classmethod
+    def of(cls, outer: Joined, inner: Joined) -> Again:
+        texts = {**inner.texts, **outer.texts}
+        befores = {**outer.befores, **inner.befores}
+        parts = (*inner.parts, *outer.parts)
+        return cls(
+            outer.tree, outer.path, outer.loop_line, outer.caller, parts, texts, befores, outer._origins, outer, inner
+        )  # fmt: skip
+
+    @property
+    def own_names(self) -> Mapping[str, str]:
+        again = {new: self.inner.own_name(own) for new, own in self.outer.own_names.items()}
+        return {**self.inner.own_names, **again}
+
+    def original(self, finding: Finding) -> Finding:
+        return self.inner.original(self.outer.original(finding))
+
+    def program(self, program: TowerProgram, function: str | None, line: int) -> TowerProgram:
+        return self.inner.program(self.outer.program(program, function, line), function, line)
+
+    def span(self, span: Span) -> Span:
+        return self.inner.span(self.outer.span(span))
+
+    def line(self, path: str, line: int) -> tuple[str, int]:
+        return self.inner.line(*self.outer.line(path, line))
+
+
 def line_starts(text: str) -> list[int]:
     """Where each line of a text begins."""
     return [0, *(i + 1 for i, each in enumerate(text) if each == "\n")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, bound_by
 from towermigrate.recognize.source import Tree
@@ -14,16 +14,21 @@ Origin = tuple[str | None, str]
 
 
 class Files:
-    """The files of a tree as Python reads them; `path` is the one that functions of others are read in."""
+    """The files of a tree as Python reads them; `path` is the one that functions of others are read in.
 
-    def __init__(self, tree: Tree, path: str) -> None:
+    `joined` are the files in which functions were joined before.
+    """
+
+    def __init__(self, tree: Tree, path: str, joined: Collection[str] = ()) -> None:
+        self.joined = joined
         self.tree = tree
         self.path = path
         self.modules: dict[str, Module] = {}
 
     def module(self, path: str) -> Module:
         if path not in self.modules:
-            self.modules[path] = Module(path, self.tree.sources[path])
+            text = self.tree.sources[path]
+            self.modules[path] = Module(path, text, joined=path in self.joined)
         return self.modules[path]
 
     def uses_in(self, user: str, path: str, name: str) -> list[ast.expr]:

@@ -5,6 +5,7 @@ They print once behind the graph, and stay where they are: the variables are the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
@@ -16,6 +17,9 @@ from towermigrate.recognize.tables import lists_trained
 
 _ASKED = ("{}.name", "{}.op.name", "{}.get_shape().as_list()", "{}.shape.as_list()")
 """What may be asked of a variable: the same texts and numbers in TF1 and of a replica's."""
+
+_SIZES = ("{}.get_shape()", "{}.shape")
+"""What is the same text, though another object: `print(v.name, v.get_shape())`."""
 
 
 def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTNode) -> set[int]:
@@ -86,15 +90,38 @@ def _of_comprehensions(name: str, scope: cst.CSTNode) -> set[int]:
 def _asked(name: str, parts: list[cst.CSTNode]) -> set[int] | None:
     """The nodes that ask for the operation's name of a variable; None where anything else is done with it."""
     texts = {text.format(name): text for text in _ASKED}
+    sizes = {text.format(name) for text in _SIZES}
     allowed: set[int] = set()
     asked: set[int] = set()
     for part in parts:
         for node in walk(part):
+            shown = [each for each in _as_texts(node) if code(each) in sizes]
+            allowed |= {id(n) for each in shown for n in _values(each)}
             if isinstance(node, cst.Attribute | cst.Call) and code(node) in texts:
                 allowed |= {id(n) for n in _values(node)}
                 if code(node) == f"{name}.op.name":
                     asked.add(id(node))
     return asked if _names(name, parts) <= allowed else None
+
+
+def _as_texts(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """What an expression shows as `str` does."""
+    if isinstance(node, cst.Call):
+        of_text = isinstance(node.func, cst.Attribute) and isinstance(
+            node.func.value, cst.SimpleString
+        )
+        if code(node.func) in ("print", "str") or (of_text and code(node.func).endswith(".format")):
+            return [each.value for each in node.args]
+    if (
+        isinstance(node, cst.BinaryOperation)
+        and isinstance(node.operator, cst.Modulo)
+        and isinstance(node.left, cst.SimpleString)
+        and "r" not in re.findall(r"%[^a-zA-Z%]*([a-zA-Z%])", node.left.value)
+    ):
+        if isinstance(node.right, cst.Tuple):
+            return [each.value for each in node.right.elements]
+        return [node.right]
+    return []
 
 
 def _values(node: cst.CSTNode) -> Iterator[cst.Name]:

@@ -109,10 +109,11 @@ Caller = Block[ast.FunctionDef] | Block[ast.Module]
 
 
 class Module:
-    """One file, parsed by Python itself."""
+    """One file, parsed by Python itself; `joined` says that functions were joined in it, where marks are towermigrate's."""
 
-    def __init__(self, path: str, text: str) -> None:
-        if "\r" in text or "\f" in text or MARK in text or _BY_NAME.search(text):
+    def __init__(self, path: str, text: str, *, joined: bool = False) -> None:
+        marked = MARK in text and not joined
+        if "\r" in text or "\f" in text or marked or _BY_NAME.search(text):
             raise Unjoined
         try:
             self.tree = ast.parse(text)

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `rates`, `returns`, `groups`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `variables`), so
+made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `told`, `two_loops`, `variables`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -25,6 +25,7 @@ from towermigrate.recognize.plain.averaged import (
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
+from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
@@ -32,6 +33,8 @@ from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
+from towermigrate.recognize.plain.handed_on import handed_on
+from towermigrate.recognize.plain.inner_names import inner_numbers
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.methods import methods
@@ -54,13 +57,15 @@ from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_tow
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.switches import switches
+from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
+from towermigrate.recognize.plain.two_loops import joined_loops
 from towermigrate.recognize.plain.variables import runs_of_variables
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\("
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -71,6 +76,10 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     graphs_not_written,
     sizes_of_variables,
     tower_loops,
+    joined_loops,
+    inner_numbers,
+    told_in_front,
+    constants_of_towers,
     reused_scopes,
     scopes_around_towers,
     own_splits,
@@ -172,7 +181,7 @@ def plain(
         file: PlainFile | None = None
         with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
-        readers: list[_Reader] = [*own, *_READERS]
+        readers: list[_Reader] = [partial(handed_on, tree), *own, *_READERS]
         for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:

@@ -1,0 +1,49 @@
+"""Comprehensions in a tower that call something by the name of the tower's number: by another name."""
+
+from __future__ import annotations
+
+import ast
+
+from towermigrate.recognize.plain.changes import Change, PlainFile
+from towermigrate.recognize.plain.collected import loops_of_towers
+
+_MADE = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def inner_numbers(file: PlainFile) -> list[Change]:
+    """`sum([i for i in range(3)])` in `for i in range(NUM_GPUS)`: `i` in it is a name of its own."""
+    found: list[Change] = []
+    for where, _, loop in loops_of_towers(file):
+        numbers = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
+        for each in ast.walk(loop):
+            if isinstance(each, _MADE):
+                for name in sorted(numbers & _targets(each)):
+                    found += _renamed(file, each, name, where)
+    return found
+
+
+def _targets(node: _MADE) -> set[str]:
+    return {
+        each.id
+        for one in node.generators
+        for each in ast.walk(one.target)
+        if isinstance(each, ast.Name)
+    }
+
+
+def _renamed(file: PlainFile, node: _MADE, name: str, where: str) -> list[Change]:
+    """Each use of the name in a comprehension of one `for`, but in what that goes over, which is of the tower."""
+    if len(node.generators) != 1:
+        return []
+    (only,) = node.generators
+    made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+    parts: list[ast.expr] = [*made, only.target, *only.ifs]
+    inner = [each for part in parts for each in ast.walk(part)]
+    if any(isinstance(each, _MADE | ast.Lambda | ast.NamedExpr | ast.JoinedStr) for each in inner):
+        return []
+    new = file.fresh(f"{name}{name}" if len(name) == 1 else f"each_{name}")
+    return [
+        Change(*file.span(each), (new,), where)
+        for each in inner
+        if isinstance(each, ast.Name) and each.id == name
+    ]
