@@ -122,7 +122,7 @@ class _Join(Files):
             function = self._function(each)
             if function is None:
                 continue
-            if done is None and ".run(" not in ast.unparse(function.node):
+            if done is None and not self._runs(function):
                 continue
             again, own = self._called(function)
             if own is not each or again.node is not self.caller.node:
@@ -161,6 +161,29 @@ class _Join(Files):
             if any(each is call.func for each in self.uses_in(self.caller.path, other, name)):
                 return self.module(other).definition(name)
         return None
+
+    def _runs(self, function: Definition, depth: int = 3) -> bool:
+        """Whether a function runs something, or one that it calls does."""
+        if ".run(" in ast.unparse(function.node):
+            return True
+        module = self.module(function.path)
+        there = self.tree.file(function.path)
+        for each in calls_in(function.node) if depth else ():
+            call = call_of(each)
+            if call is None or not isinstance(call.func, ast.Name):
+                continue
+            name = call.func.id
+            origin = there.imports.get(name) if there is not None else None
+            path = function.path if origin is None else self._origin(function.path, origin)[0]
+            if path is None:
+                continue
+            try:
+                inner = (module if path == function.path else self.module(path)).definition(name)
+            except Unjoined:
+                continue
+            if self._runs(inner, depth - 1):
+                return True
+        return False
 
     def _called(self, function: Definition) -> tuple[Caller, ast.stmt]:
         """The function (or module) whose own statement is the only call of one, and that statement."""
@@ -408,7 +431,7 @@ class _Join(Files):
         made = {**others, path: "".join(pieces.texts)}
         own = self.candidate.file.path
         return Joined(
-            Tree({**self.tree.sources, **made}, self.tree.imports),
+            Tree({**self.tree.sources, **made}, self._imports()),
             path,
             self._line(own, pieces),
             name,
@@ -417,6 +440,11 @@ class _Join(Files):
             {each: self.module(each).text for each in made},
             pieces.origins,
         )
+
+    def _imports(self) -> Mapping[str, set[str]]:
+        """The files that each file imports, with those that something is lent from."""
+        known = self.tree.imports
+        return {**known, self.path: known.get(self.path, set()) | self.lent_from}
 
     def _place_of_imports(self) -> int:
         """In front of the caller."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Mapping
+from pathlib import PurePosixPath
 
 from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, bound_by
 from towermigrate.recognize.source import Tree
@@ -24,6 +25,7 @@ class Files:
         self.tree = tree
         self.path = path
         self.modules: dict[str, Module] = {}
+        self.lent_from: set[str] = set()
 
     def module(self, path: str) -> Module:
         if path not in self.modules:
@@ -80,7 +82,9 @@ class Files:
         for name, origin, theirs in self.borrowed(function):
             local = renames.get(name, name)
             if local != name or not self.has(name, origin, theirs):
-                lent.append(self.import_of(name, local, origin, theirs))
+                lent.append(self.import_of(name, local, origin, theirs, function.path))
+                if theirs[0] is not None:
+                    self.lent_from.add(theirs[0])
         return lent
 
     def borrowed(self, function: Definition) -> list[tuple[str, str | None, Origin]]:
@@ -122,7 +126,10 @@ class Files:
     def caller_names(module: Module) -> set[str]:
         return {name for each in module.tree.body for name in bound_by(each)}
 
-    def import_of(self, name: str, local: str, origin: str | None, theirs: Origin) -> str:
+    def import_of(
+        self, name: str, local: str, origin: str | None, theirs: Origin, user: str = ""
+    ) -> str:
+        """The import that gives the file a name, as it imports from there already or as `user`, a file beside it, does."""
         if theirs[0] is None:  # of a library
             assert origin is not None
             base, _, last = origin.rpartition(".")
@@ -132,11 +139,15 @@ class Files:
         same = "" if theirs[1] == local else f" as {local}"
         for each in self.module(self.path).tree.body:
             if isinstance(each, ast.ImportFrom) and each.module:
-                origin = "." * each.level + each.module
-                if self.tree.module_path(self.path, origin) == theirs[0]:
-                    return f"from {origin} import {theirs[1]}{same}"
+                imported = "." * each.level + each.module
+                if self.tree.module_path(self.path, imported) == theirs[0]:
+                    return f"from {imported} import {theirs[1]}{same}"
             elif isinstance(each, ast.Import):
                 for alias in each.names:
                     if self.tree.module_path(self.path, alias.name) == theirs[0]:
                         return f"from {alias.name} import {theirs[1]}{same}"
+        module = "" if origin is None else origin.rpartition(".")[0]
+        beside = PurePosixPath(user).parent == PurePosixPath(self.path).parent
+        if module and beside and self.tree.module_path(self.path, module) == theirs[0]:
+            return f"from {module} import {theirs[1]}{same}"
         raise Unjoined

@@ -18,6 +18,17 @@ from towermigrate.recognize.proof.values import (
 
 _PRODUCTS = frozenset({"tf.multiply", "tf.scalar_mul", "tf.mul"})
 _QUOTIENTS = frozenset({"tf.div", "tf.divide", "tf.realdiv", "tf.truediv", "tf.div_no_nan"})
+CONSTANTS = frozenset(
+    {"tf.constant", "tf.cast", "tf.to_float", "tf.convert_to_tensor", "tf.identity"}
+)
+"""What gives a constant of a number, and of a constant."""
+
+
+def is_constant(given: list[Value]) -> bool:
+    """Whether what a call is given is a number of the program's own."""
+    return bool(given) and all(
+        value.constant if isinstance(value, Tensor) else not holds_tensor(value) for value in given
+    )
 
 
 def of_operator(node: ast.AST, left: Value, right: Value, decays: Collection[int]) -> bool:
@@ -60,7 +71,7 @@ def _scales(product: bool, quotient: bool, given: list[Value]) -> bool:
     if not (product or quotient) or not any(tensors):
         return False
     if all(tensors):
-        return quotient
+        return quotient or any(isinstance(each, Tensor) and each.constant for each in given[:2])
     number = given[1] if tensors[0] else given[0]
     if len(given) > 1 and isinstance(number, Const) and isinstance(number.value, int | float):
         return abs(number.value) > 1 if quotient else 0 < abs(number.value) < 1

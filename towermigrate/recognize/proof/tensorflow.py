@@ -395,7 +395,8 @@ class TensorFlow(Calls):
             for one in [v for v, _ in value.values] if isinstance(value, Items) else [value]:
                 self._given(one, node, frame)
         needs = NOTHING if name in library.NO_VALUES else args.needs()
-        return Tensor(needs, many=name in library.MANY)
+        constant = name in scaling.CONSTANTS and scaling.is_constant(args.given[:1])
+        return Tensor(needs, many=name in library.MANY, constant=constant)
 
     def for_first_tower(self, node: ast.expr) -> bool:
         """Whether the first tower's value is written instead of what says that variables are reused."""

@@ -66,7 +66,8 @@ class Foreign(Value):
 class Tensor(Value):
     """A tensor or a variable. `given` is an input of a tower, which a step is given: no operation makes it there.
 
-    `many` says that it may be a list or a tuple of tensors, which one function gives.
+    `many` says that it may be a list or a tuple of tensors, which one function gives; `constant` that it is made of
+    numbers of the program's own.
     """
 
     needs: frozenset[str] = NOTHING
@@ -76,6 +77,7 @@ class Tensor(Value):
     summary: bool = False
     given: bool = False
     many: bool = False
+    constant: bool = False
 
 
 @dataclass(eq=False)
