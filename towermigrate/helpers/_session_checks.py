@@ -29,12 +29,16 @@ def is_write(operation: Any) -> bool:
     return kind.startswith(_WRITES) and bool(len(operation.inputs))
 
 
+def handle_behind(tensor: Any) -> Any:
+    """The tensor that a handle was made as, seen through `tf.cond` and `tf.while_loop`."""
+    while tensor.op.type in _HANDS_ON and len(tensor.op.inputs):
+        tensor = tensor.op.inputs[0]
+    return tensor
+
+
 def written_handle(operation: Any) -> str:
-    """The name of the operation that made the handle, seen through `tf.cond` and `tf.while_loop`."""
-    made = operation.inputs[0].op
-    while made.type in _HANDS_ON and len(made.inputs):
-        made = made.inputs[0].op
-    name: str = made.name
+    """The name of the operation that made the handle of the variable that an operation writes."""
+    name: str = handle_behind(operation.inputs[0]).op.name
     return name
 
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
 from towermigrate.helpers._session_checks import check_writes, is_write, written_handle
+from towermigrate.helpers._session_failures import as_references_failed, bring_together
 from towermigrate.helpers._session_graphs import TowerGraph, find, mirrored
 from towermigrate.helpers._session_order import needed_for, read_behind, tell_of_races
 
@@ -84,7 +85,20 @@ def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
         if feed_dict:
             feed_dict = _fed(feed_dict, [*fetch_list, *target_list], towers)
         plan = _plan(towers, fetch_list, target_list)
-        results = do_run(self, handle, target_list, plan.fetches, feed_dict, options, run_metadata)
+        try:
+            results = do_run(
+                self, handle, target_list, plan.fetches, feed_dict, options, run_metadata
+            )
+        except tf.errors.OpError as error:
+
+            def run(fetches: list[Any], targets: list[Any], feeds: dict[Any, Any]) -> Any:
+                return do_run(self, None, targets, fetches, feeds, None, None)
+
+            bring_together(error, towers, list(plan.fetches), target_list, run)
+            told = as_references_failed(error, lambda h: _variable_of(h, towers), run)
+            if told is error:
+                raise
+            raise told from error
         if plan.together and handle is None:
             do_run(self, None, list(plan.together), [], {}, None, None)
         if plan.again and handle is None:
@@ -96,6 +110,12 @@ def with_variables(do_run: Callable[..., Any]) -> Callable[..., Any]:
         return results
 
     return _do_run
+
+
+def _variable_of(handle: Any, towers: TowerGraph) -> Any:
+    """The variable, mirrored or not, that a handle is of; or None."""
+    variable = towers.variable_of(handle)
+    return _unmirrored(handle) if variable is None else variable
 
 
 def _read_of_unmirrored(fetch: Any) -> Any:
@@ -156,8 +176,7 @@ def element_by_name(get_tensor_by_name: Callable[..., Any]) -> Callable[..., Any
             if own == name or not read:
                 raise
             return read[0]
-        variable = towers.variable_of(found) if towers is not None else None
-        variable = _unmirrored(found) if variable is None else variable
+        variable = _unmirrored(found) if towers is None else _variable_of(found, towers)
         return found if variable is None else variable
 
     return by_name

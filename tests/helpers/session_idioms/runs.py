@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 from typing import Any
 
 import numpy as np
@@ -299,6 +300,86 @@ def errors_name_what_failed(p: Program) -> Any:
             session.run(outs[0])
         except tf.errors.InvalidArgumentError as error:
             return error.op.name, type(error).__name__
+
+
+def uninitialized_in(error: Any) -> str:
+    """The variable that an error names; only its own words are alike in all releases."""
+    named = re.search(r"Attempting to use uninitialized value ([\w/]+)", error.message)
+    return named[1] if named else error.message
+
+
+@idiom
+def uninitialized_slots_are_told_of_and_may_be_initialized_then(p: Program) -> Any:
+    makers = {
+        "Momentum": lambda: tf.train.MomentumOptimizer(0.1, 0.9),
+        "Adagrad": lambda: tf.train.AdagradOptimizer(0.1),
+        "Adadelta": lambda: tf.train.AdadeltaOptimizer(1.0),
+        "Ftrl": lambda: tf.train.FtrlOptimizer(0.1),
+    }
+    found = []
+    for name, make in makers.items():
+        losses = []
+        for i in p.towers(range(2)):
+            with tf.variable_scope(name, reuse=i > 0):
+                w = tf.get_variable("w", [3], initializer=constant(1.0))
+                rows = tf.gather(w, [0, 1]) if name == "Adagrad" else w
+                losses.append(tf.reduce_sum(tf.square(rows)))
+        train, slots = make().minimize(tf.add_n(losses)), []
+        with tf.Session() as session:
+            session.run(tf.variables_initializer([w]))
+            for _ in range(3):
+                try:
+                    session.run(train)
+                except tf.errors.FailedPreconditionError as error:
+                    found.append(uninitialized_in(error).rpartition("/")[0])
+                    slots = [v for v in tf.global_variables() if v.op.name.startswith(w.op.name)]
+                    session.run(tf.variables_initializer([v for v in slots if v is not w]))
+            found += [len(slots), session.run(losses)]
+    return found
+
+
+@idiom
+def any_operation_tells_of_a_variable_without_a_value(p: Program) -> Any:
+    w = tf.get_variable("n/w", [3, 2], initializer=constant(1.0))
+    count = tf.get_variable("count", [], tf.int32, initializer=constant(0))
+    one, row = tf.ones([3, 2]), [[1.0, 1.0]]
+    asked = [w, w + 1.0, tf.gather(w, [0]), w.assign_add(one), tf.scatter_sub(w, [0], row)]
+    asked += [tf.scatter_nd_update(w, [[0]], row), w[0].assign([1.0, 1.0]), count.count_up_to(3)]
+    for opt in (tf.train.GradientDescentOptimizer(0.1), tf.train.ProximalAdagradOptimizer(0.1)):
+        asked.append(opt.apply_gradients([(one, w)]))
+    found = []
+    with tf.Session() as session:
+        for each in asked:
+            try:
+                session.run(each)
+            except tf.errors.OpError as error:
+                found.append((type(error).__name__, uninitialized_in(error)))
+        branch = tf.cond(tf.constant(True), lambda: w.assign_sub(one), lambda: one)
+        try:
+            session.run(branch)
+        except tf.errors.OpError as error:  # TF1 names the branch's own operation
+            found.append(type(error).__name__)
+    return found
+
+
+@idiom
+def a_run_that_fails_leaves_all_towers_the_same_values(p: Program) -> Any:
+    size = 4_000_000  # so that the failure comes while it is updated
+    big = tf.get_variable("big", [size], initializer=tf.zeros_initializer())
+    small = tf.get_variable("small", [], initializer=constant(1.0))
+    seen = [tf.reduce_max(big) for _ in p.towers(range(2))]
+    trained = tf.train.GradientDescentOptimizer(0.1).apply_gradients([(tf.fill([size], 1.0), big)])
+    failing = tf.train.MomentumOptimizer(0.1, 0.9).apply_gradients([(tf.constant(1.0), small)])
+    found = []
+    with tf.Session() as session:
+        session.run(tf.variables_initializer([big, small]))
+        for _ in range(5):
+            try:
+                session.run([trained, failing])
+            except tf.errors.OpError:
+                first, second = session.run(seen)
+                found.append(bool(first == second))
+    return found
 
 
 @idiom
