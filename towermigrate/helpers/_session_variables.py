@@ -26,6 +26,8 @@ _v1 = tf.compat.v1
 _AUTO = tf.VariableSynchronization.AUTO
 _NEAR = 8  # operations
 _LIBRARIES = frozenset(["tensorflow", "keras", "tf_keras", "tf_slim", "numpy", "towermigrate"])
+# Of a library, and prints for the program what it is handed.
+_SHOWS = "tf_slim.model_analyzer"
 _ON_READ = tf.VariableSynchronization.ON_READ
 
 
@@ -64,8 +66,9 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
     def dtype(self) -> Any:
         """To the program `float32_ref`, which is not `tf.float32`, as TF1 had it; to libraries what they compute with."""
         own = self._values[0].dtype
-        asks = sys._getframe(1).f_globals.get("__name__", "").partition(".")[0]
-        return own._as_ref if self.is_reference and asks not in _LIBRARIES else own
+        asks = sys._getframe(1).f_globals.get("__name__", "")
+        computes = asks.partition(".")[0] in _LIBRARIES and asks != _SHOWS
+        return own._as_ref if self.is_reference and not computes else own
 
     @property
     def handle(self) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -363,3 +365,17 @@ def dropout_and_noise_with_seeds(p: Program) -> Any:
         outs.append(h + tf.random_normal([4, 1], seed=i))
     with p.session() as session:
         return [session.run(outs) for _ in range(2)]
+
+
+@idiom
+def slim_lists_variables_as_they_were(p: Program) -> Any:
+    import tf_slim as slim
+
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with tf.variable_scope("net", reuse=i > 0):
+            slim.fully_connected(x, 2, scope="fc")
+    tf.get_variable("count", [], tf.int64, initializer=constant(0), use_resource=True)
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        total = slim.model_analyzer.analyze_vars(tf.global_variables(), print_info=True)
+    return shown.getvalue(), total
