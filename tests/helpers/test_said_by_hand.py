@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,85 @@ def test_a_list_of_settings_is_parted_at_blanks_too() -> None:
     from towermigrate.helpers.contrib import HParams
 
     assert HParams(names=["x"]).parse("names=[a, b]").names == ["a", "b"]
+
+
+# ---- tower functions -------------------------------------------------------------------------------
+
+
+def dense(x: Any, name: str | None = None) -> Any:
+    return v1.layers.dense(x, 1, name=name, use_bias=False)
+
+
+def another_dense(x: Any) -> Any:
+    return dense(x)
+
+
+class Net:
+    def __init__(self, times: float = 1.0) -> None:
+        self.times = times
+
+    def forward(self, x: Any) -> Any:
+        return self.times * dense(x)
+
+
+def scoped(scope: str, **more: Any) -> Any:
+    def forward(x: Any) -> Any:
+        with v1.variable_scope(scope, **more):
+            return dense(x)
+
+    return forward
+
+
+def made(*steps: Any) -> list[str]:
+    """The variables of steps, each of which calls its tower functions on what the last one gave."""
+    strategy = two()
+    with strategy.scope():
+        variables = tm.TowerVariables()
+
+    for functions in steps:
+        towers = [variables.tower(each) for each in functions]
+
+        def replica(x: Any, towers: Any = towers) -> Any:
+            for tower in towers:
+                x = tower(x)
+            return x
+
+        step = tf.function(lambda x, do=replica: strategy.run(do, args=(x,)), autograph=False)
+        step(*tm.shard_batch(ROWS[:, tf.newaxis], strategy=strategy))
+    return [v.name.removesuffix(":0") for v in variables.all()]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(dense, another_dense, id="functions"),
+        pytest.param(Net().forward, Net().forward, id="methods of two objects"),
+        pytest.param(lambda x: dense(x), lambda x: dense(x), id="lambdas"),
+        pytest.param(*(functools.partial(each) for each in (dense, another_dense)), id="partials"),
+    ],
+)
+def test_layers_without_names_of_two_functions_are_an_error(first: Any, second: Any) -> None:
+    with pytest.raises(ValueError, match="layers without a name, .* would share dense/kernel"):
+        made([first, second])
+
+
+def test_functions_share_variables_that_they_name() -> None:
+    net, name = Net(), functools.partial(dense, name="d")
+    assert made([dense, dense, functools.partial(dense)]) == ["dense/kernel"]
+    assert made([net.forward, net.forward]) == ["dense/kernel"]
+    assert made([name, lambda x: dense(x, "d")]) == ["d/kernel"]
+    assert made([scoped("net"), scoped("net")]) == ["net/dense/kernel"]
+    assert made([scoped("a"), scoped("b")]) == ["a/dense/kernel", "b/dense/kernel"]
+    assert made([dense, scoped("", reuse=True)]) == ["dense/kernel"]
+
+
+def test_layers_without_names_that_two_steps_share_are_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert made([dense], [functools.partial(dense)]) == ["dense/kernel"]
+    assert made([scoped("a")], [another_dense]) == ["a/dense/kernel", "dense/kernel"]
+    assert made([functools.partial(dense, name="d")], [lambda x: dense(x, "d")]) == ["d/kernel"]
+    assert not [each for each in caplog.records if "without a name" in each.message]
+    assert made([dense], [another_dense], [another_dense]) == ["dense/kernel"]
+    [said] = [each for each in caplog.records if "without a name" in each.message]
+    assert "'dense' and 'another_dense' share dense/kernel" in said.message

@@ -17,6 +17,7 @@ from tensorflow.python.eager import lift_to_graph, wrap_function
 from tensorflow.python.ops import variable_scope as _variable_scope
 
 from towermigrate.helpers._statistics import as_statistic
+from towermigrate.helpers._unnamed import Unnamed
 
 _keys = tf.compat.v1.GraphKeys
 _created = itertools.count()
@@ -44,6 +45,7 @@ class OwnedVariables:
         self.layer_regularized: set[str] = set()
         # Of the first tower in each trace: what the later ones would find there in TF1.
         self.first_tower: weakref.WeakKeyDictionary[Any, FirstTower] = weakref.WeakKeyDictionary()
+        self.unnamed = Unnamed()
 
 
 class FirstTower:
@@ -55,7 +57,7 @@ class FirstTower:
 
 
 class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
-    """TF1's variable store, for one call of one tower, or of a model that `makes` no variables and reuses all."""
+    """TF1's variable store, for one call of a tower function, or of a model, that makes no variables and reuses all."""
 
     def __init__(
         self,
@@ -63,10 +65,11 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         owner: Any,
         graph: Any,
         index: int | None,
-        makes: bool = True,
+        tower: Callable[..., Any] | None,
     ) -> None:
         super().__init__()
-        self._makes = makes
+        self._tower = tower
+        self._makes = tower is not None
         self._owned = owned
         self._owner = owner
         self._graph = graph
@@ -106,6 +109,8 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         shape = None if shape is None else tf.TensorShape(shape)
         if shape is not None and initializer is not None and not callable(initializer):
             raise ValueError("If initializer is a constant, do not specify shape.")
+        if self._tower is not None and not reuse:
+            self._owned.unnamed.check(name, self._tower, self._graph, self._index)
         self._losses_before = len(self._graph.get_collection(_keys.REGULARIZATION_LOSSES))
         if name in self._vars:
             if reuse is False:

@@ -20,6 +20,7 @@ from towermigrate.helpers._arg_scopes import private_arg_scopes
 from towermigrate.helpers._collections import private_collections
 from towermigrate.helpers._statistics import POLICIES, tower_statistics
 from towermigrate.helpers._store import Owned, OwnedVariables, TowerStore
+from towermigrate.helpers._unnamed import put_scopes_in
 from towermigrate.helpers.strategy import current_strategy, static_tower_index
 from towermigrate.helpers.tf1_checkpoints import (
     Rename,
@@ -94,7 +95,9 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         Within a call the root variable scope and the root name scope are fresh, the graph's
         collections are empty and private, and `reuse` is judged against what this call asked for:
         it is TF1's first tower, whatever its index. Variables are shared over calls, replicas and
-        traces.
+        traces, and by name over the functions that are decorated. Layers without a name, in no
+        variable scope, are `dense` in each of two functions, where TF1's graph had a `dense_1`:
+        in one step that is an error, over several steps a warning says so once.
 
         The result must be called in a `tf.function(autograph=False)`: inside of `strategy.run`, or
         under no strategy at all.
@@ -102,7 +105,26 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         Raises:
           RuntimeError: called eagerly, or outside of `strategy.run` in a strategy's scope.
           ValueError: as TF1's `get_variable`: a variable asked for twice without reuse, or reused
-            before it exists.
+            before it exists; another function of the same step made layers without a name too.
+
+        Example:
+          >>> strategy = tower_strategy(2, devices="cpu:2")
+          >>> with strategy.scope():
+          ...     variables = TowerVariables()
+          >>> @variables.tower
+          ... def encoder(x):
+          ...     with tf.compat.v1.variable_scope("encoder"):
+          ...         return tf.compat.v1.layers.dense(x, 2, use_bias=False)
+          >>> @variables.tower
+          ... def decoder(x):
+          ...     with tf.compat.v1.variable_scope("decoder"):
+          ...         return tf.compat.v1.layers.dense(x, 2, use_bias=False)
+          >>> step = tf.function(lambda x: strategy.run(lambda x: decoder(encoder(x)), args=(x,)), autograph=False)
+          >>> create_variables(step, tf.TensorSpec([None, 2], tf.float32))
+          >>> [v.name for v in variables.trainable()]
+          ['encoder/dense/kernel:0', 'decoder/dense/kernel:0']
+
+        Source: TF1 `variable_scope`, `get_variable`.
         """
         names = tuple(inspect.signature(function).parameters)
 
@@ -131,7 +153,8 @@ class TowerVariables(Trackable):  # type: ignore[misc]
                 stack.enter_context(private_collections(graph))
                 stack.enter_context(private_arg_scopes())
                 # After the collections: TF keeps both the store and the scopes' state in them.
-                store = TowerStore(self._owned, self, graph, index)
+                put_scopes_in(graph)
+                store = TowerStore(self._owned, self, graph, index, function)
                 stack.enter_context(_variable_scope.with_variable_store(store))
                 stack.enter_context(tf.compat.v1.name_scope(None))
                 stack.enter_context(tower_statistics(self._owned.batch_norm, self._is_looking()))
@@ -192,7 +215,7 @@ class TowerVariables(Trackable):  # type: ignore[misc]
             graph = tf.compat.v1.get_default_graph()
             with contextlib.ExitStack() as stack:
                 stack.enter_context(private_collections(graph))
-                store = TowerStore(self._owned, self, graph, None, makes=False)
+                store = TowerStore(self._owned, self, graph, None, None)
                 stack.enter_context(_variable_scope.with_variable_store(store))
                 stack.enter_context(tf.compat.v1.name_scope(None))
                 stack.enter_context(tower_statistics(self._owned.batch_norm, True))
