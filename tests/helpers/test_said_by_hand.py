@@ -339,3 +339,43 @@ def test_layers_without_names_that_two_steps_share_are_told_of_once(
     assert made([dense], [another_dense], [another_dense]) == ["dense/kernel"]
     [said] = [each for each in caplog.records if "without a name" in each.message]
     assert "'dense' and 'another_dense' share dense/kernel" in said.message
+
+
+@pytest.mark.parametrize("built", ["beside it", "in a tower of it"])
+def test_losses_of_regularisers_are_those_of_the_own_towers(built: str) -> None:
+    strategy = two()
+    counts: dict[str, list[int]] = {}
+    with strategy.scope():
+        first, second = tm.TowerVariables(), tm.TowerVariables()
+
+    def model(name: str, value: float) -> Any:
+        start = v1.constant_initializer(value)
+        return v1.get_variable(name, [], initializer=start, regularizer=lambda w: 1.0 * w)
+
+    def of_both(where: str) -> None:
+        losses = first.regularization_losses(), second.regularization_losses()
+        counts.setdefault(where, [len(each) for each in losses])  # of the first trace
+
+    @first.tower
+    def tower(x: Any) -> Any:
+        loss = x * model("a", 10.0)
+        of_both("first")
+        return other(loss) if built == "in a tower of it" else loss
+
+    @second.tower
+    def other(x: Any) -> Any:
+        loss = x * model("b", 100.0)
+        of_both("second")
+        return loss
+
+    def replica(x: Any) -> Any:
+        loss = tower(x) if built == "in a tower of it" else other(tower(x))
+        of_both("replica")
+        return loss
+
+    tf.function(lambda x: strategy.run(replica, args=(x,)), autograph=False)(
+        *tm.shard_batch(ROWS, strategy=strategy)
+    )
+    assert counts == {"first": [1, 0], "second": [1, 1], "replica": [1, 1]}
+    each = [[float(x) for x in v.regularization_losses()] for v in (first, second)]
+    assert each == [[10.0], [100.0]]

@@ -278,14 +278,37 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         once, however many towers, layers and stages use it; as in TF1 it has two losses where both
         its variable scope and its layer have a regulariser.
 
+        They are those of the variables that the towers of this object made, in either place. Unlike
+        `trainable`, another `TowerVariables` of the strategy does not add to them: a program that is
+        built a second time in a process has the losses of its own model alone.
+
         Add them to a tower's loss as they are; to this replica's part of a global loss add
         `regularization_loss(losses)`.
+
+        Args:
+          scope: a regular expression matched at the beginning of the name (`re.match`); None takes
+            all.
+
+        Returns:
+          Scalars of the variables' dtype, in creation order; an empty list where nothing matches.
+
+        Example:
+          >>> variables = TowerVariables()
+          >>> @variables.tower
+          ... def tower(x):
+          ...     with tf.compat.v1.variable_scope("net", regularizer=tf.nn.l2_loss):
+          ...         return x * tf.compat.v1.get_variable("w", [], initializer=tf.compat.v1.ones_initializer())
+          >>> loss = tf.function(tower, autograph=False)(tf.constant(3.0))
+          >>> [float(each) for each in variables.regularization_losses()]
+          [0.5]
+
+        Source: TF1 `tf.losses.get_regularization_losses`.
         """
-        if getattr(_thread, "inside", None):
+        if getattr(_thread, "inside", [None])[-1:] == [self]:
             return list(tf.compat.v1.losses.get_regularization_losses(scope))
         losses = [
             regularizer(owned.variable)
-            for owned in self._everything()
+            for owned in self._owned.by_name.values()
             for regularizer in owned.regularizers
             if scope is None or re.match(scope, owned.variable.name)
         ]
