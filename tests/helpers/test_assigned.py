@@ -119,3 +119,113 @@ def test_what_a_program_counts_is_its_own(two_towers: Any) -> None:
     two_towers.run(step, args=tm.shard_batch(ROWS))
     assert int(steps.numpy()) == 1
     assert float(mean.numpy()) == pytest.approx(3.0)
+
+
+# ---- in tower functions ----------------------------------------------------------------------------
+
+
+def _zero(shape: tuple[int, ...] = ()) -> Any:
+    start = tf.compat.v1.zeros_initializer()
+    return tf.compat.v1.get_variable("c", shape, initializer=start, trainable=False)
+
+
+def _assigns(x: Any) -> Any:
+    with tf.control_dependencies([_zero().assign(x[1])]):
+        return tf.identity(x)
+
+
+def _averages(x: Any) -> Any:
+    c = _zero()
+    return c.assign(0.5 * c + 0.5 * x[1])
+
+
+def _adds(x: Any) -> Any:
+    return _zero().assign_add(x[1])
+
+
+def _counts(x: Any) -> Any:
+    return _zero().assign_add(1.0)
+
+
+def _in_a_branch(x: Any) -> Any:
+    c = _zero()
+    return tf.cond(x[1] > 0.0, lambda: c.assign(x[1]), c.read_value)
+
+
+def _in_a_function(x: Any) -> Any:
+    c = _zero()
+    return tf.function(lambda: c.assign(x[1]), autograph=False)()
+
+
+def _one_tower(x: Any) -> Any:
+    if tm.tower_index() == 0:
+        _zero().assign(x[1])
+    return x
+
+
+def _rows(x: Any) -> Any:
+    c = _zero((3,))
+    c.scatter_update(tf.IndexedSlices(x[1:], [1]))
+    return tf.reduce_sum(c)
+
+
+def _rows_of_tf1(x: Any) -> Any:
+    return tf.compat.v1.scatter_update(_zero((3,)), [1], x[1:])
+
+
+def _slice(x: Any) -> Any:
+    return _zero((3,))[1].assign(x[1])
+
+
+_ROWS_WRITTEN = (_rows, _rows_of_tf1, _slice)
+
+
+def _twice(strategy: Any, variables: Any, body: Any) -> Any:
+    """What the towers gave in the second of two steps, in which they have 3 and 6."""
+    tower = variables.tower(body)
+    step = tf.function(lambda x: strategy.run(tower, args=(x,)), autograph=False)
+    step(*tm.shard_batch(ROWS))
+    seen = strategy.experimental_local_results(step(*tm.shard_batch(ROWS)))
+    return [each.numpy().tolist() for each in seen]
+
+
+@pytest.mark.parametrize(
+    ("body", "last", "first"),
+    [
+        (_assigns, 6.0, 3.0),
+        (_averages, 4.5, 2.25),
+        (_adds, 12.0, 6.0),
+        (_counts, 2.0, 2.0),
+        (_in_a_branch, 6.0, 3.0),
+        (_in_a_function, 6.0, 3.0),
+        (_one_tower, 3.0, 3.0),
+        *((rows, [0.0, 6.0, 0.0], [0.0, 3.0, 0.0]) for rows in _ROWS_WRITTEN),
+    ],
+)
+def test_what_towers_assign_is_one_value(two_towers: Any, body: Any, last: Any, first: Any) -> None:
+    for policy, expected in (("last", last), ("first", first)):
+        with two_towers.scope():
+            variables = tm.TowerVariables(batch_norm=policy)
+        _twice(two_towers, variables, body)
+        [made] = variables._owned.by_name.values()
+        assert [copy.numpy().tolist() for copy in made.variable.values] == [expected, expected]
+
+
+def test_a_tower_sees_what_it_assigned_and_keeps_what_is_its_own(two_towers: Any) -> None:
+    with two_towers.scope():
+        variables = tm.TowerVariables()
+        own = tf.Variable(
+            0.0, trainable=False, synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.SUM,
+        )  # fmt: skip
+
+    def body(x: Any) -> Any:
+        own.assign_add(x[1])
+        c = _zero()
+        before = c.read_value()
+        c.assign(x[1])
+        return tf.stack([before, c.read_value()])
+
+    seen = _twice(two_towers, variables, body)
+    assert seen == [[6.0, 3.0], [6.0, 6.0]]
+    assert [float(copy) for copy in own.values] == [6.0, 12.0]

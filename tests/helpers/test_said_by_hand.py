@@ -286,6 +286,15 @@ def scoped(scope: str, **more: Any) -> Any:
     return forward
 
 
+def step_of(strategy: Any, towers: list[Any]) -> Any:
+    def replica(x: Any) -> Any:
+        for tower in towers:
+            x = tower(x)
+        return x
+
+    return tf.function(lambda x: strategy.run(replica, args=(x,)), autograph=False)
+
+
 def made(*steps: Any) -> list[str]:
     """The variables of steps, each of which calls its tower functions on what the last one gave."""
     strategy = two()
@@ -293,14 +302,7 @@ def made(*steps: Any) -> list[str]:
         variables = tm.TowerVariables()
 
     for functions in steps:
-        towers = [variables.tower(each) for each in functions]
-
-        def replica(x: Any, towers: Any = towers) -> Any:
-            for tower in towers:
-                x = tower(x)
-            return x
-
-        step = tf.function(lambda x, do=replica: strategy.run(do, args=(x,)), autograph=False)
+        step = step_of(strategy, [variables.tower(each) for each in functions])
         step(*tm.shard_batch(ROWS[:, tf.newaxis], strategy=strategy))
     return [v.name.removesuffix(":0") for v in variables.all()]
 

@@ -18,6 +18,7 @@ from tensorflow.python.trackable.base import Trackable
 from towermigrate.helpers import _hooks, scoped
 from towermigrate.helpers._arg_scopes import private_arg_scopes
 from towermigrate.helpers._collections import private_collections
+from towermigrate.helpers._last_word import of_one_tower
 from towermigrate.helpers._statistics import POLICIES, tower_statistics
 from towermigrate.helpers._store import Owned, OwnedVariables, TowerStore
 from towermigrate.helpers._unnamed import put_scopes_in
@@ -51,7 +52,9 @@ class TowerVariables(Trackable):  # type: ignore[misc]
     Args:
       batch_norm: whose updates the moving averages of batch normalisation take, `"last"` (the last
         tower's, as TF1 programs that read `UPDATE_OPS` after the loop did), `"first"` or `"mean"`.
-        Under `MultiWorkerMirroredStrategy` "last" and "first" count within each worker.
+        Of what towers assign themselves to variables that are not trained, `"first"` keeps the
+        first tower's, else it is the last one's. Under `MultiWorkerMirroredStrategy` "last" and
+        "first" count within each worker.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -98,6 +101,15 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         traces, and by name over the functions that are decorated. Layers without a name, in no
         variable scope, are `dense` in each of two functions, where TF1's graph had a `dense_1`:
         in one step that is an error, over several steps a warning says so once.
+
+        A variable that is not trained may be assigned in the towers (`assign`, `assign_add`,
+        `scatter_update` …). As in TF1 it is one: within its call a tower sees what it assigned, and
+        at the end of the last tower's all copies get what the last of the towers that assigned it
+        left (the first of them under `batch_norm="first"`). So a count goes up by one in a step,
+        not by one for each tower. State that each tower keeps for itself belongs into a
+        `tf.Variable(…, synchronization=tf.VariableSynchronization.ON_READ)`, made in the
+        strategy's scope. On a TPU, and where each tower is traced in a `tf.function` of its own
+        inside of `strategy.run`, each copy keeps its own.
 
         The result must be called in a `tf.function(autograph=False)`: inside of `strategy.run`, or
         under no strategy at all.
@@ -159,6 +171,7 @@ class TowerVariables(Trackable):  # type: ignore[misc]
                 stack.enter_context(tf.compat.v1.name_scope(None))
                 stack.enter_context(tower_statistics(self._owned.batch_norm, self._is_looking()))
                 stack.enter_context(_inside(self))
+                stack.enter_context(of_one_tower(index, self._owned.batch_norm))
                 result = function(*args, **kwargs)
             if hooks is not None:
                 hooks.tower_end(index)
