@@ -76,8 +76,13 @@ def test_evaluation_restores_the_variables_alone(saved: Any) -> None:
     path, values, _ = saved
     program = Rewritten("adam", 0, build=False)
     tf.train.Checkpoint(variables=program.variables).restore(path).expect_partial()
-    with program.variables.looking():  # the model's batch norm is always in training
-        tf.function(program.tower, autograph=False)(*original.batch(0))
+
+    @tf.function(autograph=False)
+    def look(*batch: Any) -> None:
+        with program.variables.looking():  # the model's batch norm is always in training
+            program.tower(*batch)
+
+    look(*original.batch(0))
     for variable in program.variables.all():
         np.testing.assert_array_equal(variable.numpy(), values[tm.op_name(variable)])
 

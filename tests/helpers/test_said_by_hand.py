@@ -381,3 +381,18 @@ def test_losses_of_regularisers_are_those_of_the_own_towers(built: str) -> None:
     assert counts == {"first": [1, 0], "second": [1, 1], "replica": [1, 1]}
     each = [[float(x) for x in v.regularization_losses()] for v in (first, second)]
     assert each == [[10.0], [100.0]]
+
+
+def test_looking_around_a_step_that_is_traced_is_an_error() -> None:
+    strategy = two()
+    with strategy.scope():
+        variables = tm.TowerVariables()
+    tower = variables.tower(
+        lambda x: v1.layers.batch_normalization(x[:, tf.newaxis], momentum=0.0, training=True)
+    )
+    step = tf.function(lambda x: strategy.run(tower, args=(x,)), autograph=False)
+    tm.create_variables(step, tf.TensorSpec([None], tf.float32), strategy=strategy)
+    with pytest.raises(RuntimeError, match="looking.* eagerly"), variables.looking():
+        step(*tm.shard_batch(ROWS, strategy=strategy))
+    [mean] = variables.all(".*moving_mean")
+    assert float(mean.numpy()[0]) == 0.0

@@ -200,6 +200,17 @@ def test_a_tower_is_a_replica() -> None:
     assert not tf.distribute.has_strategy()
 
 
+@pytest.mark.parametrize("devices", ["cpu:1", "cpu:2", "cpu:4"])
+def test_a_tower_has_the_number_of_its_turn(devices: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(strategy.DEVICES_VARIABLE, devices)
+    with tf.Graph().as_default():
+        tm.mirror_variables(4)
+        assert [tm.tower_index() for _ in tm.towers("abcd")] == [0, 1, 2, 3]
+        with pytest.raises(RuntimeError, match="outside of a tower"):
+            tm.tower_index()
+    assert [tm.tower_index() for _ in tm.towers(range(2))] == [0, 1]  # eager
+
+
 def test_copies_that_are_written_alone_are_found() -> None:
     with tf.Graph().as_default():
         tm.mirror_variables(2)

@@ -69,13 +69,13 @@ class TowerGraph:
 
 
 class _Here(threading.local):
-    """What this thread builds: `replica` the tower's; `in_tower`; a slot of an optimizer.
+    """What this thread builds: `replica` the tower's; which `tower`, if any; a slot of an optimizer.
 
     Where `writes` is a list, only the first copies are written, by the operations in it.
     """
 
     replica: int = 0
-    in_tower: bool = False
+    tower: int | None = None
     making_slot: bool = False
     writes: list[Any] | None = None
 

@@ -12,6 +12,7 @@ from tensorflow.python.distribute import values
 
 from towermigrate.helpers import _keras3
 from towermigrate.helpers._quiet import no_lines_of_strategies
+from towermigrate.helpers._session_graphs import TowerContext, find, here
 from towermigrate.helpers.cluster import cluster_from_environment
 
 _log = logging.getLogger("towermigrate")
@@ -172,12 +173,15 @@ def strategy_of(variables: Iterable[Any]) -> Any:
 def tower_index() -> int:
     """The index of the tower that is being traced, a Python int: the `i` of the TF1 tower loop.
 
+    In session style, in the loop over `towers`, it is the turn's number, also where towers share a
+    replica.
+
     Returns:
       0 … num_towers - 1; 0 under no strategy.
 
     Raises:
       RuntimeError: there is no such int: on a TPU one trace serves every replica, and outside of
-        `strategy.run` there is no tower.
+        `strategy.run`, in session style of the loop over `towers`, there is no tower.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -188,10 +192,13 @@ def tower_index() -> int:
       [b'tower_0', b'tower_1']
     """
     context = tf.distribute.get_replica_context()
-    if context is None:
+    of_loop = not tf.distribute.has_strategy() or isinstance(context, TowerContext)
+    if of_loop and here.tower is not None:
+        return here.tower
+    if context is None or of_loop and find() is not None:
         raise RuntimeError(
             "tower_index() was called outside of a tower; call it in the function given to "
-            "strategy.run."
+            "strategy.run, or in session style in the loop over towers()."
         )
     index = static_tower_index()
     if index is None:

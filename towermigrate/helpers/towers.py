@@ -134,23 +134,21 @@ def towers(iterable: Any) -> Iterator[Any]:
 @contextlib.contextmanager
 def _tower(index: int) -> Iterator[None]:
     found = graphs.find()
-    if found is None:  # eager, or the default graph is another one by now
-        yield
-        return
-    graphs.enter(found)
-    _session_hooks.install_where_loaded()
-    index %= found.replicas
-    before = here.in_tower
+    before = here.tower
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_v1.device(None))
-        stack.enter_context(_v1.device(found.devices[index]))
-        if found.strategy is not None:
-            stack.enter_context(graphs.replica(found, index))
-        here.in_tower = True
+        if found is not None:  # not eager, nor in another graph by now
+            graphs.enter(found)
+            _session_hooks.install_where_loaded()
+            replica = index % found.replicas
+            stack.enter_context(_v1.device(None))
+            stack.enter_context(_v1.device(found.devices[replica]))
+            if found.strategy is not None:
+                stack.enter_context(graphs.replica(found, replica))
+        here.tower = index
         try:
             yield
         finally:
-            here.in_tower = before
+            here.tower = before
 
 
 @contextlib.contextmanager
@@ -172,7 +170,7 @@ def device(device_name_or_function: Any) -> Iterator[None]:
 
     Source: `tf.device`; TF1 tower programs pinned each tower to a GPU, and variables by a function.
     """
-    found = graphs.find() if here.in_tower else None
+    found = graphs.find() if here.tower is not None else None
     if found is not None:
         device_name_or_function = _heard(device_name_or_function, found)
     with _v1.device(device_name_or_function):

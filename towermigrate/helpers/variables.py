@@ -243,8 +243,34 @@ class TowerVariables(Trackable):  # type: ignore[misc]
 
         In TF1 a run that does not fetch the update ops does not move them; in a `tf.function` every
         update runs. Put it into a step that only looks: around `strategy.run`, or around the
-        tower's call in the function that `strategy.run` gets.
+        tower's call in the function that `strategy.run` gets. It holds for what is traced in the
+        block, whenever that runs.
+
+        Raises:
+          RuntimeError: entered in eager mode. A `tf.function` that is called in the block may have
+            been traced before it, and one that is traced there would look for good.
+
+        Example:
+          >>> variables = TowerVariables()
+          >>> @variables.tower
+          ... def tower(x):
+          ...     return tf.compat.v1.layers.batch_normalization(x, momentum=0.5, training=True)
+          >>> @tf.function(autograph=False)
+          ... def look(x):
+          ...     with variables.looking():
+          ...         return tower(x)
+          >>> seen = look(tf.constant([[4.0], [4.0]]))
+          >>> [mean.numpy() for mean in variables.all(".*moving_mean")]
+          [array([0.], dtype=float32)]
+
+        Source: TF1 runs that do not fetch `UPDATE_OPS`.
         """
+        if tf.executing_eagerly():
+            raise RuntimeError(
+                "looking() was entered eagerly, where it changes nothing in a step that was traced before. Put it into "
+                "the step's function, a tf.function of its own for what only looks: around strategy.run, or around the "
+                "tower's call."
+            )
         # Replicas are traced in threads of their own; a block in one of them is that replica's.
         holder = self._looking_replica if _in_replica() else self._looking_step
         before = holder.__dict__.get("on", False)
