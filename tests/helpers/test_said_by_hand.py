@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from pathlib import Path
 from typing import Any
@@ -396,3 +397,53 @@ def test_looking_around_a_step_that_is_traced_is_an_error() -> None:
         step(*tm.shard_batch(ROWS, strategy=strategy))
     [mean] = variables.all(".*moving_mean")
     assert float(mean.numpy()[0]) == 0.0
+
+
+# ---- optimizers of TF1 -----------------------------------------------------------------------------
+
+
+def updated(strategy: Any, *, place: str, outside: str = "", eager: bool = True) -> list[float]:
+    """A variable's copies after a step of an optimizer, of which one part was made outside of the scope."""
+    made: dict[str, Any] = {}
+    makers = {
+        "w": lambda: tf.Variable(1.0, name="w"),
+        "count": lambda: tf.Variable(0, name="count", dtype=tf.int64, trainable=False),
+        "opt": lambda: v1.train.GradientDescentOptimizer(0.5),
+    }
+    for part, maker in makers.items():
+        with contextlib.nullcontext() if part == outside else strategy.scope():
+            made[part] = maker()
+
+    def update() -> None:
+        made["opt"].apply_gradients([(tf.constant(1.0), made["w"])], made["count"])
+
+    def step() -> None:
+        if place == "replica":
+            strategy.run(update)
+        else:
+            with strategy.scope() if place == "scope" else contextlib.nullcontext():
+                update()
+
+    (step if eager else tf.function(step, autograph=False))()
+    return [float(copy) for copy in getattr(made["w"], "values", [made["w"]])]
+
+
+@pytest.mark.parametrize("eager", [True, False])
+@pytest.mark.parametrize("towers", [1, 2])
+def test_an_optimizer_outside_of_the_scope_says_what_is(towers: int, eager: bool) -> None:
+    strategy = tm.tower_strategy(towers, devices=f"cpu:{towers}")
+    how: dict[str, Any] = {"eager": eager}
+    for part in ("w", "count"):
+        with pytest.raises(
+            ValueError, match=rf"variable {part}:0 was made outside .* {towers} tow"
+        ):
+            updated(strategy, place="replica", outside=part, **how)
+    with pytest.raises(RuntimeError, match=r"outside of strategy\.run"):
+        updated(strategy, place="scope", **how)
+    if towers > 1:
+        with pytest.raises(ValueError, match="only the first would move"):
+            updated(strategy, place="outside", **how)
+    expected = [1.0 - 0.5 * towers] * towers
+    assert updated(strategy, place="replica", outside="opt", **how) == expected
+    one = tf.distribute.OneDeviceStrategy("cpu:0")
+    assert updated(one, place="replica", outside="w", **how) == [0.5]

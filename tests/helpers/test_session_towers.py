@@ -171,6 +171,19 @@ def test_eager_programs_are_told_to_make_a_graph() -> None:
         tm.mirror_variables(2)
 
 
+def test_a_function_of_an_eager_program_is_no_graph_for_a_session() -> None:
+    def step() -> Any:
+        return [tf.constant(1.0) for _ in tm.towers(range(2))]
+
+    with pytest.raises(RuntimeError, match="executes eagerly"):
+        tf.function(step, autograph=False)()
+    assert not tf.distribute.has_strategy()
+    with tf.Graph().as_default():
+        tm.mirror_variables(2)
+        for _ in tm.towers(range(2)):
+            assert len(tf.function(step, autograph=False)()) == 2  # one of its own graph
+
+
 def test_devices_inside_and_outside_of_towers() -> None:
     with tf.Graph().as_default():
         tm.mirror_variables(2)

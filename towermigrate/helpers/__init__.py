@@ -14,6 +14,7 @@ from towermigrate.helpers import (  # noqa: E402
     _by_hand,
     _clips,
     _keras3,
+    _optimizers,
     _reduced,
     _shares,
     _strategies,
@@ -82,6 +83,7 @@ _taken.watch_gradients()
 _by_hand.watch_gradients()
 _twins.watch_functions(_behind.are_marked)
 _keras3.watch_imports()
+_optimizers.watch()
 
 __all__ = [
     "GradientAccumulator",

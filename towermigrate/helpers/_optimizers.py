@@ -12,7 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _marks, _shares, _taken, _twins
+from towermigrate.helpers import _marks, _shares, _strategies, _taken, _twins
 from towermigrate.helpers._reached import container
 
 _CLASSES = (
@@ -22,6 +22,7 @@ _CLASSES = (
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "apply"),
     ("keras.src.optimizers.loss_scale_optimizer", "LossScaleOptimizer", "apply"),
 )
+_MIRRORED = (tf.distribute.MirroredStrategy, tf.distribute.MultiWorkerMirroredStrategy)
 _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 _done: set[str] = set()
 # A loss scale's optimizer goes on in threads of its own, so this holds for all of them.
@@ -71,6 +72,8 @@ def _watched(method: Any, name: str, is_tf1: bool) -> Any:
             args = (given, *args[1:])
         else:
             kwargs[name] = given
+        if is_tf1 and tf.distribute.has_strategy() and not kwargs.get("skip_gradients_aggregation"):
+            _refuse_what_it_cannot_update(optimizer, given, args[1:], kwargs)
         if _sums_over_replicas():
             _refuse_slots_outside(optimizer)
         elif is_tf1 and not tf.distribute.has_strategy():
@@ -122,6 +125,25 @@ _INSTEAD = {
 def _meets_in_a_branch(optimizer: Any) -> str:
     inner, _ = clipping_of(optimizer)
     return next((name for name in _INSTEAD if getattr(inner, name, None)), "")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _refuse_what_it_cannot_update(
+    optimizer: Any, pairs: list[Any], more: tuple[Any, ...], named: dict[str, Any]
+) -> None:
+    """Raise where TF1's optimizer, under a strategy, would fail with an assertion that says nothing, or a private name."""
+    if tf.distribute.in_cross_replica_context():
+        raise RuntimeError(
+            f"{type(optimizer).__name__}.apply_gradients was called in a cross-replica context: in a strategy's scope, outside "
+            "of strategy.run. Call it in the function that strategy.run gets; or apply an average of the towers' gradients with apply_averaged."
+        )
+    step = more[0] if more else named.get("global_step")
+    variables = [variable for gradient, variable in pairs if gradient is not None]
+    # Others with one replica update any variable.
+    is_mirrored = isinstance(tf.distribute.get_strategy(), _MIRRORED)
+    _strategies.check_variables(
+        [*variables, *([] if step is None else [step])], of_one_too=is_mirrored
+    )
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

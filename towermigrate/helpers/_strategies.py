@@ -62,10 +62,14 @@ def _check(strategy: Any, given: Any) -> None:
             and len(parts) != towers
         ):
             raise ValueError(
-                f"strategy.run got a value of {_parts(len(parts))} for {towers} tower{'' if towers == 1 else 's'}: it "
+                f"strategy.run got a value of {_parts(len(parts))} for {_towers(towers)}: it "
                 "was split for another strategy. shard_batch and the like split for the strategy= that they are "
                 "given, else for the one whose scope they are called in, else for the last that tower_strategy made."
             )
+
+
+def _towers(count: int) -> str:
+    return "1 tower" if count == 1 else f"{count} towers"
 
 
 def _parts(count: int) -> str:
@@ -73,8 +77,11 @@ def _parts(count: int) -> str:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
-def check_variables(variables: Iterable[Any]) -> None:
+def check_variables(variables: Iterable[Any], *, of_one_too: bool = False) -> None:
     """Refuse variables that the strategy of this replica has no copies of.
+
+    Args:
+      of_one_too: also where the strategy has one replica, whose variable most can do without.
 
     Raises:
       ValueError: one was made in another strategy's scope, or in none.
@@ -82,7 +89,7 @@ def check_variables(variables: Iterable[Any]) -> None:
     if not tf.distribute.has_strategy():
         return
     strategy = tf.distribute.get_strategy()
-    if strategy.num_replicas_in_sync == 1:
+    if strategy.num_replicas_in_sync == 1 and not of_one_too:
         return
     for variable in variables:
         kept = getattr(variable, "_value", None)  # a variable of Keras 3 keeps TensorFlow's
@@ -93,7 +100,7 @@ def check_variables(variables: Iterable[Any]) -> None:
         if made_in is None:
             raise ValueError(
                 f"The variable {variable.name} was made outside of strategy.scope(), so that it has one copy for "
-                f"{strategy.num_replicas_in_sync} towers. Make it, and the optimizer, inside of the scope."
+                f"{_towers(strategy.num_replicas_in_sync)}. Make it, and the optimizer, inside of the scope."
             )
         raise ValueError(
             f"The variable {variable.name} was made in the scope of another strategy, of "

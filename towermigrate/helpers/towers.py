@@ -41,7 +41,8 @@ def mirror_variables(num_towers: int | None = None) -> None:
     none is mirrored, which one warning says; the towers then only get their devices.
 
     Raises:
-      RuntimeError: TensorFlow executes eagerly: there is no graph.
+      RuntimeError: TensorFlow executes eagerly, also around a `tf.function`: there is no graph for a
+        session.
       ValueError: the devices named are not here.
 
     Example:
@@ -54,9 +55,10 @@ def mirror_variables(num_towers: int | None = None) -> None:
     Source: `tf.distribute.MirroredStrategy`; the TF1 idiom is "towers" in the TensorFlow 1 tutorial
     "Convolutional Neural Networks" (cifar10_multi_gpu_train.py).
     """
-    if tf.executing_eagerly():
+    # The graph of a tf.function is no session's, and what is entered would outlive it.
+    if _v1.executing_eagerly_outside_functions():
         raise RuntimeError(
-            "mirror_variables() was called while TensorFlow executes eagerly. Session style needs a graph: "
+            "mirror_variables() was called, or towers(), while TensorFlow executes eagerly. Session style needs a graph: "
             "call tf.compat.v1.disable_v2_behavior() at the top of the script, or build inside of "
             "`with tf.Graph().as_default():`."
         )
@@ -107,7 +109,10 @@ def towers(iterable: Any) -> Iterator[Any]:
       The items; for a condition, the number of the turn, from 0.
 
     Where `mirror_variables` has not been called and the graph has no variables yet, it is called here, with
-    the length of `iterable`.
+    the length of `iterable`. In eager mode nothing is mirrored or placed.
+
+    Raises:
+      RuntimeError: in a `tf.function` of an eager program.
 
     Example:
       >>> with tf.Graph().as_default():
