@@ -84,7 +84,31 @@ TAKEN = [
          ("x, y = xs[i], ys[i]", "x, y = iterator.get_next()"), ("rows = (np.arange(48).reshape(16, 3) % 7 * 0.1)", "rows = np.ones([16, 3])")),
 ]  # fmt: skip
 
+EACH = (
+    (".batch(4)", ".batch(2)"),
+    ("    X, Y = iterator.get_next()\n    xs = tf.split(X, 2)\n    ys = tf.split(Y, 2)\n", ""),
+    ("x, y = xs[i], ys[i]", "x, y = iterator.get_next()"),
+    # Which tower gets which batch is chance in TF1.
+    ("rows = (np.arange(48).reshape(16, 3) % 7 * 0.1)", "rows = np.ones([16, 3])"),
+)
+METHOD = ("tf.data.make_initializable_iterator(dataset)", "dataset.make_initializable_iterator()")
+NAMED = (METHOD[0], METHOD[1] + "\n    start = iterator.initializer")
+TAKEN += [
+    case("of a batch for each tower, by the dataset's method", START, *EACH, METHOD),
+    case("that needs no start", *EACH, (METHOD[0], "dataset.make_one_shot_iterator()")),
+    case("in each epoch, by the dataset's method", *EACH, (".repeat().batch", ".batch"), EPOCHS, METHOD),
+    case("in each epoch, with a batch too few", *EACH, (".repeat().batch", ".take(14).batch"), EPOCHS, METHOD),
+    case("by a name", *EACH, NAMED, (INIT, INIT + "        sess.run(start)\n")),
+    case("in each epoch, by a name", *EACH, (".repeat().batch", ".batch"), (EPOCHS[0], EPOCHS[1].replace("iterator.initializer", "start")), NAMED),
+    case("in a group with the variables", (INIT, INIT.replace("tf.global_variables_initializer()", "tf.group(tf.global_variables_initializer(), iterator.initializer)"))),
+    case("beside a group that has a name", ("    saver = ", "    init = tf.global_variables_initializer()\n    saver = "), (INIT, "        sess.run([init, iterator.initializer])\n")),
+]  # fmt: skip
+
 LEFT = [
+    other("one more batch behind the towers", "TM209", *EACH, (METHOD[0], "dataset.make_one_shot_iterator()"),
+          ("    saver = ", "    more = iterator.get_next()\n    saver = "), (RUN, RUN + "            print(sess.run(more)[0].shape)\n")),
+    other("its name bound anew", "TM209", *EACH, NAMED, ("    saver = ", "    start = step_count.initializer\n    saver = "),
+          (INIT, INIT + "        sess.run(start)\n")),
     other("in some rounds", "TM209", (STEPS, STEPS + "            if step % 2 == 0:\n    " + STARTED.replace("        ", "            ", 1))),
     other("in each round, with other runs", "TM209", (STEPS, STEPS + "            sess.run([iterator.initializer, loss])\n")),
     other("twice", "TM209", (INIT, INIT + STARTED * 2)),

@@ -78,7 +78,8 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
-            if kind is Kind.PIPELINE and len(names) == 1 and self._is_started_by_a_run(value):
+            pipeline = kind in (Kind.PIPELINE, Kind.QUEUE)
+            if pipeline and len(names) == 1 and self._is_started_by_a_run(value):
                 self.scope.iterators.add(names[0])
             if kind is Kind.VARIABLE:
                 self._own_variable(item, value)

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `told`, `two_loops`, `variables`), so
+made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -56,6 +56,7 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
+from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
@@ -105,6 +106,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     closed_sessions,
     run_functions,
     runs_of_variables,
+    named_starts,
+    apart_starts,
     named_fetches,
     structures,
     feed_functions,

@@ -261,6 +261,8 @@ class TowerProof(Statements):
             return Items(value.values, value.exact, True, False, name, key=value.key)
         if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object):
             return Tensor(frozenset({f"unknown:{name}"}))
+        if kind is Kind.QUEUE and isinstance(value, Foreign | Unknown):
+            return Object("queue")  # an iterator that each tower asks for what comes next
         return None
 
     # -- the tower
