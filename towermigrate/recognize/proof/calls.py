@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
-from towermigrate.recognize.proof import library, special
+from towermigrate.recognize.proof import cells, library, special
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.effects import of_gradients
 from towermigrate.recognize.proof.expressions import spelled
@@ -407,6 +407,10 @@ class Calls(Objects):
             return self._tensor_method(function, name, args, node, frame)
         if kind == "variable scope" and name == "reuse_variables":
             return NONE
+        if kind == cells.CELL and self.strict:
+            made = cells.of_method(function, name, args)
+            if made is not None:
+                return made
         if kind in ("optimizer", "moving average") and self.evaluates:
             return self.report(
                 "TM220", code, node, f"`{code.said(node)}` trains in what only looks at the model"

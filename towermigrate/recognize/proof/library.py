@@ -89,6 +89,18 @@ LAYERS = _all(
 WITH_VARIABLES = _all(
     "tf.layers.", "conv1d conv2d conv2d_transpose conv3d dense separable_conv2d"
 ) | {"tf.get_variable"}
+CELLS = frozenset(
+    f"{module}.{cell}"
+    for module in ("tf.nn.rnn_cell", "tf.contrib.rnn")
+    for cell in (
+        "BasicLSTMCell", "BasicRNNCell", "DropoutWrapper", "GRUCell", "LSTMCell", "MultiRNNCell", "ResidualWrapper",
+    )
+)  # fmt: skip
+"""Recurrent cells, whose variables are made when they are called."""
+RNNS = _all(
+    "tf.nn.", "static_rnn dynamic_rnn static_bidirectional_rnn bidirectional_dynamic_rnn"
+) | _all("tf.contrib.rnn.", "static_rnn static_bidirectional_rnn")
+"""What calls cells for each step of a sequence, in a variable scope of its own name."""
 LOSSES = _all(
     "tf.losses.",
     "absolute_difference cosine_distance hinge_loss huber_loss log_loss mean_squared_error sigmoid_cross_entropy "
@@ -177,6 +189,10 @@ POSITIONAL = {
     "tf.random_normal": 4, "tf.random_uniform": 4, "tf.truncated_normal": 4, "tf.random.normal": 4,
     "tf.random.uniform": 4, "tf.random.truncated_normal": 4, "tf.nn.dropout": 3, "tf.layers.dropout": 3,
     "tf.random_crop": 2, "tf.random_shuffle": 1,
+    "tf.nn.rnn_cell.BasicLSTMCell": 2, "tf.nn.rnn_cell.LSTMCell": 1, "tf.nn.rnn_cell.GRUCell": 1,
+    "tf.nn.rnn_cell.BasicRNNCell": 1, "tf.nn.rnn_cell.DropoutWrapper": 4, "tf.contrib.rnn.BasicLSTMCell": 2,
+    "tf.contrib.rnn.LSTMCell": 1, "tf.contrib.rnn.GRUCell": 1, "tf.contrib.rnn.BasicRNNCell": 1,
+    "tf.contrib.rnn.DropoutWrapper": 4,
 }  # fmt: skip
 """How many arguments may be given by position, where a denied one would come next."""
 DEFAULT_POSITIONAL = 6

@@ -6,7 +6,7 @@ import ast
 from dataclasses import replace
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
-from towermigrate.recognize.proof import library, scaling
+from towermigrate.recognize.proof import cells, library, scaling
 from towermigrate.recognize.proof.asked import place_of_bias
 from towermigrate.recognize.proof.calls import Calls
 from towermigrate.recognize.proof.effects import CALLS, CHECKED, TESTS, effect, of_gradients
@@ -74,12 +74,31 @@ class TensorFlow(Calls):
         looks = self.where == "a tower" and not self.evaluates
         if looks and (name in TESTS or name in CHECKED or name == CALLS):
             return self._looked(name, args, node, frame)
+        if name in library.CELLS or name in library.RNNS:
+            found = self._recurrent(name, args, node, frame)
+            if found is not None:
+                return found
         if name in library.PURE:
             made = self._pure(name, args, node, frame)
             if name == "tf.identity" and isinstance(made, Tensor):
                 return replace(made, needs=made.needs | self.waits)
             return made
         return self._refused(name, node, frame)
+
+    def _recurrent(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value | None:
+        """A recurrent cell, or what calls it; None where that is not understood."""
+        if self.evaluates or self.where != "a tower":
+            return None
+        if name in library.CELLS:
+            if name.endswith("DropoutWrapper"):
+                kind = "seeded" if "seed" in args.named else "dropout"
+                self.random.append((frame.code, node, kind))
+            return cells.made_of(name, args)
+        made = cells.ran(name, args)
+        if made is not None:
+            self.made_variables += 1
+            self.random.append((frame.code, node, "initializer"))
+        return made
 
     def _looked(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         """A check, a print or a function of Python, which all runs must need."""
