@@ -175,7 +175,41 @@ TAKEN = [
     case("a name returned under one of a tower's", *apart("X, Y, train_op, mean", "X, Y, train_op, loss"), ("    tower_grads = []\n", "    tower_grads = []\n    losses = []\n"), ("tower_grads.append(grads)\n", "tower_grads.append(grads)\n                    losses.append(loss)\n"), (CALL, CALL + "    mean = tf.add_n(losses) / len(losses)\n")),
 ]  # fmt: skip
 
+GPUS = (("def train():\n", "N = 2\n\n\ndef train():\n"), ("for i in range(2)", "for i in range(N)"))
+GIVEN = (
+    ("def train():\n", "def train(count=2):\n"),
+    ("for i in range(2)", "for i in range(count)"),
+)
+COLLECT = "                    grads = opt.compute_gradients(loss)\n                    tower_grads.append(grads)\n"
+TUPLES = (
+    COLLECT,
+    "                    towers.append((opt.compute_gradients(loss), loss, tf.reduce_max(out)))\n",
+)
+LISTED = ("    tower_grads = []\n", "    towers = []\n")
+TAKEN_APART = "    tower_grads, losses, tops = zip(*towers)\n"
+
+
+def filled(mean: str) -> Change:
+    return written(
+        f"    grads = []\n    for gv in zip(*tower_grads):\n        grads.append(({mean}, gv[0][1]))\n"
+    )
+
+
+TAKEN += [
+    case("a sum by the number of towers, in a loop", *GPUS, filled("tf.add_n([g for g, _ in gv]) / N")),
+    case("by it as a float", *GPUS, filled("sum(g for g, _ in gv) / float(N)")),
+    case("times its inverse", *GPUS, filled("tf.add_n([g for g, _ in gv]) * (1. / N)")),
+    case("by what the function is given", *GIVEN, filled("tf.add_n([g for g, _ in gv]) / count")),
+    case("by it in a comprehension", *GIVEN, written("    grads = [(tf.add_n([g for g, _ in gv]) / count, gv[0][1]) for gv in zip(*tower_grads)]\n")),
+    case("an update made in a group", ("    train_op = opt.apply_gradients(grads, global_step=step_count)\n", "    train_op = tf.group(opt.apply_gradients(grads, global_step=step_count))\n")),
+    case("tuples that are taken apart", LISTED, TUPLES, (CALL, TAKEN_APART + CALL)),
+    case("and their losses averaged", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    loss = tf.reduce_mean(losses) + tf.add_n(tops)\n")),
+]  # fmt: skip
+
 LEFT = [
+    other("by another number", "TM204", *GPUS, ("N = 2\n", "N = 2\nM = 3\n"), filled("tf.add_n([g for g, _ in gv]) / M")),
+    other("by a number that is bound anew", "TM204", *GIVEN, filled("tf.add_n([g for g, _ in gv]) / count"), ("    tower_grads = []\n", "    tower_grads = []\n    count = count + 0\n")),
+    other("tuples that are read whole too", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    print(len(towers))\n")),
     other("a comprehension, by another number", "TM204", display(f"tf.add_n({EACH}) / 3")),
     other("rows looked up in control flow, joined", "TM204", *sparse(JOINED), CONTROLLED),
     other("rows looked up, joined, and their norm", "TM204", *sparse(JOINED), TWICE, (APPLY, APPLY + "    norm = tf.global_norm([g for g, _ in grads])\n"), (RUN, RUN + "            print('%.6f' % sess.run(norm, feed_dict={X: bx, Y: by}))\n")),

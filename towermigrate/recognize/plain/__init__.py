@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`), so
+made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -62,6 +62,7 @@ from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
 from towermigrate.recognize.plain.variables import runs_of_variables
+from towermigrate.recognize.plain.zipped import tuples_of_towers
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
@@ -77,6 +78,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     graphs_not_written,
     sizes_of_variables,
     tower_loops,
+    tuples_of_towers,
     joined_loops,
     inner_numbers,
     told_in_front,

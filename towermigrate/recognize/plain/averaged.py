@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Sequence
 
 from towermigrate.recognize.plain.changes import (
     Change,
@@ -148,7 +149,9 @@ def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST)
     if len(outer) != 1:
         return []
     number = _number_of_turns(outer[0].iter)
-    if number is None or not _is_settled(file, number) or not is_pythons(file, "len"):
+    if number is None or not is_pythons(file, "len"):
+        return []
+    if not _is_settled(file, number) and not _is_once(file, scope, number):
         return []
     written = ast.unparse(number)
     found: list[ast.expr] = []
@@ -228,6 +231,16 @@ def _is_settled(file: PlainFile, number: ast.expr) -> bool:
         flags = bool(bound) and ast.unparse(bound[0]).endswith(("flags.FLAGS", ".parse_args()"))
         return flags and settled(file, number)
     return len(bound) == 1
+
+
+def _is_once(file: PlainFile, scope: Scope, number: ast.expr) -> bool:
+    """Whether a number is what a function is given, or makes, once."""
+    return (
+        isinstance(number, ast.Name)
+        and isinstance(scope, ast.FunctionDef)
+        and bindings(scope, number.id) == 1
+        and number.id not in file.shared_between_functions
+    )
 
 
 def _grows(file: PlainFile, name: ast.Name) -> bool:
@@ -345,7 +358,11 @@ def _written(
     if len(begun) != 1 or file.alone(begun[0]) is None:
         return []
     start = body.index(begun[0])
-    names = {each.id for each in ast.walk(loop) if isinstance(each, ast.Name)}
+    counts = _counts_beside(file, scope, towers, loop)
+    counted = {id(node) for one in counts for node in ast.walk(one)}
+    names = {
+        each.id for each in ast.walk(loop) if isinstance(each, ast.Name) and id(each) not in counted
+    }
     bound = {
         each.id
         for each in ast.walk(loop)
@@ -379,13 +396,27 @@ def _written(
     function, unit = file.fresh("average_over_towers"), _unit(file)
     parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}{averaged} = []\n"]
     for each in lines:
-        parts += [unit, each] if each[0] < each[1] else ["\n"]
+        parts += [unit, *_with_counts(file, each, counts, towers)] if each[0] < each[1] else ["\n"]
     parts.append(f"{unit}return {averaged}\n")
     return [
         Change(place, place, tuple(parts), where),
         Change(*file.without(begun[0]), (), where),
         Change(*file.span(loop), (f"{averaged} = {function}({towers})",), where),
     ]
+
+
+def _with_counts(
+    file: PlainFile, line: tuple[int, int], counts: Sequence[ast.expr], towers: str
+) -> list[Part]:
+    """A line, in which the number of the towers is the length of their list."""
+    parts: list[Part] = []
+    at, end = line
+    for one in sorted(counts, key=file.start):
+        start, stop = file.span(one)
+        if at <= start and stop <= end:
+            parts += [(at, start), _count_of(one, towers)]
+            at = stop
+    return [*parts, (at, end)]
 
 
 _FIRST = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef, ast.Expr)

@@ -8,12 +8,15 @@ from towermigrate.recognize.plain.changes import Change, Changed, PlainFile, blo
 
 
 def groups(file: PlainFile) -> list[Change]:
-    """`tf.group(op, tf.no_op())` is a group of `op`; a `tf.no_op` that waits for operations is a group of them."""
+    """`tf.group(op, tf.no_op())` is a group of `op`; a `tf.no_op` that waits for operations is a group of them.
+
+    An update that is made in a group gets a name in front of it.
+    """
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, _ in blocks(scope):
             for each in body:
-                change = _waiting(file, each) or _idle(file, each)
+                change = _waiting(file, each) or _idle(file, each) or _updating(file, each)
                 if change is not None:
                     found.append(Change(*change, where))
     return found
@@ -57,6 +60,28 @@ def _idle(file: PlainFile, statement: ast.stmt) -> Changed | None:
         parts += [", "] if parts else []
         parts.append(file.span(each))
     return start, end, tuple(parts)
+
+
+def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
+    """`op = tf.group(opt.apply_gradients(grads), ema_op)` with `apply_op = opt.apply_gradients(grads)` in front of it."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    call, margin = statement.value, file.alone(statement)
+    if _last(call.func) != "group" or margin is None or file.commented(*file.span(statement)):
+        return None
+    for each in call.args:
+        if isinstance(each, ast.Name):
+            continue
+        made = each.func if isinstance(each, ast.Call) else None
+        if not isinstance(made, ast.Attribute) or made.attr not in ("apply_gradients", "minimize"):
+            return None  # what stands in front of an update is made in front of it
+        name, (start, end) = file.fresh("apply_op"), file.span(statement)
+        parts = (
+            f"{name} = ", file.span(each), f"\n{margin}",
+            (start, file.start(each)), name, (file.end(each), end),
+        )  # fmt: skip
+        return start, end, parts
+    return None
 
 
 def _waiting(file: PlainFile, statement: ast.stmt) -> Changed | None:
