@@ -7,7 +7,7 @@ from collections.abc import Callable
 import libcst as cst
 
 from towermigrate.emit.evaluations import Evaluation
-from towermigrate.emit.expressions import is_plain, variable_lists
+from towermigrate.emit.expressions import in_step, is_plain, replace, variable_lists
 from towermigrate.emit.feeds import kept_until_runs
 from towermigrate.emit.planning import Names, Step, StepPlanner
 from towermigrate.emit.settings import set_before
@@ -23,6 +23,7 @@ from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.saved_lists import is_trained_list
 from towermigrate.recognize.scope import Item, bare_call, is_run
 from towermigrate.recognize.syntax import (
     argument,
@@ -566,9 +567,11 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         and analysis.file.tf(var_list.func) == "tf.trainable_variables"
         and not var_list.args
     )
-    if not everything and not trainable:
-        return None
     parts = [names.variables if everything else f"{names.variables}.trainable()"]
+    if not everything and not trainable:
+        if var_list is None or not is_trained_list(code(var_list)):
+            return None
+        parts = [code(replace(var_list, in_step(analysis, templates, names.variables)))]
     if everything:
         parts.extend(
             n for n, k in kinds.env.items() if k is Kind.VARIABLE and n not in analysis.settings

@@ -9,6 +9,7 @@ from towermigrate.flow.values import External, Unknown
 from towermigrate.recognize.kinds import Kind, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.recognize.saved_lists import is_trained_list
 from towermigrate.recognize.scope import Item
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
@@ -191,6 +192,10 @@ class Services:
                     call,
                     f"`{self.code.said(call)}` lists variables among the statements of the session",
                 )
+        elif name == "tf.get_default_graph" and self._is_given_to(
+            call, "FileWriter", "SummaryWriter"
+        ):
+            return  # The helpers' writer writes no graph, which a notice says.
         elif name.startswith(
             (
                 "tf.get_default_",
@@ -213,8 +218,10 @@ class Services:
             )
 
     def _whole(self, node: ast.expr | None) -> bool:
-        """Whether a saver holds all variables, or all that are trained."""
+        """Whether a saver holds all variables, or such of those that are trained as can be listed again."""
         if node is None or isinstance(node, ast.Constant) and node.value is None:
+            return True
+        if is_trained_list(ast.unparse(node)):
             return True
         if not isinstance(node, ast.Call) or node.args or node.keywords:
             return False
@@ -233,11 +240,14 @@ class Services:
         )
 
     def _in_saver(self, call: ast.Call) -> bool:
+        return self._is_given_to(call, "Saver")
+
+    def _is_given_to(self, call: ast.Call, *makers: str) -> bool:
         for node in self.code.nodes:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
-                and node.func.attr == "Saver"
+                and node.func.attr in makers
             ):
                 if any(n is call for n in ast.walk(node)):
                     return True

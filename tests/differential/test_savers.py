@@ -1,0 +1,71 @@
+"""Savers of some of the trained variables, and writers that are given the graph: loop style where the list is plain."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import asked_of, none_does_anything_else
+
+SAVER = "    saver = tf.train.Saver()\n"
+INIT = "        sess.run(tf.global_variables_initializer())\n"
+END = "        print('draws', drawn[0])\n"
+STEPS = "        for step in range(4):\n"
+RESTORED = (
+    END,
+    "        saver.restore(sess, 'ckpt/model')\n        print(['%.6f' % v.sum() for v in sess.run(tf.trainable_variables())])\n"
+    + END,
+)
+
+
+def saver(text: str) -> Change:
+    return SAVER, f"    saver = tf.train.Saver({text})\n"
+
+
+def named(text: str, given: str = "some") -> Change:
+    return SAVER, f"    some = {text}\n    saver = tf.train.Saver({given})\n"
+
+
+def taken(name: str, *changes: Change) -> object:
+    return pytest.param(changes, id=name)
+
+
+def left(name: str, rule: str, *changes: Change) -> object:
+    return pytest.param(changes, rule, id=name)
+
+
+WITH_W = "[v for v in tf.trainable_variables() if 'w' in v.name]"
+
+TAKEN = [
+    taken("those whose names hold a text", saver(WITH_W), RESTORED),
+    taken("that begin with one", saver("[v for v in tf.trainable_variables() if v.op.name.startswith('b')]"), RESTORED),
+    taken("by two tests", saver("[v for v in tf.trainable_variables() if 'w' in v.name and not v.name.startswith('b')], max_to_keep=2")),
+    taken("of a scope", ("    w = tf.get_variable", "    with tf.variable_scope('deep'):\n        w = tf.get_variable"), saver("tf.trainable_variables('deep')"), RESTORED),
+    taken("of a collection", saver("var_list=tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)"), RESTORED),
+    taken("a list that has a name", named(WITH_W), RESTORED),
+    taken("by a keyword", named(WITH_W, "var_list=some"), RESTORED),
+    taken("that is printed too", named(WITH_W), (END, "        print(len(sess.run(tf.trainable_variables())))\n" + END)),
+    taken("all variables by a name", named("tf.global_variables()"), RESTORED),
+    taken("beside a saver of all", (SAVER, SAVER + f"    part = tf.train.Saver({WITH_W})\n"),
+          (END, "        part.save(sess, 'part/model')\n" + END)),
+    taken("a writer that is given the graph", (SAVER, SAVER + "    writer = tf.summary.FileWriter('logs', tf.get_default_graph())\n")),
+    taken("by a keyword, in the session", (STEPS, "        writer = tf.summary.FileWriter('logs', graph=tf.get_default_graph())\n" + STEPS)),
+]  # fmt: skip
+
+LEFT = [
+    left("slots by their names", "TM231", saver("[v for v in tf.global_variables() if 'Momentum' not in v.name]")),
+    left("by a test of the program's own", "TM231", ("def batch(rows)", "def wanted(v):\n    return 'w' in v.name\n\n\ndef batch(rows)"), saver("[v for v in tf.trainable_variables() if wanted(v)]")),
+    left("a list that grows", "TM231", named(WITH_W), (SAVER.replace("Saver()", "Saver(some)"), "    some.append(step_count)\n    saver = tf.train.Saver(some)\n")),
+    left("a list that is bound anew", "TM231", named(WITH_W), (SAVER.replace("Saver()", "Saver(some)"), "    some = some + [step_count]\n    saver = tf.train.Saver(some)\n")),
+    left("a list that was made before the towers", "TM230", ("    tower_grads = []\n", "    some = tf.trainable_variables()\n    tower_grads = []\n"), saver("some or None")),
+    left("a graph that is asked for more", "TM223", (SAVER, SAVER + "    print(len(tf.get_default_graph().get_operations()) > 3)\n")),
+]  # fmt: skip
+
+test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
+    asked_of(TAKEN, LEFT)
+)
+
+
+@pytest.mark.full
+def test_their_neighbours_do_nothing_else() -> None:
+    none_does_anything_else(LEFT)
