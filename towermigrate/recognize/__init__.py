@@ -28,6 +28,8 @@ from towermigrate.recognize.spelled_out import spelled_out
 _OF_TOWERS = frozenset({"TM207", "TM214", "TM218", "TM228", "TM232"})
 """Rules of what towers compute: how runs, feeds and placeholders are spelled is no matter to them."""
 
+_HANDED_ON = {"TM204", "TM205"}
+"""What is said of a program that hands on what it builds: an update that is given to a function is used for more than runs."""
 _DEPTH = 3
 """How many functions may hand on, one to the other, what the first one builds."""
 
@@ -208,7 +210,7 @@ def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None
     if "TM205" not in apart:
         return None
     for join in (inlined, carried):
-        if join is inlined and apart != {"TM205"}:
+        if join is inlined and not apart <= _HANDED_ON:
             continue
         found = _joined(place, reasons, join)
         if found is not None:

@@ -52,7 +52,7 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
         return []
     if any(len(body) == sum(one in statements for one in body) for body, _ in found):
         return []
-    first = _outermost(scope, loop)
+    first = outermost(scope, loop)
     margin = file.alone(first)
     if margin is None or any(file.alone(each) is None for each in statements):
         return []
@@ -199,7 +199,7 @@ class _Same:
         return False
 
 
-def _outermost(scope: Scope, loop: ast.For) -> ast.stmt:
+def outermost(scope: Scope, loop: ast.For) -> ast.stmt:
     """The loop, or the outermost block of graph scopes that holds nothing else."""
     parents: dict[int, ast.stmt] = {}
     for each in ast.walk(scope):

@@ -1,0 +1,197 @@
+"""`tf.summary.merge_all()` behind towers that make summaries: a merge of what each tower made, and of the others by their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
+from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.plain.told import outermost
+
+_KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
+_OF_TOWER = "tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES, {}))"
+
+
+def merged_summaries(file: PlainFile) -> list[Change]:
+    """The one `merged = tf.summary.merge_all()` of a file, where every tower is sure to make a summary in a name scope of its own."""
+    if file.text.count("merge_all(") != 1 or "tf.summary.merge_all()" not in file.text:
+        return []
+    for where, scope, loop in loops_of_towers(file):
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                match each:
+                    case ast.Assign(targets=[ast.Name()], value=ast.Call() as call):
+                        behind = each.lineno > (loop.end_lineno or loop.lineno)
+                        if behind and ast.unparse(call) == "tf.summary.merge_all()":
+                            return _Merge(file, scope, loop, each, call, where).changes()
+    return []
+
+
+class _Merge:
+    def __init__(
+        self,
+        file: PlainFile,
+        scope: Scope,
+        loop: ast.For,
+        statement: ast.Assign,
+        call: ast.Call,
+        where: str,
+    ) -> None:
+        self.file, self.scope, self.loop, self.where = file, scope, loop, where
+        self.statement, self.call = statement, call
+        # Functions of the file that make summaries, and those that are sure to.
+        self.making = {
+            each.name: any(_makes(one) for one in _always(each.body))
+            for each in file.tree.body
+            if isinstance(each, ast.FunctionDef) and "summary." in file.of(each)
+        }
+
+    def changes(self) -> list[Change]:
+        file, where = self.file, self.where
+        block = self._scope_of_tower()
+        others = self._others()
+        if block is None or others is None:
+            return []
+        item = next(each for each in block.items if _is_name_scope(each.context_expr))
+        inside = {id(each) for each in ast.walk(block)}
+        if any(id(each) not in inside for each in self._made_in(self.loop)):
+            return []
+        first, last = outermost(self.scope, self.loop), block.body[-1]
+        margins = file.alone(first), file.alone(block.body[0])
+        if None in margins or file.alone(last) is None or block.body[0].lineno == block.lineno:
+            return []
+        margin = file.alone(self.statement)
+        if margin is None or file.commented(*file.span(self.call)):
+            return []
+        found: list[Change] = []
+        names = file.fresh("tower_summaries")
+        if isinstance(item.optional_vars, ast.Name):
+            prefix = item.optional_vars.id
+        elif item.optional_vars is None:
+            prefix = file.free(self.scope, "scope", "tower_scope")
+            end = file.end(item.context_expr)
+            found.append(Change(end, end, (f" as {prefix}",), where))
+        else:
+            return []
+        begin = file.starts[first.lineno - 1]
+        found.append(Change(begin, begin, (f"{margins[0]}{names} = []\n",), where))
+        end = file.block.end_of_line(last)
+        made = f"\n{margins[1]}{names}.append({_OF_TOWER.format(prefix)})"
+        found.append(Change(end, end, (made,), where))
+        parts: list[list[str]] = [[], []]
+        moved: list[Part] = []
+        for each in others:
+            late = each.lineno > self.loop.lineno
+            if isinstance(each, ast.Assign):
+                parts[late].append(ast.unparse(each.targets[0]))
+                continue
+            name = file.fresh(_name(each.value))
+            parts[late].append(name)
+            if late:
+                start = file.start(each)
+                found.append(Change(start, start, (f"{name} = ",), where))
+            elif self._may_wait(each):  # what all towers share has nothing to do with them
+                moved += [f"{margin}{name} = ", file.span(each), "\n"]
+                found.append(Change(*file.without(each), (), where))
+            else:
+                return []
+        lists = [f"[{', '.join(each)}]" if each else "" for each in parts]
+        text = " + ".join(each for each in (lists[0], names, lists[1]) if each)
+        merged: tuple[Part, ...] = (f"tf.summary.merge({text})",)
+        if moved:
+            begin = file.starts[self.statement.lineno - 1]
+            found.append(Change(begin, begin, tuple(moved), where))
+        return [*found, Change(*file.span(self.call), merged, where)]
+
+    def _may_wait(self, statement: ast.Expr) -> bool:
+        """Whether a summary that is made in front of the towers says the same behind them."""
+        names = {each.id for each in ast.walk(statement) if isinstance(each, ast.Name)}
+        calls = [each for each in ast.walk(statement.value) if isinstance(each, ast.Call)]
+        once = all(
+            bindings(self.scope, each) <= 1 and each not in self.file.shared_between_functions
+            for each in names
+        )
+        return once and len(calls) == 1 and "\n" not in self.file.of(statement)
+
+    def _scope_of_tower(self) -> ast.With | None:
+        """The name scope that each tower is built in, where it is sure to make a summary there."""
+        if len(self.loop.body) != 1:
+            return None
+        each = self.loop.body[0]
+        while isinstance(each, ast.With):
+            if any(_is_name_scope(item.context_expr) for item in each.items):
+                sure = any(self._is_sure(one) for one in _always(each.body))
+                return each if sure else None
+            if len(each.body) != 1:
+                return None
+            each = each.body[0]
+        return None
+
+    def _is_sure(self, statement: ast.stmt) -> bool:
+        if _makes(statement):
+            return True
+        value = statement.value if isinstance(statement, ast.Expr | ast.Assign) else None
+        called = value.func if isinstance(value, ast.Call) else None
+        return isinstance(called, ast.Name) and self.making.get(called.id, False)
+
+    def _made_in(self, node: ast.AST) -> Iterator[ast.Call]:
+        """What makes summaries in a part of the program, or may."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Call):
+                of_file = isinstance(each.func, ast.Name) and each.func.id in self.making
+                if _is_summary(each) or of_file:
+                    yield each
+
+    def _others(self) -> list[ast.Expr | ast.Assign] | None:
+        """The statements of the scope that make summaries before the merge, in order; None where others may."""
+        inside = {id(each) for each in ast.walk(self.loop)}
+        known: dict[int, ast.Expr | ast.Assign] = {}
+        for body, always in blocks(self.scope):
+            for each in body if always else ():
+                if isinstance(each, ast.Expr | ast.Assign) and _makes(each):
+                    known[id(each.value)] = each
+        found: list[ast.Expr | ast.Assign] = []
+        for made in self._made_in(self.scope):
+            if id(made) in inside or made.lineno > self.statement.lineno:
+                continue
+            statement = known.get(id(made))
+            if statement is None or self.file.alone(statement) is None:
+                return None
+            if isinstance(statement, ast.Assign) and not (
+                len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
+            ):
+                return None
+            found.append(statement)
+        return sorted(found, key=lambda each: each.lineno)
+
+
+def _always(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for each in body:
+        yield each
+        if isinstance(each, ast.With):
+            yield from _always(each.body)
+
+
+def _is_summary(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    module, _, kind = ast.unparse(node.func).rpartition(".")
+    return module == "tf.summary" and kind in _KINDS
+
+
+def _makes(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr | ast.Assign) and _is_summary(statement.value)
+
+
+def _is_name_scope(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "tf.name_scope"
+
+
+def _name(node: ast.expr) -> str:
+    """`loss_summary` of `tf.summary.scalar("loss", loss)`."""
+    tag = node.args[0] if isinstance(node, ast.Call) and node.args else None
+    text = tag.value if isinstance(tag, ast.Constant) and isinstance(tag.value, str) else ""
+    name = re.sub(r"\W+", "_", text).strip("_").lower()
+    return f"{name}_summary" if name.isidentifier() else "summary"
