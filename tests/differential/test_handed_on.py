@@ -4,31 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.loop_programs import HEAD, MODEL, Change
+from tests.differential.loop_programs import HEAD, MODEL, TRAIN, Change
 from tests.differential.spellings import asked_of, none_does_anything_else
 
-BUILD = """\
-def build():
-    step_count = tf.train.get_or_create_global_step()
-    opt = tf.train.MomentumOptimizer(0.1, 0.9)
-    X = tf.placeholder(tf.float32, [None, 3])
-    Y = tf.placeholder(tf.float32, [None, 1])
-    tower_grads = []
-    with tf.variable_scope(tf.get_variable_scope()):
-        for i in range(2):
-            with tf.device('/gpu:%d' % i):
-                with tf.name_scope('tower_%d' % i) as scope:
-                    x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]
-                    out = net(x)
-                    loss = tf.reduce_mean(tf.square(out - y))
-                    tf.get_variable_scope().reuse_variables()
-                    grads = opt.compute_gradients(loss)
-                    tower_grads.append(grads)
-    grads = average_gradients(tower_grads)
-    train_op = opt.apply_gradients(grads, global_step=step_count)
-    saver = tf.train.Saver()
-    return train_op, loss, X, Y, saver
-"""
+BUILD = (
+    TRAIN[: TRAIN.index("    with tf.Session")].replace("def train():", "def build():")
+    + "    return train_op, loss, X, Y, saver\n"
+)
 IMPORTS = "import numpy as np\nimport tensorflow as tf\n"
 STEP = """\
 def one_step(sess, step, train_op, loss, X, Y):
