@@ -21,7 +21,7 @@ RATE = ("    opt = tf.train.GradientDescentOptimizer(0.1)\n",
 LATE_GRAPH = (PRINT, PRINT + "            print(tf.get_default_graph())\n")
 LATE_VARIABLE = (APPLY, APPLY + "    best = tf.get_variable('best', [], trainable=False)\n")
 PRINTED = (LOSS, LOSS + "            print(loss)\n")
-PARTS_OF_NAMES = (APPLY, APPLY + "    saver = tf.train.Saver(tf.trainable_variables('model'))\n")
+PARTS_OF_NAMES = (APPLY, APPLY + "    saver = tf.train.Saver(tf.global_variables('model'))\n")
 
 SETS = [
     pytest.param([EARLY_GRAPH, EARLY_SAVER], ["TM211", "TM210"], id="two of the emitter's"),

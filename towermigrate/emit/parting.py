@@ -91,7 +91,7 @@ class _Parting:
         start, inner, end = (body[places[what]] for what in ("begin", "body", "end"))
         here = {own: new for new, own in part.renamed.items()}
         names = {
-            f"{here.get(name, name)} = {ast.unparse(ast.parse(value))}"
+            f"{here.get(name, name)} = {ast.unparse(ast.parse(value, mode='eval'))}"
             for name, value in (*part.given, *part.defaults)
         }
         first, rest = (
@@ -337,6 +337,10 @@ class _Parting:
             if told.setdefault(own.get(name, name), name) != name:
                 raise NotParted(f"`{own.get(name, name)}` means two things in `{region.part.name}`")
         inner = _inner_names(region.statements)
+        for statement in region.statements:
+            for node in ast.walk(statement):
+                if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in own:
+                    raise NotParted(f"`{node.name}` means two things in `{region.part.name}`")
         for name in used & own.keys():
             if own[name] in inner:
                 raise NotParted(f"`{own[name]}` means two things in `{region.part.name}`")
@@ -347,12 +351,26 @@ class _Parting:
         self._stay_apart(region)
         rows = {line: self.rows[line - 1] for line in region.lines}
         places: list[tuple[int, int, str]] = []
+        inner = {
+            node.name: {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+            for statement in region.statements
+            for node in ast.walk(statement)
+            if isinstance(node, ast.FunctionDef)
+        }
         for statement in region.statements:
             for node in ast.walk(statement):
                 if isinstance(node, ast.Name) and node.id in own:
                     places.append((node.lineno, node.col_offset, node.id))
-                elif isinstance(node, ast.arg | ast.keyword) and node.arg and node.arg in own:
+                elif isinstance(node, ast.arg) and node.arg in own:
                     places.append((node.lineno, node.col_offset, node.arg))
+                elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                    # Others' parameters are called what they are called.
+                    known = inner.get(node.func.id, set()) & own.keys()
+                    places += [
+                        (each.lineno, each.col_offset, each.arg)
+                        for each in node.keywords
+                        if each.arg is not None and each.arg in known
+                    ]
         for line, byte, name in sorted(places, reverse=True):
             row = rows[line]
             at = len(row.encode()[:byte].decode())

@@ -331,8 +331,8 @@ class StepWriter:
             for item in step.picked:
                 used |= item.reads | item.binds
         if self.a.joined is not None:  # under the names that they will have
-            used = {self.a.joined.own_name(name) for name in used}
-            used |= {*self.a.joined.own_names.values()}
+            used |= {self.a.joined.own_name(name) for name in used}
+            used |= {*self.a.joined.own_names, *self.a.joined.own_names.values()}
         return "replica_step" if "step" in used else "step"
 
     def fit(self, text: str, depth: int = 2) -> str:

@@ -148,6 +148,9 @@ class _Join(Files):
         if call is None or not isinstance(call.func, ast.Name | ast.Attribute):
             return None
         module = self.module(self.caller.path)
+        root = ast.unparse(call.func).partition(".")[0]
+        if isinstance(self.caller.node, ast.FunctionDef) and root in self.caller.locals:
+            return None  # what the caller binds itself
         if isinstance(call.func, ast.Name):
             symbol = module.symbols.get(call.func.id)
             if symbol is not None and symbol.is_namespace():
@@ -195,7 +198,7 @@ class _Join(Files):
             if user in self.tree.sources
             for each in self.uses_in(user, function.path, name)
         ]
-        if len(uses) != 1:
+        if len(uses) != 1 or self.told_elsewhere(function.path, name, [use for _, use in uses]):
             raise Unjoined
         user, use = uses[0]
         module = self.module(user)

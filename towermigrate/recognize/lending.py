@@ -33,6 +33,65 @@ class Files:
             self.modules[path] = Module(path, text, joined=path in self.joined)
         return self.modules[path]
 
+    def sure_import(self, path: str, name: str) -> None:
+        """Raise where an import of a file binds a name in some cases only, or for a part of it, or is one of several."""
+        tree = self.module(path).tree
+        inside = [
+            alias
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Import | ast.ImportFrom)
+            for alias in each.names
+            if (alias.asname or alias.name.partition(".")[0]) == name
+        ]
+        tops = [
+            alias
+            for each in tree.body
+            if isinstance(each, ast.Import | ast.ImportFrom)
+            for alias in each.names
+        ]
+        if len(inside) > 1 and len({ast.dump(each) for each in inside}) > 1:
+            raise Unjoined
+        if any(not any(each is top for top in tops) for each in inside):
+            raise Unjoined
+
+    def told_elsewhere(self, path: str, name: str, uses: Collection[ast.AST]) -> bool:
+        """Whether a file of the tree may reach a function by another way than those uses: handed on by a module, replaced, by a text.
+
+        Only files are asked that import its file, or one that does.
+        """
+        reached, waiting = {path}, [path]
+        while waiting:
+            users = self.tree.users.get(waiting.pop(), set()) & self.tree.sources.keys()
+            waiting += users - reached
+            reached |= users
+        known = {id(each) for each in uses}
+        for user in sorted(reached):
+            if not re.search(rf"\b{name}\b", self.tree.sources[user]):
+                continue
+            module = self.module(user)
+            called = {id(each.func) for each in ast.walk(module.tree) if isinstance(each, ast.Call)}
+            for each in ast.walk(module.tree):
+                match each:
+                    case ast.Attribute(attr=attr) if attr == name and id(each) not in known:
+                        # `run` is what sessions have.
+                        if name != "run" or not isinstance(each.ctx, ast.Load):
+                            return True
+                        if id(each) not in called or self._is_module(user, each.value):
+                            return True
+                    case ast.Constant(value=value) if value == name:
+                        return True
+                    case ast.ImportFrom(module=of, names=names, level=level) if user != path:
+                        dotted = "." * level + (of or "")
+                        direct = self.tree.module_path(user, dotted) == path
+                        if any(one.name == name for one in names) and not direct:
+                            if self.tree.module_path(user, dotted) in reached:
+                                return True
+        return False
+
+    def _is_module(self, path: str, node: ast.expr) -> bool:
+        file = self.tree.file(path)
+        return isinstance(node, ast.Name) and file is not None and node.id in file.imports
+
     def uses_in(self, user: str, path: str, name: str) -> list[ast.expr]:
         """Where a file reads a function of another one; raises where that cannot be told."""
         if user == path:
@@ -58,15 +117,17 @@ class Files:
         }
         if called - {name}:
             raise Unjoined
+        for each in called | modules:
+            self.sure_import(user, each)
         found: list[ast.expr] = []
-        for each in ast.walk(module.tree):
-            if isinstance(each, ast.Name) and each.id in called:
-                found.append(each)
-            elif isinstance(each, ast.Attribute) and each.attr == name:
-                root, _, rest = ast.unparse(each.value).partition(".")
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Name) and node.id in called:
+                found.append(node)
+            elif isinstance(node, ast.Attribute) and node.attr == name:
+                root, _, rest = ast.unparse(node.value).partition(".")
                 whole = f"{file.imports.get(root, root)}.{rest}"
                 if root in modules and not rest or self.tree.module_path(user, whole) == path:
-                    found.append(each)
+                    found.append(node)
         return found
 
     def _origin(self, user: str, origin: str) -> Origin:
@@ -104,6 +165,8 @@ class Files:
             if times > 1 or module.declares_global(name):
                 raise Unjoined
             origin = there.imports.get(name)
+            if origin is not None:
+                self.sure_import(function.path, name)
             own: Origin = (function.path, name)
             theirs = own if origin is None else self._origin(function.path, origin)
             found.append((name, origin, theirs))

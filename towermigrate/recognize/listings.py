@@ -40,11 +40,12 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
     ):
         return set()
     found: set[int] = set()
+    shown = not re.search(r"\b(print|str)\s*=[^=]|\b(def|import|as)\s+(print|str)\b", file.text)
     for one in inner:
         if isinstance(one, cst.For) and lists_trained(one.iter, file):
             if one.orelse is not None or not isinstance(one.target, cst.Name):
                 return set()
-            asked = _asked(one.target.value, [one.body])
+            asked = _asked(one.target.value, [one.body], shown)
             name = one.target.value
             everywhere = _names(name, [scope]) - _of_comprehensions(name, scope)
             if asked is None or everywhere - _names(name, [one]):
@@ -57,7 +58,7 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
             if not isinstance(target, cst.Name) or one.for_in.inner_for_in is not None:
                 return set()
             made = [one.key, one.value] if isinstance(one, cst.DictComp) else [one.elt]
-            asked = _asked(target.value, [*made, *one.for_in.ifs])
+            asked = _asked(target.value, [*made, *one.for_in.ifs], shown)
             if asked is None:
                 return set()
             found |= {id(one.for_in.iter), *asked}
@@ -87,16 +88,16 @@ def _of_comprehensions(name: str, scope: cst.CSTNode) -> set[int]:
     return _names(name, list(own)) - _names(name, [n.for_in.iter for n in own])
 
 
-def _asked(name: str, parts: list[cst.CSTNode]) -> set[int] | None:
+def _asked(name: str, parts: list[cst.CSTNode], shown: bool) -> set[int] | None:
     """The nodes that ask for the operation's name of a variable; None where anything else is done with it."""
     texts = {text.format(name): text for text in _ASKED}
-    sizes = {text.format(name) for text in _SIZES}
+    sizes = {text.format(name) for text in _SIZES} if shown else set()
     allowed: set[int] = set()
     asked: set[int] = set()
     for part in parts:
         for node in walk(part):
-            shown = [each for each in _as_texts(node) if code(each) in sizes]
-            allowed |= {id(n) for each in shown for n in _values(each)}
+            told = [each for each in _as_texts(node) if code(each) in sizes]
+            allowed |= {id(n) for each in told for n in _values(each)}
             if isinstance(node, cst.Attribute | cst.Call) and code(node) in texts:
                 allowed |= {id(n) for n in _values(node)}
                 if code(node) == f"{name}.op.name":
@@ -110,13 +111,17 @@ def _as_texts(node: cst.CSTNode) -> list[cst.BaseExpression]:
         of_text = isinstance(node.func, cst.Attribute) and isinstance(
             node.func.value, cst.SimpleString
         )
-        if code(node.func) in ("print", "str") or (of_text and code(node.func).endswith(".format")):
+        if any(each.star for each in node.args):
+            return []
+        plain = of_text and "!" not in code(node.func) and "[" not in code(node.func)
+        if code(node.func) in ("print", "str") or (plain and code(node.func).endswith(".format")):
             return [each.value for each in node.args]
     if (
         isinstance(node, cst.BinaryOperation)
         and isinstance(node.operator, cst.Modulo)
         and isinstance(node.left, cst.SimpleString)
-        and "r" not in re.findall(r"%[^a-zA-Z%]*([a-zA-Z%])", node.left.value)
+        and set(re.findall(r"%[^a-zA-Z%]*([a-zA-Z%]+?)(?![a-zA-Z])", node.left.value))
+        <= {"s", "d", "%"}
     ):
         if isinstance(node.right, cst.Tuple):
             return [each.value for each in node.right.elements]

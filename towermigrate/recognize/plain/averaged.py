@@ -151,7 +151,7 @@ def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST)
     number = _number_of_turns(outer[0].iter)
     if number is None or not is_pythons(file, "len"):
         return []
-    if not _is_settled(file, number) and not _is_once(file, scope, number):
+    if not is_settled(file, number) and not _is_once(file, scope, number):
         return []
     written = ast.unparse(number)
     found: list[ast.expr] = []
@@ -210,13 +210,13 @@ def _number_of_turns(iterated: ast.expr) -> ast.expr | None:
     return None
 
 
-def _is_settled(file: PlainFile, number: ast.expr) -> bool:
+def is_settled(file: PlainFile, number: ast.expr) -> bool:
     """Whether a number is the same wherever it is read in the file: a literal, a name or list that one statement of the module binds."""
     if isinstance(number, ast.Constant):
         return type(number.value) is int
     if isinstance(number, ast.Call):
         inner = number.args[0]
-        return isinstance(inner, ast.Name) and _is_settled(file, inner) and not _grows(file, inner)
+        return isinstance(inner, ast.Name) and is_settled(file, inner) and not _grows(file, inner)
     root = number.value if isinstance(number, ast.Attribute) else number
     if not isinstance(root, ast.Name) or bindings(file.tree, root.id) != 1:
         return False

@@ -65,6 +65,10 @@ def _is_constant(call: ast.Call) -> bool:
     """Whether a call makes a tensor of numbers that are written out."""
     if ast.unparse(call.func) not in _MAKES:
         return False
+    if len(call.args) > 2 or any(
+        each.arg not in ("value", "dtype", "shape") for each in call.keywords
+    ):
+        return False  # under a name of its own, which no variable then has
     for each in ast.walk(call):
         if not isinstance(each, _PARTS):
             return False

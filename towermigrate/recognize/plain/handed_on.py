@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile
+from towermigrate.recognize.plain.changes import Change, PlainFile, bindings
 from towermigrate.recognize.python_scopes import Unjoined, own_nodes
 from towermigrate.recognize.source import Tree
 
@@ -28,6 +28,9 @@ def handed_on(tree: Tree, file: PlainFile) -> list[Change]:
             margin, span = file.alone(each), file.span(each)
             if not names or margin is None or file.commented(*span):
                 continue
+            root = ast.unparse(inner.func).partition(".")[0]
+            if isinstance(scope, ast.FunctionDef) and bindings(scope, root):
+                continue  # another function than the file's
             if not isinstance(outer.func, ast.Name | ast.Attribute):
                 continue  # Which function it is must be known before the other one runs.
             given = ", ".join(file.free(scope, name) for name in names)

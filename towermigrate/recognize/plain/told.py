@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
+from towermigrate.recognize.plain.averaged import is_settled
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
 
-_SAYS = ("print", "tf.logging.info", "logging.info")
+SAYS = ("print", "tf.logging.info", "logging.info")
 _COUNTS = frozenset({"range", "xrange", "enumerate", "len"})
 _TEXTS = frozenset({"str", "int", "float", "repr", "len"})
 _OF_TEXTS = (
@@ -19,7 +21,7 @@ _OF_TEXTS = (
 
 def told_in_front(file: PlainFile) -> list[Change]:
     """`print('tower %d' % i)` in a tower loop, where all that it prints is of its number and of what is the same before the loop."""
-    if not any(f"{each}(" in file.text for each in _SAYS):
+    if not any(f"{each}(" in file.text for each in SAYS):
         return []
     return [
         change
@@ -66,7 +68,7 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
 
 
 def _says(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and ast.unparse(node.func) in _SAYS
+    return isinstance(node, ast.Call) and ast.unparse(node.func) in SAYS
 
 
 def _always(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], ast.Expr]]:
@@ -90,14 +92,23 @@ def _again(file: PlainFile, over: ast.expr) -> bool:
             name = ast.unparse(node.func)
             if name not in _COUNTS or node.keywords or not is_pythons(file, name):
                 return False
+        elif isinstance(node, ast.Attribute) and not is_settled(file, node):
+            return False  # something of the program's own may run each time that it is asked
         elif not isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.expr_context):
             return False
+    counted = [each.args[0] for each in ast.walk(over) if _counts(each) and each.args]
+    if not all(isinstance(each, ast.Name) and _is_list(file, each.id) for each in counted):
+        return False
     listed = over
     if isinstance(over, ast.Call):
         if ast.unparse(over.func) in ("range", "xrange"):
             return True
         listed = over.args[0] if over.args else over
     return isinstance(listed, ast.Name) and _is_list(file, listed.id)
+
+
+def _counts(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
 
 
 def _is_list(file: PlainFile, name: str) -> bool:
@@ -149,9 +160,9 @@ class _Same:
                     return False
                 waiting += _arguments(each)
             elif isinstance(each, ast.Attribute):
-                if not isinstance(each.value, ast.Name) or each.value.id != "FLAGS":
+                if not isinstance(each.value, ast.Name) or not is_settled(self.file, each):
                     return False
-                if each.attr in self.stored or self.is_changed("FLAGS"):
+                if each.attr in self.stored or self.is_changed(each.value.id):
                     return False
             elif isinstance(each, ast.Name):
                 if each.id not in self.targets and (
@@ -216,5 +227,9 @@ def _only_scopes(node: ast.stmt) -> bool:
     return isinstance(node, ast.With) and all(
         isinstance(each.context_expr, ast.Call)
         and ast.unparse(each.context_expr.func) in ("tf.variable_scope", "tf.name_scope")
+        and all(
+            isinstance(one, ast.Constant) or ast.unparse(one) == "tf.get_variable_scope()"
+            for one in _arguments(each.context_expr)
+        )
         for each in node.items
     )

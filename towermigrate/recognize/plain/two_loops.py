@@ -5,19 +5,30 @@ from __future__ import annotations
 import ast
 from collections.abc import Mapping
 
+from towermigrate.recognize.plain.averaged import is_settled
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks, stores
 from towermigrate.recognize.plain.collected import is_pythons, is_tower_loop
+from towermigrate.recognize.plain.told import SAYS
 from towermigrate.recognize.python_scopes import own_nodes
+
+_HIDES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Import, ast.ImportFrom, ast.NamedExpr, ast.Global,
+    ast.Nonlocal, ast.Try, ast.Delete,
+)  # fmt: skip
+"""What may bind or keep something unseen."""
 
 
 def joined_loops(file: PlainFile) -> list[Change]:
     """`for i in range(N): … losses.append(loss)`, then `for i in range(N): grads = opt.compute_gradients(losses[i])`."""
     found: list[Change] = []
     for where, scope in file.scopes:
-        for body, always in blocks(scope):
-            for first, second in zip(body, body[1:], strict=False) if always else ():
-                if isinstance(first, ast.For) and isinstance(second, ast.For):
-                    found += _joined(file, scope, first, second, where)
+        for body, whenever in blocks(scope):
+            towers = [each for each in body if isinstance(each, ast.For) and is_tower_loop(each)]
+            if not whenever or len(towers) != 2:
+                continue
+            first, second = towers
+            if body.index(second) == body.index(first) + 1:
+                found += _joined(file, scope, first, second, where)
     return found
 
 
@@ -36,19 +47,21 @@ def _joined(
         return []
     if file.alone(first) is None or file.alone(second) is None:
         return []
-    if file.finds_names_by_text:
+    if file.finds_names_by_text or _binds_again(first, index.id) or _binds_again(second, index.id):
         return []
+    if _says(first) and _says(second):
+        return []  # in another order, tower by tower
     lists = {
         name: value
         for name, value in _collected(scope, first).items()
-        if _only_items(scope, second, name, index.id)
+        if _only_items(scope, first, second, name, index.id)
     }
     replaced = {id(each): value for each, value in _items(second, lists, index.id)}
     if not _apart(scope, first, second, {index.id}, lists, {*replaced.values()}):
         return []
     changes: list[Change] = []
     gone: set[int] = set()
-    for each in ast.walk(second):
+    for each in always(second):
         match each:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Subscript() as value):
                 if replaced.get(id(value)) == name and file.alone(each) is not None:
@@ -71,22 +84,40 @@ def _counts(file: PlainFile, scope: Scope, loop: ast.For) -> bool:
     match loop.iter:
         case ast.Call(func=ast.Name(id="range" | "xrange" as name), args=[count], keywords=[]):
             names = [each.id for each in ast.walk(count) if isinstance(each, ast.Name)]
-            plain = isinstance(count, ast.Name | ast.Constant | ast.Attribute)
+            plain = isinstance(count, ast.Name | ast.Constant) or is_settled(file, count)
             return plain and is_pythons(file, name) and not any(stores(loop, n) for n in names)
     return False
+
+
+def _says(loop: ast.For) -> bool:
+    return any(
+        isinstance(each, ast.Call) and ast.unparse(each.func) in SAYS for each in ast.walk(loop)
+    )
+
+
+def _binds_again(loop: ast.For, name: str) -> bool:
+    """Whether a loop, or a function or comprehension in it, binds the name of its number once more."""
+    inner = (each for each in ast.walk(loop) if isinstance(each, ast.arg))
+    return len(stores(loop, name)) != 1 or any(each.arg == name for each in inner)
+
+
+def always(loop: ast.For) -> list[ast.stmt]:
+    """The statements that run in every turn of a loop, blocks of scopes before what is in them."""
+    found: list[ast.stmt] = []
+    waiting = list(loop.body)
+    while waiting:
+        each = waiting.pop(0)
+        found.append(each)
+        if isinstance(each, ast.With):
+            waiting = [*each.body, *waiting]
+    return found
 
 
 def _collected(scope: Scope, loop: ast.For) -> Mapping[str, str]:
     """The names of lists that a loop fills, one value a turn, with the name of the value."""
     found: dict[str, str] = {}
-    always: list[ast.stmt] = []
-    waiting = list(loop.body)
-    while waiting:
-        each = waiting.pop(0)
-        always.append(each)
-        if isinstance(each, ast.With):
-            waiting = [*each.body, *waiting]
-    for number, each in enumerate(always):
+    statements = always(loop)
+    for number, each in enumerate(statements):
         match each:
             case ast.Expr(
                 value=ast.Call(
@@ -95,7 +126,7 @@ def _collected(scope: Scope, loop: ast.For) -> Mapping[str, str]:
                     keywords=[],
                 )
             ):
-                later = any(stores(one, value) for one in always[number + 1 :])
+                later = any(stores(one, value) for one in statements[number + 1 :])
                 if not later and _is_new(scope, name):
                     found[name] = value
     return found
@@ -127,17 +158,25 @@ def _is_new(scope: Scope, name: str) -> bool:
     return len(made) == 1 and bindings(scope, name) == 1 and len(grown) == 1 and not stored
 
 
-def _only_items(scope: Scope, loop: ast.For, name: str, index: str) -> bool:
-    """Whether a loop reads of a list the item of its turn only."""
-    uses = [each for each in ast.walk(loop) if isinstance(each, ast.Name) and each.id == name]
+def _only_items(scope: Scope, first: ast.For, second: ast.For, name: str, index: str) -> bool:
+    """Whether a list is read, up to the end of the second loop, as the item of a turn of that only."""
     items = [
         each.value
-        for each in ast.walk(loop)
+        for each in ast.walk(second)
         if isinstance(each, ast.Subscript)
         and isinstance(each.slice, ast.Name)
         and each.slice.id == index
     ]
-    return all(any(use is item for item in items) for use in uses)
+    for use in ast.walk(scope):
+        if not isinstance(use, ast.Name) or use.id != name or not isinstance(use.ctx, ast.Load):
+            continue
+        grown = any(
+            isinstance(each, ast.Attribute) and each.value is use for each in ast.walk(first)
+        )
+        behind = use.lineno > (second.end_lineno or second.lineno)
+        if not grown and not behind and not any(use is item for item in items):
+            return False
+    return True
 
 
 def _items(loop: ast.For, lists: Mapping[str, str], index: str) -> list[tuple[ast.Subscript, str]]:
@@ -161,6 +200,10 @@ def _apart(
     values: set[str],
 ) -> bool:
     """Whether turns of the second loop may come between those of the first: neither sees what the other binds, items aside."""
+    if any(isinstance(each, _HIDES) for loop in (first, second) for each in ast.walk(loop)):
+        return False
+    if any("collection" in ast.unparse(loop) for loop in (first, second)):
+        return False
     bound = [_bound(loop) - index for loop in (first, second)]
     read = [_read(loop) for loop in (first, second)]
     if any(isinstance(each, ast.Break | ast.Continue | ast.Return) for each in ast.walk(first)):
@@ -170,7 +213,7 @@ def _apart(
     # Values are read as names then, which nothing in the second loop binds but to themselves.
     same = {
         each.targets[0].id
-        for each in ast.walk(second)
+        for each in always(second)
         if isinstance(each, ast.Assign)
         and isinstance(each.targets[0], ast.Name)
         and isinstance(each.value, ast.Subscript)
@@ -203,11 +246,14 @@ def _bound(loop: ast.For) -> set[str]:
         match each:
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 found.add(name)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append" | "extend")):
-                found.add(name)
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store() | ast.Del()):
-                found.add(name)
-    return found
+            case ast.Expr(value=ast.Call(func=ast.Attribute() as func)):
+                found.add(ast.unparse(func).partition(".")[0].partition("[")[0])
+            case (
+                ast.Subscript(ctx=ast.Store() | ast.Del())
+                | ast.Attribute(ctx=ast.Store() | ast.Del())
+            ):
+                found.add(ast.unparse(each).partition(".")[0].partition("[")[0])
+    return found - {"tf"}
 
 
 def _read(loop: ast.For) -> set[str]:
