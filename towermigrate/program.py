@@ -173,7 +173,8 @@ class Recognition:
     """What `recognize_tree` says of one tower loop: a program, or the findings that keep it from being one.
 
     `analysis` is what loop style is written from, `place` (a `recognize.Place`) what session style is. Where it was the
-    analysis of another text, `original` gives what is found in that one as findings of the author's.
+    analysis of another text, `original` gives what is found in that one as findings of the author's. `part_of` is the line of
+    another loop of the file whose program, in plain spelling, has the towers of both.
     """
 
     path: str
@@ -184,6 +185,7 @@ class Recognition:
     analysis: object = field(default=None, repr=False, compare=False)
     place: object = field(default=None, repr=False, compare=False)
     original: Callable[[Finding], Finding] = field(default=_as_it_is, repr=False, compare=False)
+    part_of: int | None = None
 
     def without_nodes(self) -> Recognition:
         """What is said of the loop, without what it is written from."""

@@ -72,6 +72,13 @@ LEFT = [
     left("under a condition", "TM223", said("if i == 0:", "    print('first')")),
     left("by a function", "TM223", ("def net(x):\n", "def net(x):\n    print('net')\n")),
     left("of what a call gives", "TM223", said("print(batch(1)[0])")),
+    left("shapes as `repr` shows them", "TM223", (SAVER, "    for v in tf.trainable_variables():\n        print('{!r}'.format(v.get_shape()))\n" + SAVER)),
+    left("shapes by a format of objects", "TM223", (SAVER, "    for v in tf.trainable_variables():\n        print('%r' % v.get_shape())\n" + SAVER)),
+    left("in a loop over what something counts", "TM223", (HEAD, HEAD + "class Count(object):\n    n = 2\n\n\ncount = Count()\n"),
+         ("for i in range(2)", "for i in range(count.n)"), said("print('tower', i)")),
+    left("behind what is called first", "TM223", (HEAD, HEAD + "def again():\n    print('again')\n    return None\n"),
+         ("with tf.variable_scope(tf.get_variable_scope()):", "with tf.variable_scope(tf.get_variable_scope(), reuse=again()):"), said("print('tower', i)")),
+    left("a constant with a name", "TM217", (BEFORE, "    half = tf.constant(0.5, name='w')\n" + BEFORE), SCALED),
     left("a constant that is read behind", "TM217", (BEFORE, "    half = tf.constant(0.5)\n" + BEFORE), SCALED,
          (SAVER, "    print(half.dtype)\n" + SAVER)),
     left("a constant that is bound anew", "TM217", (BEFORE, "    half = tf.constant(0.5)\n" + BEFORE), SCALED,
@@ -80,6 +87,13 @@ LEFT = [
 ]  # fmt: skip
 
 APART = [
+    left("a print in each loop", "TM221", LISTED, said("print('tower', i)"), again("print('grads', i)", "loss = losses[i]", *TAKE)),
+    left("an item by a number of its own", "TM221", LISTED, again("extra = [losses[i] for i in [0]]", "grads = opt.compute_gradients(losses[i] + extra[0])", TAKE[1])),
+    left("under a condition", "TM221", LISTED, again("if i == 0:", "    loss = losses[i]", *TAKE)),
+    left("a list by another name too", "TM221", (BEFORE, BEFORE + "    losses = []\n    others = losses\n"), again("loss = losses[i]", *TAKE)),
+    left("a count that something computes", "TM221", LISTED, (HEAD, HEAD + "class Count(object):\n    n = 2\n\n\ncount = Count()\n"),
+         ("        for i in range(2):\n            with tf.device('/gpu:%d' % i):\n                with", "        for i in range(count.n):\n            with tf.device('/gpu:%d' % i):\n                with"),
+         again("loss = losses[i]", *TAKE, head="        for i in range(count.n):\n")),
     left("the last tower's loss in each turn", "TM221", LISTED, again(*TAKE)),
     left("the item of another turn", "TM221", LISTED, again("loss = losses[i - 1]", *TAKE)),
     left("the items turned around", "TM221", LISTED, again("loss = losses[1 - i]", *TAKE)),

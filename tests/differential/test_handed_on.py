@@ -106,7 +106,19 @@ TAKEN = [
           ("out = net(x)", "out = Model(x).out")),
 ]  # fmt: skip
 
+TAKEN += [
+    taken("a keyword by the name of what is handed on", (CALLS, "    train_op, axis, X, Y, saver = build()\n    run(train_op, axis, X, Y, saver)\n"),
+          ("loss = tf.reduce_mean(tf.square(out - y))", "loss = tf.reduce_mean(tf.reduce_sum(tf.square(out - y), axis=1))")),
+    taken("a saver called as the step is", (CALLS, "    train_op, loss, X, Y, step = build()\n    run(train_op, loss, X, Y, step)\n")),
+    taken("a text among the arguments", (IN_LOOP, "            one_step(sess, step, train_op, loss, X, Y, 'loss')\n"), ("train_op, loss, X, Y):\n    bx", "train_op, loss, X, Y, name='cost'):\n    bx"), ("print('step', step, 'loss',", "print('step', step, name,")),
+]  # fmt: skip
+
 LEFT = [
+    left("a function that the caller is given", (CALLS, CALLS.replace("run(train_op", "begin(train_op")), ("def main():\n", "def main(begin=run):\n")),
+    left("under the name of the function", ("def main():\n", "def main(run=run):\n")),
+    left("imported in one case or the other", ("from steps import one_step\n", "try:\n    from graph import one_step\nexcept ImportError:\n    from steps import one_step\n")),
+    left("replaced in its module", ("from runner import run\n", "import runner\nfrom runner import run\n"), (CALLS, "    runner.one_step = runner.one_step\n" + CALLS)),
+    left("a text finds it", ("from graph import build\n", "import graph\nfrom graph import build\n"), (CALLS, "    print(hasattr(graph, 'build'))\n" + CALLS)),
     left("called twice", (IN_LOOP, IN_LOOP + IN_LOOP.replace("step, train_op", "-step, train_op"))),
     left("handed on as a function", (IN_LOOP, "            list(map(lambda s: one_step(sess, s, train_op, loss, X, Y), [step]))\n")),
     left("under another name", ("from steps import one_step\n", "from steps import one_step as step_once\n"), ("    one_step(sess", "    step_once(sess")),

@@ -160,7 +160,11 @@ class _Emission:
     def _beside(self, each: Recognition, analysis: Analysis) -> list[Finding]:
         """What around a program keeps it from loop style: others of its file, and a second run."""
         found: list[Finding] = []
-        others = [o for o in self.recognitions if o.path == each.path and o is not each]
+        others = [
+            other
+            for other in self.recognitions
+            if other.path == each.path and other is not each and other.part_of != each.line
+        ]
         if others:
             message = f"the file has another tower loop, at line {others[0].line}"
             found.append(Finding("TM221", each.path, each.line, 0, message))
@@ -204,7 +208,9 @@ class _Emission:
 
     def session_style(self, together: Callable[[str, str], bool]) -> None:
         """Convert the others, and those of loop style that share a process with one of them."""
-        wanted = [key for key in self.not_loop if key not in self.in_loop]
+        wanted = [
+            key for key in self.not_loop if key not in self.in_loop and not self._is_written(key)
+        ]
         wanted = self._whole([key for key in wanted if self._fits(key)])
         while True:
             demoted = [
@@ -221,13 +227,30 @@ class _Emission:
                     at = self.recognitions[other]
                     message = f"a process that runs it may run {at.path}:{at.line}, which is in session style"
                     self.not_loop[key].append(self._said(key, "TM221", message))
-                    wanted += [key] if self._fits(key) else []
+                    parts = [each for each in self.not_loop if self._main(each) == key]
+                    wanted += [each for each in (key, *parts) if self._fits(each)]
         loop_files = {path for texts, _ in self.in_loop.values() for path in texts}
         while wanted:
             failed = self._write_session(wanted, self.fixed | loop_files)
             if not failed:
                 break
             wanted = self._whole([key for key in wanted if key not in failed])
+
+    def _main(self, key: int) -> int | None:
+        """The program that has the towers of a loop together with its own."""
+        part = self.recognitions[key]
+        return next(
+            (
+                other
+                for other, each in enumerate(self.recognitions)
+                if part.part_of is not None and (each.path, each.line) == (part.path, part.part_of)
+            ),
+            None,
+        )
+
+    def _is_written(self, key: int) -> bool:
+        """Whether a loop is a part of a program that is in loop style."""
+        return self._main(key) in self.in_loop
 
     def _whole(self, wanted: Sequence[int]) -> list[int]:
         """The programs without those that share a function with one that no style can do: they are parts of it."""
@@ -311,6 +334,8 @@ class _Emission:
         texts = dict(self.session_texts)
         for key, each in enumerate(self.recognitions):
             not_loop = tuple(dict.fromkeys(self.not_loop[key]))
+            if self._is_written(key):
+                continue
             if key in self.in_loop:
                 own, more = self.in_loop[key]
                 texts.update(own)

@@ -101,15 +101,15 @@ def recognize_tree(
                     fault = note("TM290", file, candidate.loop, what_failed(error))
                     told = replace(told, program=None, findings=(*told.findings, fault))
             own.append(told)
-        found += _without_joined(own)
+        found += _joined_loops(own)
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found
 
 
-def _without_joined(found: list[Recognition]) -> list[Recognition]:
-    """Without the loops that a program in plain spelling has together with the one of its towers."""
-    gone: set[int] = set()
+def _joined_loops(found: list[Recognition]) -> list[Recognition]:
+    """What is said of a file's loops, with those marked that a program in plain spelling has together with its own."""
+    mains: dict[int, int] = {}
     for told in found:
         made = told.analysis.plain if isinstance(told.analysis, Analysis) else None
         if told.program is None or made is None or told.path not in made.texts:
@@ -117,8 +117,14 @@ def _without_joined(found: list[Recognition]) -> list[Recognition]:
         file = made.tree.file(told.path)
         loops = LoopFinder(made.tree).loops(file) if file is not None else []
         left = {made.line(told.path, each.file.line(each.loop))[1] for each in loops}
-        gone |= {each.line for each in found if each.function == told.function} - left
-    return [each for each in found if each.line not in gone or each.program is not None]
+        gone = {each.line for each in found if each.function == told.function} - left
+        mains.update(dict.fromkeys(gone, told.line))
+    return [
+        replace(each, part_of=mains[each.line])
+        if each.line in mains and each.program is None
+        else each
+        for each in found
+    ]
 
 
 def _recognised(place: Place, codes: Codes) -> Recognition:

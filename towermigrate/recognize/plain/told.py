@@ -55,6 +55,12 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
     if any(len(body) == sum(one in statements for one in body) for body, _ in found):
         return []
     first = outermost(scope, loop)
+    if any(
+        first in each.body and _calls(each)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.With)
+    ):
+        return []  # what is called there says something before the towers do, perhaps
     margin = file.alone(first)
     if margin is None or any(file.alone(each) is None for each in statements):
         return []
@@ -220,6 +226,17 @@ def outermost(scope: Scope, loop: ast.For) -> ast.stmt:
     while (above := parents.get(id(found))) is not None and _only_scopes(above):
         found = above
     return found
+
+
+def _calls(block: ast.With) -> bool:
+    """Whether what a block opens is made by something other than TensorFlow."""
+    return any(
+        isinstance(each, ast.Call)
+        and not ast.unparse(each.func).startswith("tf.")
+        and not ast.unparse(each.func).endswith(".as_default")
+        for item in block.items
+        for each in ast.walk(item.context_expr)
+    )
 
 
 def _only_scopes(node: ast.stmt) -> bool:
