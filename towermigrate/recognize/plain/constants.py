@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import loops_of_towers
@@ -18,6 +19,8 @@ def constants_of_towers(file: PlainFile) -> list[Change]:
     """`half = tf.constant(0.5)` in front of a tower loop: its first statement."""
     if not any(f"{each}(" in file.text for each in _MAKES):
         return []
+    if re.search(r"get_variable\(\s*['\"](const|zeros|ones)['\"]", file.text, re.IGNORECASE):
+        return []  # TF1 numbers a variable that is called as an operation is
     found: list[Change] = []
     for where, scope, loop in loops_of_towers(file):
         first = loop.body[0]

@@ -225,7 +225,9 @@ class Parts(Asks):
         if isinstance(value, Tensor):
             for part in [v for v, _ in key.values] if isinstance(key, Items) else [key]:
                 self._differs(part, node, frame)
-            return Tensor(value.needs | needs_of(key), gradient=value.gradient)
+            return Tensor(
+                value.needs | needs_of(key), gradient=value.gradient, constant=value.constant
+            )
         if isinstance(value, Static):
             return Static(shape=isinstance(node.slice, ast.Slice))
         if isinstance(value, Items):

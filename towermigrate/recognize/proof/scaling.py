@@ -19,7 +19,8 @@ from towermigrate.recognize.proof.values import (
 _PRODUCTS = frozenset({"tf.multiply", "tf.scalar_mul", "tf.mul"})
 _QUOTIENTS = frozenset({"tf.div", "tf.divide", "tf.realdiv", "tf.truediv", "tf.div_no_nan"})
 CONSTANTS = frozenset(
-    {"tf.constant", "tf.cast", "tf.to_float", "tf.convert_to_tensor", "tf.identity"}
+    f"tf.{name}"
+    for name in "constant cast to_float convert_to_tensor identity squeeze reshape fill stop_gradient unstack".split()
 )
 """What gives a constant of a number, and of a constant."""
 

@@ -45,6 +45,7 @@ def check_variable_names(proof: TowerProof) -> None:
                     call,
                     "makes variables of an optimizer in a name scope, which TF1 puts before their names",
                 )
+    _check_shared_names(proof, scope, inside)
     counted = Counter(name.lower() for _, name in made)
     for call, name in made:
         if enters_scope(proof, call):
@@ -57,6 +58,51 @@ def check_variable_names(proof: TowerProof) -> None:
                 call,
                 f"makes a variable called `{name}`, as something else of the graph may be, and TF1 then numbers it",
             )
+
+
+def _check_shared_names(proof: TowerProof, scope: ast.AST, inside: set[int]) -> None:
+    """Report variables of the towers that have the name of an operation or name scope that TF1's graph had before.
+
+    A variable's operation is called after its variable scopes alone, and TF1 numbers one whose name is taken (`w_1`): so it is
+    called in checkpoints, too. What towers make in a name scope of their own has longer names.
+    """
+    scoped = proof.body is not None and proof.body.name_scope is not None
+    taken: set[str] = set()
+    for call in own_nodes(getattr(scope, "body", [])):
+        kind = last_name(call.func) if isinstance(call, ast.Call) else ""
+        if not isinstance(call, ast.Call) or kind in _VARIABLES:
+            continue
+        opens = kind == "name_scope"
+        if id(call) in inside and scoped and not opens:
+            continue
+        given = [each.value for each in call.keywords if each.arg == "name"]
+        given += call.args[:1] if opens else []
+        taken |= {
+            value.value.lower()
+            for value in given
+            if isinstance(value, ast.Constant) and isinstance(value.value, str)
+        }
+        if not given and kind in _CALLED:
+            taken.add(_CALLED[kind])
+    for code in files_beside(proof.codes, proof.code.path) or [proof.code]:
+        for call in code.nodes:
+            if not isinstance(call, ast.Call) or last_name(call.func) != "get_variable":
+                continue
+            name = call.args[0] if call.args else None
+            text = name.value if isinstance(name, ast.Constant) else None
+            if isinstance(text, str) and text.lower() in taken:
+                proof.always(
+                    "TM211", code, call,
+                    f"`{code.said(call)}` makes a variable called `{text}`, as something else of the graph may be, and TF1 then numbers it",
+                )  # fmt: skip
+
+
+_VARIABLES = frozenset({"get_variable", "variable_scope", "Variable"})
+_CALLED = {
+    "placeholder": "placeholder", "placeholder_with_default": "placeholderwithdefault", "constant": "const",
+    "zeros": "zeros", "ones": "ones", "identity": "identity",
+}  # fmt: skip
+"""What operations without a name are called, without case."""
 
 
 def _say(proof: TowerProof, call: ast.Call, why: str) -> None:
