@@ -225,8 +225,6 @@ MERGES = [
 ]  # fmt: skip
 NO_MERGES = [
     other("none", "TM219", *merged()),
-    other("one in the towers", "TM219", *merged(SCALAR), (LOSS, LOSS + "                    tf.summary.scalar('tower', loss)\n")),
-    other("one in the model", "TM219", *merged(SCALAR), (MATMUL, "    tf.summary.histogram('inputs', x)\n" + MATMUL)),
     other("one of an input, before the towers", "TM231", *merged(SCALAR), (START, "    tf.summary.scalar('fed', tf.reduce_mean(X))\n" + START)),
     other("some in a loop", "TM219", *merged("for g, v in grads:", "    tf.summary.histogram(v.op.name, g)", SCALAR)),
     other("one of a name that is bound again", "TM219", *merged(f"kept = {SCALAR}", "kept = loss * 2.0")),

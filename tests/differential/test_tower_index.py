@@ -84,7 +84,7 @@ LEFT = [
     other("bound anew", "TM227", in_tower("i = i + 1\nloss = loss * i")),
     other("added to", "TM227", in_tower("i += 1\nloss = loss * i")),
     other("bound anew by a loop", "TM227", in_tower("for i in range(3):\n    loss = loss + 0.1 * i")),
-    other("bound anew by a comprehension", "TM227", in_tower("loss = loss * sum([i for i in range(3)]) + 0.1 * i")),
+    other("bound anew by a comprehension", "TM227", in_tower("loss = loss * sum([i for i in range(3) for _ in range(1)]) + 0.1 * i")),
     other("bound anew by a lambda", "TM227", in_tower("loss = (lambda i: i * 2.0)(loss) + 0.1 * i")),
     other("bound anew by a function", "TM227", in_tower("def scaled(i):\n    return i * 2.0\nloss = scaled(loss) * i")),
     other("of a list that is changed", "TM224", before("    shares = [0.25, 0.75]\n"), in_tower("loss = loss * shares[i]"), behind("    shares[0] = 1.0\n")),

@@ -151,7 +151,9 @@ def _counts_beside(file: PlainFile, scope: Scope, towers: str, average: ast.AST)
     number = _number_of_turns(outer[0].iter)
     if number is None or not is_pythons(file, "len"):
         return []
-    if not is_settled(file, number) and not _is_once(file, scope, number):
+    # A function of its own may mean something else by the name.
+    inside = any(each is average for each in ast.walk(scope))
+    if not is_settled(file, number) and not (inside and _is_once(file, scope, number)):
         return []
     written = ast.unparse(number)
     found: list[ast.expr] = []
