@@ -53,6 +53,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    left("beside what a collection is given", "TM219", SAID, behind("tf.add_to_collection(tf.GraphKeys.SUMMARIES, tf.summary.scalar('kept', loss, collections=[]))")),
     left("outside of the tower's scope", "TM219", ("                with tf.name_scope('tower_%d' % i) as scope:\n", "                tf.summary.scalar('number', tf.constant(1.0))\n                with tf.name_scope('tower_%d' % i) as scope:\n"), MERGE),
     left("in the first tower", "TM219", (LOSS, LOSS + "                    if i == 0:\n                        tf.summary.scalar('tower_loss', loss)\n"), MERGE),
     left("in a loop behind", "TM219", SAID, behind("for grad, var in grads:", "    tf.summary.histogram(var.op.name + '/gradients', grad)")),

@@ -52,7 +52,10 @@ TAKEN = [
     taken("by a keyword, in the session", (STEPS, "        writer = tf.summary.FileWriter('logs', graph=tf.get_default_graph())\n" + STEPS)),
 ]  # fmt: skip
 
+APPLY = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
+
 LEFT = [
+    left("all that there is before the slots are made", "TM231", (APPLY, "    some = tf.global_variables()\n" + APPLY), saver("some")),
     left("slots by their names", "TM231", saver("[v for v in tf.global_variables() if 'Momentum' not in v.name]")),
     left("by a test of the program's own", "TM231", ("def batch(rows)", "def wanted(v):\n    return 'w' in v.name\n\n\ndef batch(rows)"), saver("[v for v in tf.trainable_variables() if wanted(v)]")),
     left("a list that grows", "TM231", named(WITH_W), (SAVER.replace("Saver()", "Saver(some)"), "    some.append(step_count)\n    saver = tf.train.Saver(some)\n")),

@@ -12,6 +12,9 @@ from towermigrate.recognize.plain.told import outermost
 
 _KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
 _OF_TOWER = "tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES, {}))"
+_QUEUES = re.compile(r"_producer\(|\btrain\.\w*batch\w*\(|prefetch_queue|add_to_collection")
+_QUIET = frozenset("tf np numpy os sys time math random re json datetime argparse".split())
+"""Modules that make no summaries unasked; TensorFlow's queues are looked for by name."""
 
 
 def merged_summaries(file: PlainFile) -> list[Change]:
@@ -52,7 +55,7 @@ class _Merge:
         file, where = self.file, self.where
         block = self._scope_of_tower()
         others = self._others()
-        if block is None or others is None:
+        if block is None or others is None or self._may_hide_others():
             return []
         item = next(each for each in block.items if _is_name_scope(each.context_expr))
         inside = {id(each) for each in ast.walk(block)}
@@ -128,6 +131,25 @@ class _Merge:
                 return None
             each = each.body[0]
         return None
+
+    def _may_hide_others(self) -> bool:
+        """Whether something else may make summaries: queues of inputs do, and so may functions of other files and modules."""
+        if _QUEUES.search(self.file.text):
+            return True
+        inside = {id(each) for each in ast.walk(self.loop)}
+        imported = {
+            (alias.asname or alias.name).partition(".")[0]
+            for each in ast.walk(self.file.tree)
+            if isinstance(each, ast.Import | ast.ImportFrom)
+            for alias in each.names
+        }
+        return any(
+            isinstance(each, ast.Call)
+            and id(each) not in inside
+            and (root := ast.unparse(each.func).partition(".")[0]) in imported
+            and root not in _QUIET
+            for each in ast.walk(self.scope)
+        )
 
     def _is_sure(self, statement: ast.stmt) -> bool:
         if _makes(statement):

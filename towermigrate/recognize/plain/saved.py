@@ -45,10 +45,30 @@ def _in_savers(
         if isinstance(each, ast.Call) and ast.unparse(each.func) == "tf.train.Saver":
             lists = [*each.args[:1], *(k.value for k in each.keywords if k.arg == "var_list")]
             given += [one for one in lists if isinstance(one, ast.Name) and one.id == name]
-    if not given:
+    if not given or any(_may_make_variables(scope, statement, each) for each in given):
         return []
     uses = [each for each in file.uses(name) if isinstance(each.ctx, ast.Load)]
     changes = [Change(*file.span(each), (text,), where) for each in given]
     if len(uses) == len(given):
         changes.append(Change(*file.without(statement), (), where))
     return changes
+
+
+def _may_make_variables(scope: Scope, statement: ast.stmt, given: ast.expr) -> bool:
+    """Whether something between a list and a saver of it may make variables, which the list then has not."""
+    return any(
+        isinstance(each, ast.Call)
+        and statement.lineno < each.lineno < given.lineno
+        and not ast.unparse(each.func).startswith(_MAKE_NONE)
+        for each in ast.walk(scope)
+    )
+
+
+_MAKE_NONE = (
+    "tf.summary.",
+    "tf.reduce_",
+    "tf.train.Saver",
+    "tf.trainable_variables",
+    "print",
+    "len",
+)
