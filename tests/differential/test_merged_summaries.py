@@ -47,6 +47,7 @@ TAKEN = [
     taken("one in front", RATE, SAID, MERGE, ("    tower_grads = []\n", "    tf.summary.scalar('rate', rate)\n    tower_grads = []\n")),
     taken("in front and behind", RATE, SAID, behind("tf.summary.scalar('last', loss)"), ("    tower_grads = []\n", "    tf.summary.scalar('rate', rate)\n    tower_grads = []\n")),
     taken("of a function of the towers", ("    w = tf.get_variable", "    tf.summary.histogram('x', x)\n    w = tf.get_variable"), MERGE),
+    taken("beside another collection", SAID, (LOSS, LOSS + "                    tf.add_to_collection('losses', loss)\n"), MERGE),
     taken("fetched with the update", SAID, MERGE, (RUN, "            _, value, said = sess.run([train_op, loss, merged], feed_dict={X: bx, Y: by})\n            writer.add_summary(said, step)\n" + RUN)),
     taken("one more behind the merge", SAID, (SAVER, MERGED + "    alone = tf.summary.scalar('alone', loss)\n" + SAVER),
           (RUN, RUN + "            writer.add_summary(sess.run(alone, feed_dict={X: bx, Y: by}), step)\n")),

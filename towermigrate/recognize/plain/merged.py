@@ -12,7 +12,11 @@ from towermigrate.recognize.plain.told import outermost
 
 _KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
 _OF_TOWER = "tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES, {}))"
-_QUEUES = re.compile(r"_producer\(|\btrain\.\w*batch\w*\(|prefetch_queue|add_to_collection")
+_QUEUES = re.compile(
+    r"_producer\(|\btrain\.\w*batch\w*\(|prefetch_queue"
+    # Something is added to a collection that may be that of the summaries.
+    r"|add_to_collections?\(\s*(?!['\"](?!summaries['\"])|tf\.GraphKeys\.(?!SUMMARIES))"
+)
 _QUIET = frozenset("tf np numpy os sys time math random re json datetime argparse".split())
 """Modules that make no summaries unasked; TensorFlow's queues are looked for by name."""
 
