@@ -11,7 +11,8 @@ from towermigrate.recognize.python_scopes import Definition, Module, Unjoined, b
 from towermigrate.recognize.source import Tree
 
 Origin = tuple[str | None, str]
-"""The file of the tree, None for a library's, and the name there."""
+"""The file of the tree, None for a library's, and the name there: none for the module itself."""
+_ITSELF = ""
 
 
 class Files:
@@ -132,10 +133,11 @@ class Files:
 
     def _origin(self, user: str, origin: str) -> Origin:
         """The file of the tree, and the name in it, that an imported name comes from."""
-        module, _, name = origin.rpartition(".")
-        if not module.strip("."):
-            module = f"{module}."
-        return self.tree.module_path(user, module) if module != "." else None, name
+        of_itself = self.tree.module_path(user, origin)
+        if of_itself is not None:
+            return of_itself, _ITSELF
+        module, name = _apart(origin)
+        return self.tree.module_path(user, module) if module else None, name
 
     def lent(self, function: Definition, renames: Mapping[str, str]) -> list[str]:
         """Imports that give the file what a function of another file reads of its own module."""
@@ -194,23 +196,73 @@ class Files:
     ) -> str:
         """The import that gives the file a name, as it imports from there already or as `user`, a file beside it, does."""
         if theirs[0] is None:  # of a library
-            assert origin is not None
+            if origin is None or origin.startswith("."):
+                raise Unjoined
+            if user and self.tree.module_path(user, origin) != self.tree.module_path(
+                self.path, origin
+            ):
+                raise Unjoined  # a file of the tree, or another one, as each of them looks for it
             base, _, last = origin.rpartition(".")
             if not base:
                 return f"import {origin}" + ("" if origin == local else f" as {local}")
             return f"from {base} import {last}" + ("" if last == local else f" as {local}")
-        same = "" if theirs[1] == local else f" as {local}"
-        for each in self.module(self.path).tree.body:
-            if isinstance(each, ast.ImportFrom) and each.module:
-                imported = "." * each.level + each.module
-                if self.tree.module_path(self.path, imported) == theirs[0]:
-                    return f"from {imported} import {theirs[1]}{same}"
-            elif isinstance(each, ast.Import):
-                for alias in each.names:
-                    if self.tree.module_path(self.path, alias.name) == theirs[0]:
-                        return f"from {alias.name} import {theirs[1]}{same}"
-        module = "" if origin is None else origin.rpartition(".")[0]
-        beside = PurePosixPath(user).parent == PurePosixPath(self.path).parent
-        if module and beside and self.tree.module_path(self.path, module) == theirs[0]:
-            return f"from {module} import {theirs[1]}{same}"
+        known = self._names_of(theirs[0])
+        if not known:
+            module = "" if origin is None else origin
+            if theirs[1] != _ITSELF:
+                module = _apart(module)[0]
+            known = self._names_beside(user, module)
+        for each in known:
+            if self.tree.module_path(self.path, each) == theirs[0]:
+                base, name = (each, theirs[1]) if theirs[1] != _ITSELF else _apart(each)
+                same = "" if name == local else f" as {local}"
+                return f"from {base} import {name}{same}" if base else f"import {name}{same}"
         raise Unjoined
+
+    def _names_of(self, path: str) -> list[str]:
+        """The names by which the file imports another one."""
+        names: list[str] = []
+        for each in self.module(self.path).tree.body:
+            if isinstance(each, ast.ImportFrom):
+                imported = "." * each.level + (each.module or "")
+                names.append(imported)
+                dot = "" if imported.endswith(".") else "."
+                names += [f"{imported}{dot}{alias.name}" for alias in each.names]
+            elif isinstance(each, ast.Import):
+                names += [alias.name for alias in each.names]
+        return [name for name in names if self.tree.module_path(self.path, name) == path]
+
+    def _names_beside(self, user: str, module: str) -> list[str]:
+        """What the file calls a module that `user`, a file that it imports, calls by a name: one module must not be two."""
+        if not module:
+            return []
+        if PurePosixPath(user).parent == PurePosixPath(self.path).parent:
+            return [module]
+        level = len(module) - len(module.lstrip("."))
+        if not level:
+            return [module]
+        found: list[str] = []
+        for name in self._names_of(user):
+            package = name if user.endswith("/__init__.py") else _above(name)
+            for _ in range(level - 1):
+                package = _above(package)
+            rest = module[level:]
+            if package:
+                dot = "" if package.endswith(".") or not rest else "."
+                found.append(f"{package}{dot}{rest}")
+        return found
+
+
+def _apart(name: str) -> tuple[str, str]:
+    """The module that a name is imported from, with its dots, and the name there: of `.a` they are `.` and `a`."""
+    module, _, last = name.rpartition(".")
+    if not module.strip("."):
+        module = name[: len(name) - len(last)]
+    return module, last
+
+
+def _above(name: str) -> str:
+    """The package that a module is in, empty where it is in none: of `a.b` it is `a`, of `.a` it is `.`, of `.` it is `..`."""
+    if name.strip("."):
+        return _apart(name)[0]
+    return f"{name}." if name else ""

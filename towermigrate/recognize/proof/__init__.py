@@ -18,6 +18,7 @@ from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.elsewhere import check_elsewhere
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
+from towermigrate.recognize.proof.places import check_places
 from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.regularizers import check_regularizers
 from towermigrate.recognize.proof.saved import check_saved
@@ -102,6 +103,7 @@ def prove(
         check_reads(proof)
         check_classes(proof)
         check_spelling(proof)
+        check_places(proof)
         check_switches(proof)
         check_elsewhere(proof)
         check_saved(proof)

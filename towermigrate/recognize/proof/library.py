@@ -227,7 +227,8 @@ SIX = {
 QUIET_LIBRARIES = (
     "numpy.", "math.", "os.", "re.", "time.", "datetime.", "argparse.", "json.",
     "functools.", "operator.", "random.", "copy.", "string.", "sys.", "logging.", "pickle.", "csv.", "glob.",
-    "tempfile.", "shutil.", "builtins.", "six.", "absl.", "yaml.", "scipy.", "tf.app.", "tf.flags.", "tf.gfile.",
+    "tempfile.", "shutil.", "builtins.", "six.", "absl.", "yaml.", "scipy.", "easydict.", "configparser.",
+    "ConfigParser.", "toml.", "tomllib.", "types.SimpleNamespace", "attrdict.", "munch.", "tf.app.", "tf.flags.", "tf.gfile.",
     "tf.ConfigProto", "tf.GPUOptions", "tf.TensorShape", "tf.logging.", "tf.python_io.", "tf.contrib.training.HParams",
 )  # fmt: skip
 """Libraries whose results are Python values: nothing they give belongs to a graph."""
