@@ -103,14 +103,44 @@ def averaging(sources: Mapping[str, str], path: str, line: int, name: str) -> Av
         return None
 
 
+def averaging_alone(
+    sources: Mapping[str, str], path: str, line: int, name: str
+) -> Reduction | None:
+    """How a function of a tree reduces lists of gradients without their variables; None where it does anything else.
+
+    It must need a gradient of every tower, and make the ones that are IndexedSlices dense. Arguments as of `averaging`.
+
+    Example:
+        >>> text = '''import tensorflow as tf
+        ... def average(tower_grads):
+        ...     return [tf.add_n(grads) / len(grads) for grads in zip(*tower_grads)]
+        ... '''
+        >>> averaging_alone({"a.py": text}, "a.py", 2, "average")
+        'mean'
+    """
+    try:
+        asked = _Asked(sources, path, line, name, alone=True)
+        reductions: tuple[Reduction, ...] = ("mean", "sum")
+        for reduce in reductions:
+            if asked.gives(reduce) and asked.gives_it_for_more(reduce):
+                known = asked.none_policy(reduce) == "crash" and not asked.domain.distinguishes
+                return reduce if known else None
+    except (NoAverageError, RecursionError, SyntaxError, ValueError):
+        pass
+    return None
+
+
 _Where = tuple[ast.FunctionDef, list[ast.AST]]
 
 
 class _Asked:
-    """One function, to be run on towers."""
+    """One function, to be run on towers; with `alone` their lists hold gradients only, not pairs with variables."""
 
-    def __init__(self, sources: Mapping[str, str], path: str, line: int, name: str) -> None:
+    def __init__(
+        self, sources: Mapping[str, str], path: str, line: int, name: str, alone: bool = False
+    ) -> None:
         self.path = path
+        self.alone = alone
         self.domain = _Averages()
         self.interpreter = _Definitions(sources, self.domain, _LIMITS)
         found = _find(self.interpreter.tree(path), line, name)
@@ -168,7 +198,8 @@ class _Asked:
                 gone = (number, tower) in missing
                 own = Sum((((number, tower), Fraction(1)),), number in sparse)
                 gradient: Value = NONE if gone else own
-                pairs.append(it.items([gradient, Variable(number)], place, "tuple"))
+                pair = it.items([gradient, Variable(number)], place, "tuple")
+                pairs.append(gradient if self.alone else pair)
             given.append(it.items(pairs, place))
         before = {id(made.cells) for made in reachable(it.module(self.path).cells.values())}
         before.add(id(it.module(self.path).cells))
@@ -199,9 +230,17 @@ class _Asked:
                 (_reduced(reduce, number, range(towers), keeps and number in sparse), Variable(number))
                 for number in range(_VARIABLES)
             ]  # fmt: skip
-            if _pairs(self.run(towers, sparse=sparse)) != wanted or self.domain.crashed:
+            if self._found(self.run(towers, sparse=sparse)) != wanted or self.domain.crashed:
                 return False
         return True
+
+    def _found(self, value: Value) -> list[tuple[Value, ...] | None] | None:
+        """The pairs of a list; where there are gradients only, each with the variable of its place."""
+        if not self.alone:
+            return _pairs(value)
+        if not isinstance(value, Items) or value.entries is None or value.kind != "list":
+            return None
+        return [(each, Variable(number)) for number, each in enumerate(value.entries)]
 
     def gives_it_for_more(self, reduce: Reduction) -> bool:
         """Whether it does the same for as many variables and towers as any number in it tells of: `if k >= 4`."""
@@ -221,7 +260,7 @@ class _Asked:
                 (_reduced(reduce, number, range(towers), False), Variable(number))
                 for number in range(variables)
             ]
-            if _pairs(self.run(towers, variables=variables)) != wanted or self.domain.crashed:
+            if self._found(self.run(towers, variables=variables)) != wanted or self.domain.crashed:
                 return False
         return True
 

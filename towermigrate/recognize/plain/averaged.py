@@ -81,10 +81,10 @@ def _displayed(
             continue
         if not all(_is_of_module(file, scope, n) for n in names - bound - {towers}):
             continue
-        place = _place_before(file, scope, statement)
+        place = place_before(file, scope, statement)
         if place is None or file.commented(*file.span(each)):
             continue
-        function, unit = file.fresh("average_over_towers"), _unit(file)
+        function, unit = file.fresh("average_over_towers"), unit_of(file)
         parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}return "]
         at, end = file.span(each)
         for one in sorted(counts, key=file.start):
@@ -273,7 +273,7 @@ def _is_parameter(scope: Scope, name: str) -> bool:
     }
 
 
-def _place_before(file: PlainFile, scope: Scope, statement: ast.stmt) -> int | None:
+def place_before(file: PlainFile, scope: Scope, statement: ast.stmt) -> int | None:
     """Where a function may be put that a statement calls: behind the one before, so that blank lines and comments stay where they are."""
     if isinstance(scope, ast.Module):
         later = (k for k, each in enumerate(file.tree.body) if not isinstance(each, _FIRST))
@@ -286,7 +286,7 @@ def _place_before(file: PlainFile, scope: Scope, statement: ast.stmt) -> int | N
     return file.starts[file.tree.body[top - 1].end_lineno or 1]
 
 
-def _unit(file: PlainFile) -> str:
+def unit_of(file: PlainFile) -> str:
     """One step of indentation."""
     return next(
         (
@@ -392,10 +392,10 @@ def _written(
         return []
     if isinstance(scope, ast.Module) and (bound | {averaged}) & file.words_of_users:
         return []
-    place, lines = _place_before(file, scope, loop), _lines(file, loop, margin)
+    place, lines = place_before(file, scope, loop), _lines(file, loop, margin)
     if place is None or lines is None:
         return []
-    function, unit = file.fresh("average_over_towers"), _unit(file)
+    function, unit = file.fresh("average_over_towers"), unit_of(file)
     parts: list[Part] = [f"\n\ndef {function}({towers}):\n{unit}{averaged} = []\n"]
     for each in lines:
         parts += [unit, *_with_counts(file, each, counts, towers)] if each[0] < each[1] else ["\n"]
