@@ -57,6 +57,9 @@ ALONE = (
 )
 
 TAKEN = [
+    case("a shape that Python's function loses", PYTHON, before("y = tf.py_func(clipped, [y], tf.float32)\ny.set_shape([2, 1])")),
+    case("a shape of an input", before("x.set_shape([2, 3])")),
+    case("a shape of a result", (OUT, OUT + "                    out.set_shape([None, 1])\n")),
     case("numbers are finite", behind(FINITE)),
     case("numbers are finite, of what the model gives", before("x = tf.check_numerics(x, 'x')")),
     case("numbers are finite, by another name", behind("loss = tf.debugging.check_numerics(loss, message='not finite')")),
@@ -72,6 +75,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("a shape of a variable", (OUT, OUT + "                    tf.trainable_variables()[0].set_shape([3, 1])\n"), rule="TM222"),
     other("of the last tower only", behind(FINITE), mean=()),
     other("printed, of the last tower only", behind(SHOWN), mean=()),
     other("a run of another value", behind(FINITE), ALONE),

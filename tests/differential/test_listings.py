@@ -14,6 +14,13 @@ AVERAGED = "    grads = average_gradients(tower_grads)\n"
 INIT = "        sess.run(tf.global_variables_initializer())\n"
 NET = "def net(x):\n"
 START = "    tower_grads = []\n"
+END = "        print('draws', drawn[0])\n"
+MERGED = "    saver = tf.train.Saver()\n"
+
+
+def at_end(text: str) -> Change:
+    """A statement behind the last run."""
+    return (END, END + f"        {text}\n")
 
 
 def behind(text: str) -> Change:
@@ -49,6 +56,12 @@ TAKEN = [
     case("added to a list", behind("names = []\nfor v in tf.trainable_variables():\n    names.append(v.name)\nprint(names)")),
     case("under a condition", behind("if DEVICES:\n    print(len(tf.trainable_variables()))")),
     case("in the session", (INIT, INIT + "        print([v.op.name for v in tf.trainable_variables()])\n")),
+    case("one of them run", at_end("print(['%.6f' % n for n in sess.run(tf.trainable_variables()[0]).ravel()])")),
+    case("the last of them run", at_end("print('%.6f' % sess.run(tf.trainable_variables()[-1])[0])")),
+    case("some of them run", SCOPED, at_end("print(['%.6f' % v.sum() for v in sess.run(tf.trainable_variables()[:2])])")),
+    case("one by a name", (MERGED, MERGED + "    first = tf.trainable_variables()[0]\n"), at_end("print('%.6f' % sess.run(first)[0][0])")),
+    case("one evaluated", at_end("last = tf.trainable_variables()[-1]\n        print('%.6f' % last.eval()[0])")),
+    case("one that is computed with", (MERGED, MERGED + "    first = tf.trainable_variables()[0]\n    size = tf.size(first)\n"), at_end("print(sess.run(first)[0][0], sess.run(size))")),
     case("beside a name that the graph has too", (AVERAGED, AVERAGED + "    grads = [(g * 0.5, v) for g, v in grads]\n"), behind("print([v.op.name for v in tf.trainable_variables()])")),
 ]  # fmt: skip
 
@@ -72,6 +85,8 @@ LEFT = [
     other("kept for later", "TM206", behind("kept = []\nfor v in tf.trainable_variables():\n    kept.append(v)\nprint(len(kept))")),
     other("by a lambda", "TM223", behind("print(sorted(tf.trainable_variables(), key=lambda v: v.op.name)[0].op.name)")),
     other("beside another", "TM223", behind("print([(v.op.name, u.op.name) for v in tf.trainable_variables() for u in tf.trainable_variables()])")),
+    other("one of a number", "TM209", at_end("print(sess.run(tf.trainable_variables()[drawn[0] % 2]))")),
+    other("one of before the towers", "TM211", (START, "    firsts = tf.trainable_variables()[:1]\n" + START), at_end("print(sess.run(firsts))")),
     other("read behind its loop", "TM223", behind("for v in tf.trainable_variables():\n    print(v.op.name)\nprint(v)")),
 ]  # fmt: skip
 

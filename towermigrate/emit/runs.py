@@ -276,12 +276,28 @@ class RunRewriter(cst.CSTTransformer):
     ) -> cst.BaseExpression:
         picked = self._picked(original_node)
         if picked is None:
-            return updated_node
+            return self._one_of_list(updated_node)
         run, name = picked
         values, call = self._values(run), self.step_call(run)
         if len(values) == 1:
             return self.t.expression(self._as_array(run, call))
         return self.t.expression(f"tm.as_numpy({call})[{values.index(name)}]")
+
+    def _one_of_list(self, node: cst.Subscript) -> cst.BaseExpression:
+        """`[v.numpy() for v in variables.trainable()][0]` as `variables.trainable()[0].numpy()`."""
+        made = node.value
+        if not isinstance(made, cst.ListComp) or not isinstance(made.for_in.target, cst.Name):
+            return node
+        name, over = made.for_in.target.value, made.for_in
+        if over.ifs or over.inner_for_in or code(made.elt) != f"{name}.numpy()":
+            return node
+        (element, *more) = node.slice
+        if more or not isinstance(over.iter, cst.Call):
+            return node
+        part = cst.Subscript(over.iter, node.slice)
+        if isinstance(element.slice, cst.Index):
+            return cst.Call(cst.Attribute(part, cst.Name("numpy")))
+        return made.with_changes(for_in=over.with_changes(iter=part))
 
     def _picked(self, node: cst.Subscript) -> tuple[Run, str] | None:
         """The run, and the value of it, of `sess.run([train_op, loss])[1]`; the updates of the list are none."""

@@ -457,6 +457,9 @@ class Calls(Objects):
     ) -> Value:
         if name == "get_shape":
             return Static(shape=True)
+        # What is known of its shape is known from here on, in every trace as in TF1's graph.
+        if name == "set_shape" and not (isinstance(function.of, Tensor) and function.of.variable):
+            return NONE
         if name in (
             "assign",
             "assign_add",

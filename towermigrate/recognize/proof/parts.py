@@ -200,7 +200,7 @@ class Parts(Asks):
                     f"`{frame.code.said(node)}` is another text in the replicas; `.op.name` is not",
                 )  # fmt: skip
             return Text("tensor")
-        return Object("tensor." + name, value.needs)
+        return Object("tensor." + name, value.needs, of=value)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         value = self.value(node.value, frame)
