@@ -115,7 +115,7 @@ class _Function:
         if any(not self._bound_before(name, statement) for name in dropped.values()):
             raise Unjoined
         self._same_names(dropped)
-        edits = [*self._without_parameters(dropped), *self._renamed(dropped)]
+        edits = [*self._without_parameters(dropped), *self._renamed({**self._taken(), **dropped})]
         made = [
             Change(start, end, (), self.where)
             for call in self.calls
@@ -249,6 +249,21 @@ class _Function:
             }
             if others & bound:
                 raise Unjoined
+
+    def _taken(self) -> dict[str, str]:
+        """New names for values of the function's own that are called as one of the scope it moves into is."""
+        if not self.moves or isinstance(self.scope, ast.Module):
+            return {}
+        given = {each.arg for each in ast.walk(self.function) if isinstance(each, ast.arg)}
+        own = {
+            node.id
+            for node in ast.walk(self.function)
+            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+        }
+        theirs = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
+        for node in own_nodes(self.scope):
+            theirs |= {name for name in own if _stores(node, name)}
+        return {name: self.file.fresh(name) for name in sorted(own & theirs - given)}
 
     # ---- the text
 
