@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -26,6 +26,7 @@ from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
+from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
@@ -70,7 +71,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder|apply_gradients\(zip\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|\(\*\w"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -80,6 +81,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     finalized_graphs,
     graphs_not_written,
     sizes_of_variables,
+    dealt_parts,
+    dealt_parts,
+    dealt_parts,
     tower_loops,
     tuples_of_towers,
     joined_loops,
