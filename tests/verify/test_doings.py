@@ -226,6 +226,23 @@ def test_what_runs_that_train_nothing_give(
         assert not doing_differences(*traces, within=None)[0]
 
 
+@pytest.mark.parametrize(
+    ("off", "moved", "equal"),
+    [(3e-3, [1e-3, -5e-4], True), (5e-3, [1e-3, -5e-4], False), (3e-3, [], False)],
+)
+def test_what_such_runs_give_goes_as_far_as_four_times_the_originals_own(
+    off: float, moved: list[float], equal: bool, tmp_path: Path
+) -> None:
+    """A bias in front of batch norm, which only roundings train, goes where they send it."""
+    bias = np.float32([1e-2, -7e-3])
+    arrays = [bias, bias, bias + np.float32([0, off]), *(bias + np.float32(each) for each in moved)]
+    traces = [_trace(tmp_path / str(k), []) for k in range(len(arrays))]
+    for each, array in zip(traces, arrays, strict=True):
+        np.savez(each.folder / "looked.npz", **{"15|0|0": array})
+    found, _ = doing_differences(*traces[:3], within=1e-4, moved=traces[3:])
+    assert (not found) == equal
+
+
 @pytest.mark.parametrize(("off", "equal"), [(0.0, True), (1e-8, True), (2e-5, False)])
 def test_tensors_of_checkpoints_are_as_near_as_training_is(
     off: float, equal: bool, tmp_path: Path

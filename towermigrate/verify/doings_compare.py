@@ -13,6 +13,7 @@ from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.files_compare import SAVED, Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
     LEAST_DRIFT,
+    MOVED,
     Unlike,
     comparable,
     normalised,
@@ -79,7 +80,7 @@ def doing_differences(
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made, close.saved)
-    found += _looked(first, second, made, within)
+    found += _looked(first, second, made, within, moved)
     unequal, _ = files or file_differences(first, second, made, close)
     found += [
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
@@ -239,11 +240,13 @@ def _checkpoints(first: Trace, second: Trace, made: Trace, within: float) -> Ite
             yield _difference(f"{name} in the checkpoint {path}", "no such tensor", "a tensor")
 
 
-def _looked(first: Trace, second: Trace, made: Trace, within: float | None) -> Iterator[Difference]:
+def _looked(
+    first: Trace, second: Trace, made: Trace, within: float | None, moved: Sequence[Trace]
+) -> Iterator[Difference]:
     """What runs that train nothing give back, between the same two training runs.
 
     Rewritten programs may read in other ways what a session is asked, and fetch less. So only what both programs have more of one
-    shape than the other is another value.
+    shape than the other is another value. Where roundings are excused, an array may be as far off as a number of a line.
     """
     if within is None:
         return
@@ -251,13 +254,19 @@ def _looked(first: Trace, second: Trace, made: Trace, within: float | None) -> I
     fixed = {
         key: array for key, array in wanted.items() if key in again and same(array, again[key])
     }
+    tried = [read_arrays(str(trace.folder), "looked") for trace in moved]
+    open_ = {
+        key: MOVED * max((_apart(array, each[key]) for each in tried if key in each), default=0.0)
+        for key, array in fixed.items()
+    }
     for index in sorted({int(key.partition("|")[0]) for key in fixed}):
         left = [array for key, array in ours.items() if int(key.partition("|")[0]) == index]
         missing: list[Array] = []
         for key, array in fixed.items():
             if int(key.partition("|")[0]) != index:
                 continue
-            at = next((k for k, each in enumerate(left) if _as_near(array, each, within)), None)
+            near = (k for k, each in enumerate(left) if _as_near(array, each, within, open_[key]))
+            at = next(near, None)
             if at is None:
                 missing.append(array)
             else:
@@ -273,7 +282,15 @@ def _of_one_kind(expected: Array, actual: Array) -> bool:
     return bool(expected.shape == actual.shape and expected.dtype.kind == actual.dtype.kind)
 
 
-def _as_near(expected: Array, actual: Array, within: float) -> bool:
+def _apart(first: Array, second: Array) -> float:
+    """How far apart two arrays of one kind are; nothing where they are not."""
+    if not _of_one_kind(first, second) or first.dtype.kind != "f":
+        return 0.0
+    apart = np.abs(first - second)
+    return float(np.max(apart, initial=0.0, where=np.isfinite(apart)))
+
+
+def _as_near(expected: Array, actual: Array, within: float, least: float) -> bool:
     if not _of_one_kind(expected, actual):
         return False
     if expected.dtype.kind != "f":
@@ -281,7 +298,8 @@ def _as_near(expected: Array, actual: Array, within: float) -> bool:
     if not np.array_equal(np.isfinite(expected), np.isfinite(actual)):
         return False
     size = float(np.nanmax(np.abs(expected), initial=0.0))
-    return within * size >= float(np.nanmax(np.abs(expected - actual), initial=0.0))
+    limit = max(within * size, least)
+    return limit >= float(np.nanmax(np.abs(expected - actual), initial=0.0))
 
 
 def _far(expected: Array, actual: Array) -> float:

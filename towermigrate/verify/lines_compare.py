@@ -30,7 +30,7 @@ _CHANCE = 1e-3
 _ONE_WAY = 8
 # Where roundings are excused that numbers are made of, they may go so many times as far as the original's own do when its
 # weights move by roundings: as far as arrays may that are excused.
-_MOVED = 4.0
+MOVED = 4.0
 
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
@@ -278,7 +278,7 @@ def _as_far(expected: str, actual: str, moved: Sequence[str]) -> bool:
     if not all(map(math.isfinite, numbers)):
         return not all(math.isfinite(each) for each in numbers[2:])
     one, other, *theirs = numbers
-    reach = _MOVED * max(abs(each - one) for each in theirs)
+    reach = MOVED * max(abs(each - one) for each in theirs)
     unit = 0.0 if _exact(expected, actual) else _last_digit(expected)
     return alike(expected, actual) or abs(one - other) <= reach + unit
 
