@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -60,6 +60,7 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
+from towermigrate.recognize.plain.spread import spread_dicts
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
@@ -196,7 +197,13 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
+        readers: list[_Reader] = [
+            partial(spread_dicts, tree, path),
+            partial(handed_on, tree),
+            *alone,
+            *own,
+            *_READERS,
+        ]
         for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:

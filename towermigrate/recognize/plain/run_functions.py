@@ -251,7 +251,7 @@ class _Function:
                 raise Unjoined
 
     def _taken(self) -> dict[str, str]:
-        """New names for values of the function's own that are called as one of the scope it moves into is."""
+        """New names for values of the function's own that are called as a part of the graph, in the scope it moves into, may be."""
         if not self.moves or isinstance(self.scope, ast.Module):
             return {}
         given = {each.arg for each in ast.walk(self.function) if isinstance(each, ast.arg)}
@@ -261,8 +261,10 @@ class _Function:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
         }
         theirs = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
+        opened = min(each.lineno for each in own_nodes(self.scope) if _opens_session(each))  # type: ignore[attr-defined]
         for node in own_nodes(self.scope):
-            theirs |= {name for name in own if _stores(node, name)}
+            if getattr(node, "lineno", opened) < opened:
+                theirs |= {name for name in own if _stores(node, name)}
         return {name: self.file.fresh(name) for name in sorted(own & theirs - given)}
 
     # ---- the text
