@@ -62,6 +62,9 @@ TAKEN = [
     case("one by a name", (MERGED, MERGED + "    first = tf.trainable_variables()[0]\n"), at_end("print('%.6f' % sess.run(first)[0][0])")),
     case("one evaluated", at_end("last = tf.trainable_variables()[-1]\n        print('%.6f' % last.eval()[0])")),
     case("one that is computed with", (MERGED, MERGED + "    first = tf.trainable_variables()[0]\n    size = tf.size(first)\n"), at_end("print(sess.run(first)[0][0], sess.run(size))")),
+    case("their shapes with what they are", SCOPED, at_end("for v in tf.trainable_variables():\n            print(v.op.name, v.get_shape().as_list(), v.shape.as_list(), '%.6f' % sess.run(v).sum())")),
+    case("beside numbers of a run that are asked for more", (START, START + "    losses = []\n"), ("                    tower_grads.append(grads)\n", "                    tower_grads.append(grads)\n                    losses.append(loss)\n"),
+         ("[train_op, loss]", "[train_op, losses]"), ("'%.6f' % value)", "'%.6f' % value[0].item(), value.pop())")),
     case("beside a name that the graph has too", (AVERAGED, AVERAGED + "    grads = [(g * 0.5, v) for g, v in grads]\n"), behind("print([v.op.name for v in tf.trainable_variables()])")),
 ]  # fmt: skip
 

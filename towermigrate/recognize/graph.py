@@ -12,7 +12,7 @@ from towermigrate.recognize.analysis import (
 )
 from towermigrate.recognize.evaluation import is_evaluation
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind
-from towermigrate.recognize.listed import placeholder_of_each
+from towermigrate.recognize.listed import fed_of, placeholder_of_each
 from towermigrate.recognize.listings import described
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
@@ -246,7 +246,7 @@ class GraphReader(ScopeReader):
                 self.scope.tables[table.name] = table
                 item.kind = self.kinds.env[table.name] = Kind.TABLE
                 continue
-            kind = self.kinds.of(value)
+            kind = Kind.PYTHON if self._is_fed(value) else self.kinds.of(value)
             updates = [n for n in reads(value) if self.kinds.of_name(n) in OPS]
             if kind is Kind.TENSOR and updates:
                 raise refuse(
@@ -270,6 +270,14 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+
+    def _is_fed(self, value: cst.BaseExpression) -> bool:
+        """Whether a dict gives numbers to placeholders: what runs are fed stays where it is."""
+        fed = fed_of(value) if isinstance(value, cst.Dict) else None
+        return bool(fed) and all(
+            self.kinds.of(key) is Kind.PLACEHOLDER and not self.kinds.in_graph(given)
+            for key, given, _ in fed or ()
+        )
 
     def _describes(self, item: Item) -> bool:
         """Whether a statement only says what the trained variables are called; it then stays."""

@@ -182,7 +182,7 @@ _Over = tuple[cst.Name, Sequence[cst.CSTNode]]
 
 
 def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kinds) -> bool:
-    """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name` or `v.op.name`."""
+    """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name`, `v.op.name` or its sizes."""
     allowed = {id(target) for target, _ in loops}
     for part in (each for _, parts in loops for each in parts):
         for node in walk(part):
@@ -193,6 +193,11 @@ def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kin
             elif isinstance(node, cst.Attribute) and code(node) == f"{name}.op.name":
                 assert isinstance(node.value, cst.Attribute)
                 allowed.add(id(node.value.value))
+            elif isinstance(node, cst.Call) and code(node) in (
+                f"{name}.get_shape().as_list()",
+                f"{name}.shape.as_list()",
+            ):
+                allowed |= {id(n) for n in walk(node) if isinstance(n, cst.Name)}
             elif isinstance(node, cst.Call) and is_run(node, kinds) and len(node.args) == 1:
                 allowed.add(id(node.args[0].value))
     return all(id(n) in allowed for n in _places(scope, name))

@@ -355,7 +355,8 @@ class _Settled:
         whole = list(ast.walk(region))
         for _ in range(3):
             for node in whole:
-                if id(node) not in self.moved:
+                value = node.value if isinstance(node, ast.Assign) else None
+                if id(node) not in self.moved and not self._is_run(code, value):
                     names |= _aliases(node, names)
         scalar = any(_shows_scalar(n, name) for n in whole) or self._scalar_default(one)
         for node in whole:
@@ -433,13 +434,20 @@ class _Settled:
             return False
         return deep > _DEEP or self._may_change(code, node, deep + 1)
 
+    def _is_run(self, code: Code, node: ast.AST | None) -> bool:
+        """Whether a session is run, which changes nothing that it is given and gives arrays of its own."""
+        func = node.func if isinstance(node, ast.Call) and code is self.proof.code else None
+        return (
+            isinstance(func, ast.Attribute)
+            and func.attr == "run"
+            and isinstance(func.value, ast.Name)
+            and self.proof.facts.kinds.of_name(func.value.id) is Kind.SESSION
+        )
+
     def _may_change(self, code: Code, call: ast.Call, deep: int = 0) -> bool:
         """Whether a call may change an object that it is given; of one in a function of the tree, where that is seen."""
-        func = call.func
-        if isinstance(func, ast.Attribute) and func.attr == "run" and code is self.proof.code:
-            if isinstance(func.value, ast.Name):
-                if self.proof.facts.kinds.of_name(func.value.id) is Kind.SESSION:
-                    return False
+        if self._is_run(code, call):
+            return False
         frame = self.proof.module(code)
         with self.proof.mode(False):
             function = self.proof.value(call.func, frame)
