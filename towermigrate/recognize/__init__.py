@@ -19,7 +19,7 @@ from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.joined import Again, Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
-from towermigrate.recognize.plain import Plain, plain
+from towermigrate.recognize.plain import Plain, plain, returns_dict
 from towermigrate.recognize.proof import Codes
 from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
@@ -92,7 +92,7 @@ def recognize_tree(
             # Of functions that were not read as one, not all is said that there is to say.
             if not rules & _OF_TOWERS or "TM205" in rules:
                 try:
-                    spelled = _in_plain_spelling(place)
+                    spelled = _in_plain_spelling(place, told.program is not None)
                     if spelled is not None and (spelled.program or told.program is None):
                         told = spelled
                 except RecursionError:
@@ -141,10 +141,23 @@ def _recognised(place: Place, codes: Codes) -> Recognition:
     )
 
 
-def _in_plain_spelling(place: Place) -> Recognition | None:
-    """What is said of the same program in plain spellings; None where it has no others, or they are not its own."""
+def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
+    """What is said of the same program in plain spellings; None where it has no others, or they are not its own.
+
+    Args:
+        known: whether it is in loop style as it is.
+    """
+    found = _in_spelling(place, spread=False)
+    known = known or found is not None and found.program is not None
+    if not known and returns_dict(place.tree, place.candidate.file.path):
+        other = _in_spelling(place, spread=True)
+        found = other if other is not None and other.program is not None else found
+    return found
+
+
+def _in_spelling(place: Place, spread: bool) -> Recognition | None:
     path = place.candidate.file.path
-    made = plain(place.tree, path, first=handed_inputs)
+    made = plain(place.tree, path, first=handed_inputs, spread=spread)
     if made is None:
         return None
     found = _spelled(place, made)
@@ -152,7 +165,7 @@ def _in_plain_spelling(place: Place) -> Recognition | None:
     if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
         # What is spelled otherwise in functions of others stays as it is.
         theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
-        made = plain(place.tree, path, theirs, handed_inputs)
+        made = plain(place.tree, path, theirs, handed_inputs, spread)
         found = None if made is None else _spelled(place, made)
     return found
 

@@ -60,7 +60,7 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
-from towermigrate.recognize.plain.spread import spread_dicts
+from towermigrate.recognize.plain.spread import returns_dict, spread_dicts
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
@@ -171,6 +171,7 @@ def plain(
     path: str,
     where: Mapping[str, frozenset[str]] | None = None,
     first: Callable[[Tree, PlainFile], list[Change]] = lambda _tree, _file: [],
+    spread: bool = False,
 ) -> Plain | None:
     """The tree with a file, and those beside it that may run what it builds, in plain spellings.
 
@@ -179,6 +180,7 @@ def plain(
         path: the file of a tower loop.
         where: the outermost functions, of each file, that may change; None for all of them.
         first: the changes of the tower loop's file that come before all others.
+        spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
 
     Returns:
         None where nothing is spelled otherwise.
@@ -197,13 +199,9 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        readers: list[_Reader] = [
-            partial(spread_dicts, tree, path),
-            partial(handed_on, tree),
-            *alone,
-            *own,
-            *_READERS,
-        ]
+        readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
+        if spread:
+            readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:
@@ -260,4 +258,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "Plain", "plain"]
+__all__ = ["NOTHING", "Plain", "plain", "returns_dict"]

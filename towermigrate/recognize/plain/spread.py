@@ -42,6 +42,11 @@ def spread_dicts(tree: Tree, path: str, file: PlainFile) -> list[Change]:
     return found
 
 
+def returns_dict(tree: Tree, path: str) -> bool:
+    """Whether a function of a file builds towers and returns a dict."""
+    return "return" in tree.sources[path] and next(_builders(tree, path), None) is not None
+
+
 def _builders(tree: Tree, path: str) -> Iterator[tuple[Definition, ast.Dict]]:
     """The functions of a file that build towers and end in a `return {…}`."""
     try:
