@@ -334,6 +334,9 @@ class GraphReader(ScopeReader):
         if name is not None and name.endswith("start_queue_runners"):
             item.kind = Kind.THREADS
             return True
+        if self.kinds.is_load(call):
+            item.kind = Kind.PYTHON
+            return True
         if isinstance(call.func, cst.Attribute):
             receiver = self.kinds.of(call.func.value)
             if receiver in (Kind.SAVER, Kind.WRITER, Kind.COORDINATOR):

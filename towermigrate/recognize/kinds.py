@@ -268,7 +268,10 @@ class Kinds:
 
     def in_graph(self, node: cst.CSTNode) -> bool:
         """Whether evaluating the node needs values of the graph or adds to it."""
+        loaded = self._only_loaded(node)
         for name in reads(node):
+            if name in loaded:
+                continue
             kind = self.of_name(name)
             if kind in IN_GRAPH or kind in (
                 Kind.PLACEHOLDER,
@@ -291,6 +294,37 @@ class Kinds:
                     if function is not None and self.traits.builds_graph(function):
                         return True
         return False
+
+    def is_load(self, call: cst.Call) -> bool:
+        """Whether a call is `variable.load(value, session)`, which sets a variable at once."""
+        func = call.func
+        return (
+            isinstance(func, cst.Attribute)
+            and func.attr.value == "load"
+            and len(call.args) == 2
+            and self.of(func.value) is Kind.VARIABLE
+            and self.of(call.args[1].value) is Kind.SESSION
+        )
+
+    def _only_loaded(self, node: cst.CSTNode) -> set[str]:
+        """The variables that a node sets and does nothing else with."""
+        places = [
+            call.func.value
+            for call in walk(node)
+            if isinstance(call, cst.Call)
+            and isinstance(call.func, cst.Attribute)
+            and isinstance(call.func.value, cst.Name)
+            and self.is_load(call)
+        ]
+        if not places:
+            return set()
+        known = {id(each) for each in places}
+        others = {
+            each.value
+            for each in walk(node)
+            if isinstance(each, cst.Name) and id(each) not in known
+        }
+        return {each.value for each in places} - others
 
     def _call(self, call: cst.Call) -> Kind:
         name = self.file.tf(call.func)

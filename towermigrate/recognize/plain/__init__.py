@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.assigned import assigned_variables
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
     displayed_averages,
@@ -111,6 +112,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     methods,
     closed_sessions,
     run_functions,
+    assigned_variables,
     runs_of_variables,
     named_starts,
     apart_starts,
