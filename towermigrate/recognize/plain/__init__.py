@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -41,6 +41,7 @@ from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -190,7 +191,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
+        with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
         readers: list[_Reader] = [partial(handed_on, tree), *own, *_READERS]
         for reader in readers:
