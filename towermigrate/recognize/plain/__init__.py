@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -41,6 +41,7 @@ from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
@@ -87,6 +88,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     inner_numbers,
     told_in_front,
     merged_summaries,
+    numbered_summaries,
     constants_of_towers,
     reused_scopes,
     scopes_around_towers,

@@ -16,6 +16,7 @@ from towermigrate.recognize.proof.assumed import settings_around
 from towermigrate.recognize.proof.classes import check_classes
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.elsewhere import check_elsewhere
+from towermigrate.recognize.proof.kept import check_kept
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
 from towermigrate.recognize.proof.randomness import check_random
@@ -106,6 +107,7 @@ def prove(
         check_elsewhere(proof)
         check_saved(proof)
         check_tags(proof)
+        check_kept(proof)
         check_variable_names(proof)
         _check_means(proof, stages)
     except OutOfSteps:
