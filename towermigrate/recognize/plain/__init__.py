@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -24,7 +24,7 @@ from towermigrate.recognize.plain.averaged import (
     written_averages,
 )
 from towermigrate.recognize.plain.bounds import bounds
-from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.entries import entries
@@ -35,6 +35,7 @@ from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
+from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.lines import one_a_line
@@ -72,7 +73,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|\(\*\w"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -93,6 +94,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     reused_scopes,
     scopes_around_towers,
     own_splits,
+    identities,
     named_optimizers,
     named_savers,
     saved_lists,
@@ -252,4 +254,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "Plain", "plain"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "plain"]

@@ -497,6 +497,14 @@ class Expressions(Machine):
             if isinstance(one, Items | Function | Method | Made | External | Object | Text | Index):
                 return Const(negated)
             return Present() if negated and isinstance(one, Tensor) else Plain()
+        for one, other in ((left, right), (right, left)):
+            plain = (
+                isinstance(other, Python)
+                or isinstance(other, Setting)
+                and (other.plain or other.flag)
+            )
+            if isinstance(one, Tensor) and not one.gradient and not one.many and plain:
+                return Const(negated)
         if holds_tensor(left) or holds_tensor(right):
             return self.report(
                 "TM226", frame.code, node,
