@@ -86,6 +86,9 @@ TAKEN = [
     case("fetched with the update", kept(), behind(), (RUN, "            _, value, said = sess.run([train_op, loss, merged], feed_dict={X: bx, Y: by})\n            writer.add_summary(said, step)\n" + RUN)),
     case("beside one that is kept at times", *MODEL, ("        with tf.device('/cpu:0'):\n            for", "        if MORE:\n            tf.summary.scalar('more', self.loss, collections=self.kept)\n        with tf.device('/cpu:0'):\n            for"), MORE, behind()),
     case("of a model whose number has a default", *MODEL, ("Model(x, y, i)", "Model(x, y, number=i)"), behind()),
+    case("called as an input is", kept(tag="'x'"), behind()),
+    case("called as an input is, but for the case", kept(tag="'Y'"), behind()),
+    case("called as inputs are", kept(tag="'x'"), behind(LAST.replace("'last'", "'y'"))),
 ]  # fmt: skip
 
 LEFT = [

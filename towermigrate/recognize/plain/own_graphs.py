@@ -314,6 +314,8 @@ def _is_of_graph(file: SourceFile, node: cst.CSTNode, of_graph: set[str]) -> boo
     if isinstance(node, cst.Call):
         if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("run", "eval"):
             return False
+        if code(node.func) == "len":
+            return False
         if _builds(file, node) or "get_shape" in code(node.func):
             return True
     if isinstance(node, cst.Name | cst.Attribute) and code(node) in of_graph:
