@@ -394,6 +394,11 @@ def _emit_program(
     module = imported
     texts = {file.path: module.code}
     pins = _unpinned(sources, analysis, texts)
+    if analysis.plain is not None:  # functions of other files that the towers call
+        beside = {*before, *([] if made is None else made.befores)}
+        for path, text in analysis.plain.texts.items():
+            if path not in beside:
+                texts.setdefault(path, text)
     problem = parses(texts[file.path])
     if problem is not None:
         raise _failed(analysis, f"the output does not parse: {problem}")
@@ -430,7 +435,7 @@ def _in_plain_spelling(sources: Mapping[str, str], analysis: Analysis) -> Mappin
     made = analysis.plain
     if made is None:
         return sources
-    if any(sources[path] != text for path, text in made.befores.items()):
+    if any(sources[path] not in (text, made.texts[path]) for path, text in made.befores.items()):
         raise _failed(analysis, "another program already changed this file")
     return {**sources, **made.texts}
 

@@ -25,6 +25,7 @@ from towermigrate.emit.templates import (
 from towermigrate.findings import Finding
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.carried import Carried
+from towermigrate.recognize.host_effects import effects_of
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.optimizers import made_by
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
@@ -217,6 +218,7 @@ class LoopStyle:
                 )
                 carry = []
             stay.append((item, shift(node, self._column(item.node) - self._base)))
+        self._in_order(pipeline, [item for item, _ in stay])
         self.loop_lead = [*carry, *self.loop_lead]
         objects = [k for k, (item, _) in enumerate(stay) if item.kind in _OBJECTS]
         hoisted = self._hoisted()
@@ -257,6 +259,25 @@ class LoopStyle:
         made.extend(following)
         made.extend(self._inputs(pipeline, pipeline_lead))
         return made
+
+    def _in_order(self, pipeline: list[Item], stay: list[Item]) -> None:
+        """The pipeline is made behind all statements in front of the towers that stay: they must not notice."""
+        a = self.a
+        places = {id(item): place for place, item in enumerate(a.before)}
+        effects = {id(item): effects_of(a.kinds, item.node) for item in pipeline}
+        for later in stay:
+            earlier = [item for item in pipeline if places[id(item)] < places[id(later)]]
+            if not earlier:
+                continue
+            own = effects_of(a.kinds, later.node)
+            for item in earlier:
+                why = effects[id(item)].out_of_order(own)
+                if why is not None:
+                    self.reasons.say(
+                        "TM208", a.file, later.node,
+                        f"this and the input pipeline in front of it would change places: {why}",
+                    )  # fmt: skip
+                    break
 
     def _makes_global_step(self) -> bool:
         """Whether TensorFlow keeps a global step, which a graph of each run's own began anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import libcst as cst
@@ -74,7 +75,8 @@ class StepWriter:
         if not whole:
             gives = list(given) if step.behind else [self._value(v) for v in values]
             inner = self._inner(step, returned, gives)
-        args = "(" + ", ".join(params) + ("," if len(params) == 1 else "") + ")"
+        taken = [self._untagged(name) for name in params]
+        args = "(" + ", ".join(taken) + ("," if len(params) == 1 else "") + ")"
         called = tower if whole else self.inner
         run = f"{self.names.strategy}.run({called}, args={args})"
         outer: list[cst.BaseStatement] = []
@@ -90,10 +92,18 @@ class StepWriter:
         outer.extend(results)
         depth = 2 if self.a.candidate.function is None else 1
         return self.t.block(
-            f"@{self.tf}.function(autograph=False)\ndef {step.name}({', '.join(params)}):",
+            f"@{self.tf}.function(autograph=False)\ndef {step.name}({', '.join(taken)}):",
             outer,
             spaced(lead, depth),
         )
+
+    def _untagged(self, name: str) -> str:
+        """A parameter of a step: its name is one of the step's graph, where a summary of that tag would get a number."""
+        if name.lower() not in self.a.tags:
+            return name
+        words = set(re.findall(r"\w+", self.a.file.text))
+        others = (f"{name}_{more}" for more in ("batch", "input", *range(2, 99)))
+        return next(n for n in others if n not in words and n.lower() not in self.a.tags)
 
     @property
     def tf(self) -> str:

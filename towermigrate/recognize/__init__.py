@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.joined import Again, Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
-from towermigrate.recognize.plain import Plain, plain, returns_dict
+from towermigrate.recognize.plain import OF_TOWERS, Plain, plain, returns_dict
 from towermigrate.recognize.proof import Codes
 from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
@@ -162,6 +163,13 @@ def _in_spelling(place: Place, spread: bool) -> Recognition | None:
         return None
     found = _spelled(place, made)
     own = _functions_of(found) if found is not None else {}
+    for p, names in made.where.items():
+        # What towers call may be a class that a star imports, whose methods are not told by their calls.
+        words = set(re.findall(r"\w+", place.candidate.file.text))
+        called = {
+            n for n in names if n.startswith(OF_TOWERS) and n.removeprefix(OF_TOWERS) in words
+        }
+        own.setdefault(p, set()).update(called)
     if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
         # What is spelled otherwise in functions of others stays as it is.
         theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
@@ -220,6 +228,12 @@ def _functions_of(found: Recognition) -> dict[str, set[str]]:
         own.setdefault(joined.path, set()).add(joined.caller or "")
         for part in joined.parts:
             own.setdefault(part.path, set()).add(part.name)
+    for names in own.values():
+        names |= {OF_TOWERS + name for name in names}
+    for file, node in analysis.tower_functions if isinstance(analysis, Analysis) else ():
+        for qualified, function in file.functions.items():
+            if function.node is node:
+                own.setdefault(file.path, set()).add(OF_TOWERS + qualified.partition(".")[0])
     return own
 
 

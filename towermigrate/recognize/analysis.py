@@ -155,7 +155,7 @@ class Analysis:
     of the program were read as one, `plain` where it was read in plain spellings. `with_inputs` are the merged summaries
     that hold those of the towers' own input pipelines. `settings` are the placeholders that only optimizers and what
     stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
-    more than once in a process, each time in a graph of its own.
+    more than once in a process, each time in a graph of its own. `tags` are those of the summaries, without case.
     """
 
     scope: Scope
@@ -177,6 +177,7 @@ class Analysis:
     settings: dict[str, Placeholder] = field(default_factory=dict)
     rates: set[str] = field(default_factory=set)
     anew: bool = False
+    tags: frozenset[str] = frozenset()
 
     @property
     def file(self) -> SourceFile:

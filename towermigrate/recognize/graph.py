@@ -16,6 +16,7 @@ from towermigrate.recognize.listed import fed_of, placeholder_of_each
 from towermigrate.recognize.listings import described
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
+from towermigrate.recognize.own_inputs import what_loader_does
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -78,6 +79,7 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+            self._loader(item, names, value)
             pipeline = kind in (Kind.PIPELINE, Kind.QUEUE)
             if pipeline and len(names) == 1 and self._is_started_by_a_run(value):
                 self.scope.iterators.add(names[0])
@@ -87,6 +89,23 @@ class GraphReader(ScopeReader):
                 self._placeholder(item, names, value)
             elif kind is Kind.SPLITS:
                 self._split(item, names, value)
+
+    def _loader(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
+        """An object that is made with the input pipeline, which it keeps parts of."""
+        for name in names:
+            self.kinds.loaders.pop(name, None)
+        made = self.kinds.traits.loader(self.file, value) if isinstance(value, cst.Call) else None
+        if made is None or not isinstance(value, cst.Call):
+            return
+        self.kinds.loaders.update(dict.fromkeys(names, made))
+        acts = what_loader_does(self.kinds, value, made)
+        if len(names) != 1 or acts is not None:
+            raise refuse(
+                "TM208", self.file, item.node,
+                f"`{code(value.func)}` makes inputs, and it is not known that `{acts}` has nothing to do with the rest of the graph"
+                if acts is not None
+                else f"`{code(value.func)}` makes inputs, and what it gives has several names",
+            )  # fmt: skip
 
     def _chosen_optimizer(self, item: Item) -> bool:
         """Whether a statement makes one of several optimizers, by settings."""
@@ -345,6 +364,9 @@ class GraphReader(ScopeReader):
         name = self.file.tf(call.func)
         if name is not None and name.endswith("start_queue_runners"):
             item.kind = Kind.THREADS
+            return True
+        if self.kinds.is_load(call):
+            item.kind = Kind.PYTHON
             return True
         if isinstance(call.func, cst.Attribute):
             receiver = self.kinds.of(call.func.value)

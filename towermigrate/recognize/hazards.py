@@ -278,7 +278,7 @@ def _collections(
     """Unscoped reads of a collection see the towers built before; under a trace they do not."""
     for node in body.kept:
         for call in calls(node):
-            if _unscoped(file, call):
+            if _unscoped(file, call) and not _of_number(call, body.index):
                 reasons.findings.append(_unscoped_refusal(file, call))
     for function in functions:
         seen = [c for c in calls(function.node) if _unscoped(function.file, c)]
@@ -309,6 +309,12 @@ def _unscoped(file: SourceFile, call: cst.Call) -> bool:
         and argument(call, None, "scope") is None
         and not (name.endswith("get_losses") and call.args)
     )
+
+
+def _of_number(call: cst.Call, index: str | None) -> bool:
+    """Whether a collection is called after the tower's number: the proof knows what is in it."""
+    key = argument(call, 0, "key")
+    return key is not None and index is not None and index in reads(key)
 
 
 def _unscoped_refusal(file: SourceFile, call: cst.Call) -> Finding:

@@ -6,6 +6,7 @@ from enum import Enum
 
 import libcst as cst
 
+from towermigrate.recognize.loaders import Loader, loader_class
 from towermigrate.recognize.optimizers import makes_optimizer
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import argument, code, dotted, elements, reads, walk
@@ -188,6 +189,13 @@ class Traits:
     def is_pipeline(self, function: Function) -> bool:
         return any(name.startswith(PIPELINE) for name in self.called(function))
 
+    def loader(self, file: SourceFile, call: cst.Call) -> Loader | None:
+        """The class whose object a call makes, where making it builds an input pipeline."""
+        name = file.tf(call.func)
+        found = None if name is not None else loader_class(self.tree, file, call.func)
+        begins = None if found is None else found.begins
+        return found if begins is not None and self.is_pipeline(begins) else None
+
     def averaging(self, function: Function) -> Averaging | None:
         key = id(function.node)
         if key not in self._averaging:
@@ -216,7 +224,7 @@ class Kinds:
 
     `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
     identity, that read the batch-norm updates of one tower. `listed` are the names of lists of placeholders, one for
-    each tower.
+    each tower. `loaders` are those of objects that were made with the input pipeline.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -227,6 +235,7 @@ class Kinds:
         self.updates: set[str] = set()
         self.updates_taken: set[int] = set()
         self.listed: set[str] = set()
+        self.loaders: dict[str, Loader] = {}
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)
@@ -239,6 +248,9 @@ class Kinds:
             return self._call(node)
         if isinstance(node, cst.Attribute):
             base = self.of(node.value)
+            loader = self.loaders.get(code(node.value))
+            if loader is not None and loader.keeps(node.attr.value):
+                return Kind.PIPELINE
             if base in IN_GRAPH or base in (Kind.PLACEHOLDER, Kind.PIPELINE, Kind.EVALUATION):
                 return Kind.TENSOR
             if base is Kind.SESSION and node.attr.value == "graph":
@@ -268,7 +280,10 @@ class Kinds:
 
     def in_graph(self, node: cst.CSTNode) -> bool:
         """Whether evaluating the node needs values of the graph or adds to it."""
+        loaded = self._only_loaded(node)
         for name in reads(node):
+            if name in loaded:
+                continue
             kind = self.of_name(name)
             if kind in IN_GRAPH or kind in (
                 Kind.PLACEHOLDER,
@@ -292,6 +307,37 @@ class Kinds:
                         return True
         return False
 
+    def is_load(self, call: cst.Call) -> bool:
+        """Whether a call is `variable.load(value, session)`, which sets a variable at once."""
+        func = call.func
+        return (
+            isinstance(func, cst.Attribute)
+            and func.attr.value == "load"
+            and len(call.args) == 2
+            and self.of(func.value) is Kind.VARIABLE
+            and self.of(call.args[1].value) is Kind.SESSION
+        )
+
+    def _only_loaded(self, node: cst.CSTNode) -> set[str]:
+        """The variables that a node sets and does nothing else with."""
+        places = [
+            call.func.value
+            for call in walk(node)
+            if isinstance(call, cst.Call)
+            and isinstance(call.func, cst.Attribute)
+            and isinstance(call.func.value, cst.Name)
+            and self.is_load(call)
+        ]
+        if not places:
+            return set()
+        known = {id(each) for each in places}
+        others = {
+            each.value
+            for each in walk(node)
+            if isinstance(each, cst.Name) and id(each) not in known
+        }
+        return {each.value for each in places} - others
+
     def _call(self, call: cst.Call) -> Kind:
         name = self.file.tf(call.func)
         if name is not None:
@@ -310,6 +356,8 @@ class Kinds:
                 return Kind.PIPELINE
             if self.traits.builds_graph(function):
                 return Kind.TENSOR
+        elif self.traits.loader(self.file, call) is not None:
+            return Kind.PIPELINE
         return Kind.TENSOR if any(self.in_graph(a.value) for a in call.args) else Kind.PYTHON
 
     def _over_towers(self, call: cst.Call) -> bool:

@@ -9,14 +9,23 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
 from towermigrate.recognize.kinds import PIPELINE, Kind, Kinds, builds_graph
+from towermigrate.recognize.loaders import Loader
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import binds, calls, code, dotted, reads, walk
+from towermigrate.recognize.syntax import (
+    binds,
+    calls,
+    code,
+    dotted,
+    elements,
+    reads,
+    walk,
+)
 
 _TF = (
     library.MATH
@@ -81,7 +90,35 @@ def is_pipeline(kinds: Kinds, value: cst.BaseExpression) -> bool:
 
 def what_acts(kinds: Kinds, value: cst.BaseExpression) -> str | None:
     """What a pipeline does because of which it may not be made apart from the towers; None for nothing."""
-    for file, node in _reached(kinds, value):
+    return _acting(kinds, reached(kinds, value))
+
+
+def what_loader_does(kinds: Kinds, call: cst.Call, loader: Loader) -> str | None:
+    """What making an object does because of which it may not be made in a graph of its own; None for nothing."""
+    given = [node for each in call.args for node in reached(kinds, each.value)]
+    for method in loader.methods.values():
+        given += reached(kinds, method.node, method.file)
+        own = {"self", *binds(method.node.body)}
+        for node in walk(method.node):
+            if isinstance(node, cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del):
+                for target in elements(node.target) or [node.target]:
+                    if not isinstance(target, cst.Name) and _root(target) not in own:
+                        return code(target)
+            elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+                if node.func.attr.value in library.MUTATORS and _root(node.func) not in own:
+                    return code(node.func)
+    return _acting(kinds, given)
+
+
+def _root(node: cst.CSTNode) -> str | None:
+    """The name that an attribute or a subscript is taken of."""
+    while isinstance(node, cst.Attribute | cst.Subscript):
+        node = node.value
+    return node.value if isinstance(node, cst.Name) else None
+
+
+def _acting(kinds: Kinds, nodes: Iterable[tuple[SourceFile, cst.CSTNode]]) -> str | None:
+    for file, node in nodes:
         if isinstance(node, cst.Global | cst.Nonlocal):
             return code(node)
         if isinstance(node, cst.FunctionDef) and (name := _of_the_graph(kinds, file, node)):
@@ -96,15 +133,17 @@ def makes_summaries(kinds: Kinds, value: cst.BaseExpression) -> bool:
     return any(
         isinstance(node, cst.Call)
         and ((name := file.tf(node.func) or "").startswith("tf.summary.") or name in _SUMMARIZES)
-        for file, node in _reached(kinds, value)
+        for file, node in reached(kinds, value)
     )
 
 
-def _reached(kinds: Kinds, value: cst.BaseExpression) -> Iterator[tuple[SourceFile, cst.CSTNode]]:
+def reached(
+    kinds: Kinds, value: cst.CSTNode, file: SourceFile | None = None
+) -> Iterator[tuple[SourceFile, cst.CSTNode]]:
     """Every node of an expression and of the functions of the tree that it calls, directly or not, or hands on."""
     tree = kinds.traits.tree
     seen: set[int] = set()
-    waiting: list[tuple[SourceFile, cst.CSTNode]] = [(kinds.file, value)]
+    waiting: list[tuple[SourceFile, cst.CSTNode]] = [(file or kinds.file, value)]
     while waiting:
         file, root = waiting.pop()
         for node in walk(root):

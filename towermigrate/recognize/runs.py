@@ -64,14 +64,17 @@ class RunReader(ScopeReader):
         return runs
 
     def _restored(self, item: Item, initialise: cst.Call) -> bool:
-        """Whether a checkpoint was restored before an initialiser runs, which undid it."""
+        """Whether a checkpoint was restored, or a variable set, before an initialiser runs, which undid it."""
         line = self.file.line(initialise)
         return any(
-            isinstance(c.func, cst.Attribute)
-            and c.func.attr.value == "restore"
-            and self.kinds.of(c.func.value) is Kind.SAVER
-            and self.file.line(c) < line
-            and not isinstance(item.node, cst.If)
+            self.file.line(c) < line
+            and (
+                self.kinds.is_load(c)
+                or isinstance(c.func, cst.Attribute)
+                and c.func.attr.value == "restore"
+                and self.kinds.of(c.func.value) is Kind.SAVER
+                and not isinstance(item.node, cst.If)
+            )
             for c in calls(self.candidate.function or self.file.module)
         )
 

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `inner_names`, `entries`, `methods`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.assigned import assigned_variables
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
     displayed_averages,
@@ -23,7 +24,7 @@ from towermigrate.recognize.plain.averaged import (
     written_averages,
 )
 from towermigrate.recognize.plain.bounds import bounds
-from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, Change, PlainFile
+from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.dealt import dealt_parts
@@ -35,6 +36,7 @@ from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
+from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.lines import one_a_line
@@ -42,6 +44,8 @@ from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.numbered import numbered_summaries
+from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -72,7 +76,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|\(\*\w"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -91,10 +95,12 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     inner_numbers,
     told_in_front,
     merged_summaries,
+    numbered_summaries,
     constants_of_towers,
     reused_scopes,
     scopes_around_towers,
     own_splits,
+    identities,
     named_optimizers,
     named_savers,
     saved_lists,
@@ -117,6 +123,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     methods,
     closed_sessions,
     run_functions,
+    assigned_variables,
     runs_of_variables,
     named_starts,
     apart_starts,
@@ -196,7 +203,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
+        with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values)
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
@@ -258,4 +265,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "Plain", "plain", "returns_dict"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "plain", "returns_dict"]

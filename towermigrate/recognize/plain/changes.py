@@ -16,6 +16,8 @@ NOTHING = "towermigrate_none"
 """What a run gives of an operation is bound to, so that a rewritten program must be without that name."""
 ALWAYS = "*"
 """The scope of a change that is made wherever it stands: it has nothing to do with functions."""
+OF_TOWERS = "of towers: "
+"""What the scope of a change begins with that is made in functions that the towers call too."""
 Scope = ast.Module | ast.FunctionDef
 Part = str | tuple[int, int]
 Changed = tuple[int, int, tuple[Part, ...]]

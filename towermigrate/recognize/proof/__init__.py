@@ -16,6 +16,7 @@ from towermigrate.recognize.proof.assumed import settings_around
 from towermigrate.recognize.proof.classes import check_classes
 from towermigrate.recognize.proof.code import Codes
 from towermigrate.recognize.proof.elsewhere import check_elsewhere
+from towermigrate.recognize.proof.kept import check_kept
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
 from towermigrate.recognize.proof.places import check_places
@@ -29,6 +30,7 @@ from towermigrate.recognize.proof.spelling import check_spelling
 from towermigrate.recognize.proof.switched import check_switches
 from towermigrate.recognize.proof.tags import check_tags
 from towermigrate.recognize.proof.towers import TowerProof, check_lists, place_of
+from towermigrate.recognize.proof.values import text_of
 from towermigrate.recognize.proof.variable_names import check_variable_names
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.scope import Item
@@ -43,11 +45,13 @@ class Proved:
         findings: everything that keeps the program from loop style.
         scaled: whether a tower may divide its loss by a count of all towers' examples.
         normalizes: whether the towers have moving averages of batch normalisation.
+        tags: those of the summaries that stand in the scope of all, without case.
     """
 
     findings: list[Finding]
     scaled: bool = True
     normalizes: bool = True
+    tags: frozenset[str] = frozenset()
 
 
 def prove(
@@ -108,6 +112,7 @@ def prove(
         check_elsewhere(proof)
         check_saved(proof)
         check_tags(proof)
+        check_kept(proof)
         check_variable_names(proof)
         _check_means(proof, stages)
     except OutOfSteps:
@@ -116,7 +121,10 @@ def prove(
         message = "the program is too large to be followed"
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
-    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms))
+    scoped = body is not None and body.name_scope is not None
+    made = [one for one in proof.tags if one.in_step or not scoped]
+    tags = frozenset((text_of(one.tag) or "").lower() for one in made)
+    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms), tags)
 
 
 def _settled(

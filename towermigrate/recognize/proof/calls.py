@@ -10,7 +10,7 @@ from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import cells, library, special
 from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.effects import of_gradients
-from towermigrate.recognize.proof.expressions import spelled
+from towermigrate.recognize.proof.expressions import form_of, formed, spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import DEPTH, is_python
 from towermigrate.recognize.proof.natives import Arguments
@@ -40,6 +40,7 @@ from towermigrate.recognize.proof.values import (
     join_all,
     keyed,
     needs_of,
+    text_of,
 )
 
 _FOLDS = ("functools.reduce", "builtins.reduce")
@@ -386,6 +387,11 @@ class Calls(Objects):
                 written = self._text(args.all(), node, frame)
                 if name == "format" and function.of is not None and not args.named:
                     parts = [function.of, *args.given]
+                    outer = text_of(function.of) or ""
+                    if isinstance(written, Text) and len(args.given) == 1:
+                        once = outer.count("{") == outer.count("}") == outer.count("{}") == 1
+                        inner = form_of(args.given[0]) if once else None
+                        return formed(written, inner and outer.replace("{}", inner))
                     return spelled(written, parts, lambda text, *given: text.format(*given))
                 return written
             if name in library.MUTATORS or kind == "text":

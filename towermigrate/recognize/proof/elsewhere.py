@@ -83,12 +83,20 @@ class _Staying:
         while waiting:
             code, nodes = waiting.pop()
             for node in nodes:
-                if id(node) in moved:
+                if id(node) in moved or self._for_another_graph(code, node):
                     continue
                 for where, one in self._named(code, node):
                     if id(one) not in self.known:
                         self.known.add(id(one))
                         waiting.append((where, list(ast.walk(one))))
+
+    def _for_another_graph(self, code: Code, node: ast.AST) -> bool:
+        """Whether what a name is called for has to do with a graph that was made for it: `with tf.Graph().as_default():`."""
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(
+            call := code.parents.get(id(node)), ast.Call
+        ):
+            return False
+        return call.func is node and _stands_in_new_graph(code, call)
 
     def _named(self, code: Code, node: ast.AST) -> list[tuple[Code, ast.AST]]:
         """The functions of the tree that a name or an attribute may be."""
@@ -158,6 +166,16 @@ def _around(code: Code, node: ast.AST) -> Iterator[ast.AST]:
     inner: ast.AST | None = node
     while (inner := code.parents.get(id(inner))) is not None:
         yield inner
+
+
+def _stands_in_new_graph(code: Code, call: ast.AST) -> bool:
+    """Whether a call stands in `with tf.Graph().as_default():`, in no function of that."""
+    for each in _around(code, call):
+        if isinstance(each, _DEFINITION):
+            return False
+        if isinstance(each, ast.With):
+            return ast.unparse(each.items[0].context_expr).endswith(".Graph().as_default()")
+    return False
 
 
 def _has_its_own_graph(code: Code, call: ast.AST) -> bool:

@@ -202,12 +202,15 @@ class Expressions(Machine):
         if isinstance(op, ast.Mod) and (_is_text(left)):
             parts = [v for v, _ in right.values] if isinstance(right, Items) else [right]
             made = self._text([left, *parts], node, frame)
+            if isinstance(made, Text):
+                return formed(made, written_into(left, parts))
             tuple_ = isinstance(right, Items) and right.exact and not right.mutable
             if tuple_ or isinstance(right, Python):
                 return spelled(made, [left, *parts], lambda text, *given: text % given)
             return made
         if isinstance(op, ast.Add) and any(isinstance(v, Text) for v in (left, right)):
-            return self._text([left, right], node, frame)
+            made = self._text([left, right], node, frame)
+            return formed(made, joined_forms([left, right]))
         for side in (left, right):
             if isinstance(side, Index | Differs):
                 return Differs()
@@ -494,6 +497,14 @@ class Expressions(Machine):
             if isinstance(one, Items | Function | Method | Made | External | Object | Text | Index):
                 return Const(negated)
             return Present() if negated and isinstance(one, Tensor) else Plain()
+        for one, other in ((left, right), (right, left)):
+            plain = (
+                isinstance(other, Python)
+                or isinstance(other, Setting)
+                and (other.plain or other.flag)
+            )
+            if isinstance(one, Tensor) and not one.gradient and not one.many and plain:
+                return Const(negated)
         if holds_tensor(left) or holds_tensor(right):
             return self.report(
                 "TM226", frame.code, node,
@@ -530,6 +541,40 @@ def spelled(made: Value, parts: Sequence[Value], write: Callable[..., str]) -> V
     except (TypeError, ValueError, LookupError, AttributeError):
         return made
     return Const(text) if len(text) < _LONG else made
+
+
+def formed(made: Value, form: str | None) -> Value:
+    """A text that is made of the tower's number, with its form."""
+    return Text("index", form=form) if isinstance(made, Text) and made.of == "index" else made
+
+
+def form_of(value: Value) -> str | None:
+    """What a value is in a text, with `{}` for the tower's number."""
+    if isinstance(value, Index):
+        return "{}"
+    if isinstance(value, Text):
+        return value.form
+    text = text_of(value)
+    return None if text is None or "{" in text or "}" in text else text
+
+
+def joined_forms(parts: Sequence[Value]) -> str | None:
+    """The form of texts one after the other, of which one has the tower's number."""
+    forms = [None if isinstance(part, Index) else form_of(part) for part in parts]
+    known = [form for form in forms if form is not None]
+    form = "".join(known)
+    return form if len(known) == len(parts) and form.count("{}") == 1 else None
+
+
+def written_into(text: Value, parts: Sequence[Value]) -> str | None:
+    """The form of `"model_%d" % i`."""
+    outer = text_of(text)
+    if outer is None or len(parts) != 1 or not re.fullmatch(r"[^%{}]*%[ds][^%{}]*", outer):
+        return None
+    inner = form_of(parts[0])
+    if inner is None or inner.count("{}") != 1 or "%d" in outer and not isinstance(parts[0], Index):
+        return None
+    return re.sub("%[ds]", lambda _: inner, outer)
 
 
 def _formatted(node: ast.expr) -> ast.expr:

@@ -39,12 +39,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Tag:
-    """The tag of a summary, where it is made, and whether a step makes it."""
+    """The tag of a summary, where it is made, and whether a step makes it.
+
+    `apart` says that a tower keeps it by the tower's number, and not by its name scope; `named` that it stands in a scope
+    that names what is made in it.
+    """
 
     tag: Value | None
     code: Code
     node: ast.Call
     in_step: bool
+    apart: bool = False
+    named: bool = False
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ LOSSES = _all(
     "absolute_difference cosine_distance hinge_loss huber_loss log_loss mean_squared_error sigmoid_cross_entropy "
     "softmax_cross_entropy sparse_softmax_cross_entropy",
 )
-SUMMARIES = _all("tf.summary.", "histogram merge scalar") | _all(
+SUMMARIES = _all("tf.summary.", "histogram image merge scalar") | _all(
     "tf.", "scalar_summary histogram_summary merge_summary"
 )
 MERGE_ALL = frozenset({"tf.summary.merge_all", "tf.merge_all_summaries"})

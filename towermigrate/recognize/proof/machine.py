@@ -80,6 +80,10 @@ class Machine:
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
         self.scopes: list[bool] = []
         self.tags: list[Tag] = []
+        self.named_blocks = 0  # the scopes around that name what is made in them
+        self.of_number: dict[str, list[tuple[Value, bool]]] = {}
+        """What a tower keeps in collections that are called after its number, by the form of their names."""
+        self.read_by_number: list[tuple[Code, ast.Call]] = []
         self.effects: list[tuple[Code, ast.Call]] = []
         """What the tower checks, prints or calls of Python, which all runs must need."""
         self.waits: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from towermigrate.flow.values import NONE, Const, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asks import ASKS
-from towermigrate.recognize.proof.expressions import spelled
+from towermigrate.recognize.proof.expressions import form_of, formed, spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.parts import Parts
@@ -279,6 +279,8 @@ class Natives(Parts):
             return Setting(plain=True)
         if name in ("str", "repr", "unicode", "slice") or name == "format":
             text = self._text(values, node, frame)
+            if isinstance(text, Text) and name == "str" and len(args.all()) == 1:
+                return formed(text, form_of(values[0]))
             return spelled(text, values, str) if name == "str" and len(values) == 1 else text
         if name == "sum" and values and holds_tensor(values[0]):
             return Tensor(needs_of(values[0]))

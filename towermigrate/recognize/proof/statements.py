@@ -414,7 +414,7 @@ class Statements(Stops):
             seen = kinds
 
     def _with(self, node: ast.With, frame: Frame) -> bool:
-        entered = scopes = 0
+        entered = scopes = inside = 0
         values: list[Value] = []
         defaults = self.defaults
         for item in node.items:
@@ -427,6 +427,9 @@ class Statements(Stops):
                 self.defaults = value.defaults
             named = isinstance(value, Object) and value.kind == "variable scope" and self._named
             self.scopes.append(bool(named))
+            names = _names_operations(item.context_expr)
+            self.named_blocks += names
+            inside += names
             entered += 1
             if self._part != _NO_SCOPE:
                 self.asked.enter(self._part, not self.maybe)
@@ -437,6 +440,7 @@ class Statements(Stops):
                 self.waits |= value.needs
         ends = self.block(node.body, frame)
         self.waits = waits
+        self.named_blocks -= inside
         del self.scopes[-entered:]
         self.asked.leave(scopes)
         self.defaults = defaults
@@ -541,3 +545,11 @@ def _joined(a: dict[str, Value], b: dict[str, Value]) -> dict[str, Value]:
     for name, value in b.items():
         made[name] = join(made[name], value) if name in made else value
     return made
+
+
+def _names_operations(node: ast.expr) -> bool:
+    """Whether what a `with` enters may give operations another name."""
+    made = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+    quiet = made.endswith((".device", "arg_scope", ".control_dependencies", ".colocate_with"))
+    root = made.endswith("variable_scope") and "get_variable_scope()" in ast.unparse(node)
+    return not quiet and not root

@@ -41,8 +41,10 @@ _OF_LOSSES = re.compile(r"loss|entropy|contrib|slim|layers")
 def check_tags(proof: TowerProof) -> None:
     """Report the summaries of steps whose tags TF1 may have numbered."""
     scoped = proof.body is not None and proof.body.name_scope is not None
-    made = {id(one.node): one for one in proof.tags}.values()
-    steps = [one for one in made if one.in_step]
+    made = {(id(one.node), text_of(one.tag)): one for one in proof.tags}.values()
+    # Of towers without scopes of their own, the first one's tags are in the scope of all.
+    first = [one for one in made if one.apart and not one.in_step and not scoped]
+    steps = [one for one in made if one.in_step] + (first if proof.read_by_number else [])
     if not steps:
         return
     counted = Counter(_key(one.tag, one.node) for one in made if one.in_step or not scoped)
@@ -56,7 +58,7 @@ def check_tags(proof: TowerProof) -> None:
         code, node, tag = one.code, one.node, one.tag
         if not files:
             why = "is made in a process whose files could not all be read: TF1 may number its tag"
-        elif enters_scope(proof, node):
+        elif enters_scope(proof, node) or one.apart and one.named:
             why = "stands in a name scope, which a step does not have"
         elif counted[_key(tag, node)] > 1:
             why = "has the tag of another summary, and TF1 numbers the second"
@@ -191,9 +193,23 @@ def _functions(files: Sequence[Code]) -> set[str]:
     return found
 
 
+def _is_local(code: Code, node: ast.AST, name: str) -> bool:
+    """Whether a name at a place is one that the functions around it bind to something that they do not import."""
+    inner: ast.AST | None = node
+    while (inner := code.parents.get(id(inner))) is not None:
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            bound = code.bound_in(inner).get(name)
+            if bound:
+                kinds = ast.Import | ast.ImportFrom | ast.Global | ast.Nonlocal
+                return not any(isinstance(each, kinds) for each in bound)
+    return False
+
+
 def _is_tf(code: Code, node: ast.expr) -> bool:
     """Whether a chain of names begins at TensorFlow, or where a star may have imported it."""
     root = root_of(node)
+    if root is not None and _is_local(code, node, root):
+        return False
     bound = code.bindings.get(root or "", [])
     imported = [a.name for n in bound if isinstance(n, ast.Import) for a in n.names]
     imported += [n.module or "" for n in bound if isinstance(n, ast.ImportFrom)]

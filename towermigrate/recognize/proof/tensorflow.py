@@ -121,6 +121,8 @@ class TensorFlow(Calls):
         for keyword, value in args.named.items():
             rule = library.DENIED_KEYWORDS.get(keyword)
             none = value == NONE
+            if keyword == "collections" and self._number_of(name, value) is not None:
+                continue
             if keyword.endswith("regularizer") and self._regularizes(keyword, value, node, frame):
                 continue
             if rule is not None and not none:
@@ -311,6 +313,10 @@ class TensorFlow(Calls):
             key = given.name if isinstance(given, External) else text_of(given) or ""
             scope = args.get(1, "scope")
             variables = key in _VARIABLE_KEYS
+            if isinstance(given, Text) and given.of == "index" and len(args.all()) == 1:
+                found = self._of_number(given.form, node, frame)
+                if found is not None:
+                    return found
         if self.no_updates and key in ("tf.GraphKeys.UPDATE_OPS", "update_ops"):
             return Items([], mutable=False)
         if self.evaluates:
@@ -345,6 +351,14 @@ class TensorFlow(Calls):
         there = self.collections.get(key, [])
         return Items([*there, (Tensor(), False)], False)
 
+    def _of_number(self, form: str | None, node: ast.Call, frame: Frame) -> Value | None:
+        """What a tower has kept in a collection that is called after its number."""
+        kept = self.of_number.get(form or "")
+        if not kept or self.where != "a tower" or not any(sure for _, sure in kept):
+            return None
+        self.read_by_number.append((frame.code, node))
+        return Items(list(kept), False)
+
     def _gradients(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         given = args.get(1, "xs")
         code = frame.code
@@ -370,10 +384,25 @@ class TensorFlow(Calls):
                 f"`{frame.code.said(node)}` makes a summary of what only looks at the model",
             )  # fmt: skip
         if not name.endswith(("merge", "merge_summary")):
-            self.collections.setdefault("summaries", []).append((made, not self.maybe))
+            given = args.get(3 if name == "tf.summary.image" else 2, "collections")
+            number = None if given is None else self._number_of(name, given)
+            if number is not None:
+                self.of_number.setdefault(number, []).append((made, not self.maybe))
+            elif given is None or given == NONE or self.where != "a tower":
+                self.collections.setdefault("summaries", []).append((made, not self.maybe))
             tag = args.get(0, "name") or args.get(0, "tags")
-            self.tags.append(Tag(tag, frame.code, node, self.where == "a step"))
+            step, named = self.where == "a step", bool(self.named_blocks)
+            self.tags.append(Tag(tag, frame.code, node, step, number is not None, named))
         return made
+
+    def _number_of(self, name: str, given: Value) -> str | None:
+        """The form of the one collection, called after the tower's number, that a summary is kept in."""
+        if self.where != "a tower" or self.evaluates or name not in library.SUMMARIES:
+            return None
+        if not isinstance(given, Items) or not given.exact or len(given.values) != 1:
+            return None
+        (key, sure) = given.values[0]
+        return key.form if sure and isinstance(key, Text) and key.of == "index" else None
 
     def _pure(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         code = frame.code

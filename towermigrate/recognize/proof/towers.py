@@ -259,7 +259,7 @@ class TowerProof(Statements):
             return Items([(Tensor(needs), True)], False, outer=True, name=name)
         if kind is Kind.PIPELINE and isinstance(value, Items):
             return Items(value.values, value.exact, True, False, name, key=value.key)
-        if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object):
+        if kind is Kind.PIPELINE and not isinstance(value, Tensor | Object | Made):
             return Tensor(frozenset({f"unknown:{name}"}))
         if kind is Kind.QUEUE and isinstance(value, Foreign | Unknown):
             return Object("queue")  # an iterator that each tower asks for what comes next

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value, same
@@ -93,9 +93,13 @@ class Static(Value):
 
 @dataclass(eq=False)
 class Text(Value):
-    """A text made in the tower. `of` is "index" (the tower's number), "scope" (its name scope) or "name"."""
+    """A text made in the tower. `of` is "index" (the tower's number), "scope" (its name scope) or "name".
+
+    `form` is what stands around the tower's number, for which it has `{}`; None where that is not known.
+    """
 
     of: str
+    form: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(eq=False)
@@ -504,7 +508,7 @@ def _merged(a: Value, b: Value) -> Value | None:
     if type(a) is type(b) and isinstance(a, Index | Differs):
         return a
     if isinstance(a, Text) and isinstance(b, Text) and a.of == b.of:
-        return a
+        return a if a.form == b.form else Text(a.of)
     if isinstance(a, External) and same(a, b):
         return a
     if isinstance(a, Object) and isinstance(b, Object) and a.kind == b.kind:

@@ -1,0 +1,88 @@
+"""Runs that give a variable a number: what loop style takes, and neighbours that it must not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import asked_of
+
+COUNT = "    step_count = tf.train.get_or_create_global_step()\n"
+OWN = (COUNT, "    step_count = tf.Variable(0, trainable=False)\n")
+SESSION = "    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:\n"
+INIT = "        sess.run(tf.global_variables_initializer())\n"
+STEPS = "        for step in range(4):\n"
+DRAW = "            bx, by = batch(4)\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+SAVE = "        saver.save(sess, 'ckpt/model')\n"
+SAVER = "    saver = tf.train.Saver()\n"
+SHOWN = (RUN, RUN + "            print('count', sess.run(step_count))\n")
+LR = (
+    "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n",
+    "    lr = tf.get_variable('lr', [], initializer=tf.constant_initializer(0.1), trainable=False)\n"
+    "    opt = tf.train.MomentumOptimizer(lr, 0.9)\n",
+)
+
+
+def before(*lines: str) -> Change:
+    """Statements in front of the loop of steps."""
+    return STEPS, "".join(f"        {line}\n" for line in lines) + STEPS
+
+
+def each(*lines: str) -> Change:
+    """Statements of every step."""
+    return DRAW, "".join(f"            {line}\n" for line in lines) + DRAW
+
+
+def case(name: str, *changes: Change) -> Any:
+    return pytest.param((*changes, SHOWN), id=name)
+
+
+def other(name: str, rule: str, *changes: Change) -> Any:
+    return pytest.param((*changes, SHOWN), rule, id=name)
+
+
+TAKEN = [
+    case("steps that begin anew", before("sess.run(step_count.assign(0))")),
+    case("of a variable of its own", OWN, before("sess.run(step_count.assign(7))")),
+    case("by the function", OWN, before("sess.run(tf.assign(step_count, 7))")),
+    case("where it is asked for", OWN, before("if len(DEVICES) > 1:", "    sess.run(step_count.assign(100))")),
+    case("below zero", OWN, before("sess.run(step_count.assign(-3))")),
+    case("a rate", LR, each("if step == 2:", "    sess.run(lr.assign(0.01))")),
+    case("a rate, by the function", LR, each("sess.run(tf.assign(lr, 0.05))")),
+    case("the number of a loop", OWN, each("sess.run(step_count.assign(step))")),
+    case("of numbers of loops", OWN, each("sess.run(step_count.assign(step + 10 * 2))")),
+    case("a whole number of something else", OWN, each("sess.run(step_count.assign(int(drawn[0] * 1.5)))")),
+    case("a rate of something else", LR, each("sess.run(lr.assign(float(np.exp(-1.0 * step))))")),
+    case("by a name", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n"), before("sess.run(reset)")),
+    case("by a name, twice", OWN, (SAVER, SAVER + "    reset = tf.assign(step_count, 5)\n"), before("sess.run(reset)"), each("if step == 2:", "    sess.run(reset)")),
+    case("with an initialiser that has a name", OWN, (INIT, "        begin = tf.global_variables_initializer()\n        sess.run(begin)\n"), before("sess.run(step_count.assign(7))")),
+    case("behind the steps", OWN, (SAVE, "        sess.run(step_count.assign(1000))\n" + SAVE)),
+    case("with a schedule", ("    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n", "    rate = tf.train.exponential_decay(0.1, step_count, 2, 0.5)\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n"), before("sess.run(step_count.assign(4))")),
+]  # fmt: skip
+
+LEFT = [
+    other("before the variables start", "TM209", OWN, (INIT, "        sess.run(step_count.assign(7))\n" + INIT)),
+    other("before the variables start, which has a name", "TM209", OWN, (SAVER, SAVER + "    begin = tf.global_variables_initializer()\n"), (INIT, "        sess.run(step_count.assign(7))\n        sess.run(begin)\n")),
+    other("a variable that is loaded before all start", "TM209", OWN, (INIT, "        step_count.load(7, sess)\n" + INIT)),
+    other("that is kept", "TM209", OWN, before("print(sess.run(step_count.assign(7)))")),
+    other("of a tensor", "TM209", OWN, (SAVER, SAVER + "    twice = step_count * 2\n"), each("sess.run(step_count.assign(twice))")),
+    other("of a sum with a tensor", "TM209", OWN, each("sess.run(step_count.assign(step_count + 1))")),
+    other("of a trained variable", "TM209", ("    tower_grads = []\n", "    extra = tf.Variable(1.0)\n    tower_grads = []\n"), each("sess.run(extra.assign(0.5))")),
+    other("of a number that may be an array", "TM209", OWN, before("first = np.int64(7)", "sess.run(step_count.assign(first))")),
+    other("that adds", "TM209", OWN, each("sess.run(step_count.assign_add(1))")),
+    other("beside the update", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n"), each("if step == 2:", "    sess.run([reset, train_op], feed_dict={X: np.ones([4, 3]), Y: np.ones([4, 1])})")),
+    other("by a name that is asked for more", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n    print(reset is not None)\n"), before("sess.run(reset)")),
+    other("by a name that is bound anew", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n    reset = step_count.assign(1)\n"), before("sess.run(reset)")),
+    other("by the number of a loop that is bound anew", "TM209", OWN, each("sess.run(step_count.assign(step))", "step = np.int64(step)")),
+    other("by the number of a range of another kind", "TM209", (COUNT, "    range = np.arange\n" + OWN[1]), each("sess.run(step_count.assign(step))")),
+    other("by a tower's variable", "TM209", each("sess.run(tf.trainable_variables()[0].assign(np.zeros([3, 1])))")),
+]  # fmt: skip
+
+(
+    test_it_is_in_loop_style,
+    test_its_neighbour_is_not,
+    test_all_of_them_do_the_same_rewritten,
+) = asked_of(TAKEN, LEFT)

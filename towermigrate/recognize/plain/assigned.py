@@ -1,0 +1,167 @@
+"""Runs that give a variable a number: `sess.run(step.assign(0))` is `step.load(0, sess)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, own_calls
+from towermigrate.recognize.plain.collected import once_in
+from towermigrate.recognize.plain.feeds import mentions, only_name
+from towermigrate.recognize.plain.methods import sessions_of
+from towermigrate.recognize.python_scopes import own_nodes
+
+_STARTS = ("global_variables_initializer", "initialize_all_variables")
+_STEPS = frozenset(
+    f"tf.{module}.{name}"
+    for module in ("train", "contrib.framework", "contrib.slim", "contrib.training")
+    for name in ("get_or_create_global_step", "create_global_step")
+)
+_RANGES = ("range", "xrange")
+
+
+def assigned_variables(file: PlainFile) -> list[Change]:
+    """Runs of nothing but `v.assign(n)` or `tf.assign(v, n)`, of a variable that is not trained and a number of Python's."""
+    if "assign(" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        sessions = sessions_of(scope)
+        if sessions:
+            found += _Assigned(file, scope, sessions, where).changes()
+    return found
+
+
+class _Assigned:
+    def __init__(self, file: PlainFile, scope: Scope, sessions: set[str], where: str) -> None:
+        self.file, self.scope, self.sessions, self.where = file, scope, sessions, where
+        # What runs only by a name: the statement that gives it to the operation.
+        self.named = {name: each for each in once_in(scope) if (name := only_name(each))}
+        self.counted = set(_counted(file, scope))
+
+    def changes(self) -> list[Change]:
+        found: list[Change] = []
+        taken: dict[str, int] = {}
+        for statement, call in self._runs():
+            fetched = call.args[0]
+            name = fetched.id if isinstance(fetched, ast.Name) else ""
+            made = self.named.get(name) if name else None
+            operation = made.value if isinstance(made, ast.Assign) else fetched
+            given = _assigns(operation)
+            if given is None or not self._is_set(*given):
+                continue
+            if made is not None:
+                taken[name] = taken.get(name, 0) + 1
+            variable, number = given
+            session = ast.unparse(call.func).partition(".")[0]
+            parts = (f"{variable.id}.load(", self.file.span(number), f", {session})")
+            found.append(Change(*self.file.span(statement), parts, self.where))
+        for name, times in taken.items():
+            made = self.named[name]
+            uses = [each for each in self.file.uses(name) if isinstance(each.ctx, ast.Load)]
+            alone = self.file.alone(made) is not None
+            if len(uses) != times or bindings(self.scope, name) != 1 or not alone:
+                return []
+            if name in self.file.words_of_users:
+                return []
+            found.append(Change(*self.file.without(made), (), self.where))
+        return found
+
+    def _runs(self) -> Iterator[tuple[ast.Expr, ast.Call]]:
+        """Statements that run something after the variables have started, and keep nothing of it."""
+        started = self._started()
+        for each in own_nodes(self.scope):
+            if not isinstance(each, ast.Expr):
+                continue
+            call = each.value
+            if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+                continue
+            whose = call.func.value
+            if call.func.attr != "run" or len(call.args) != 1 or call.keywords:
+                continue
+            if not isinstance(whose, ast.Name) or whose.id not in self.sessions:
+                continue
+            if (
+                started is None
+                or each.lineno <= started
+                or self.file.commented(*self.file.span(each))
+            ):
+                continue
+            yield each, call
+
+    def _started(self) -> int | None:
+        """The line of the last run that starts the variables; behind it a number stays until the next update."""
+        made = {name for name, each in self.named.items() if _starts(each)}
+        return max(
+            (
+                each.lineno
+                for each in own_calls(self.scope)
+                if isinstance(each.func, ast.Attribute)
+                and each.func.attr == "run"
+                and any(_starts(one) or mentions(one, made) for one in each.args)
+            ),
+            default=None,
+        )
+
+    def _is_set(self, variable: ast.Name, number: ast.expr) -> bool:
+        made = self.named.get(variable.id)
+        value = made.value if isinstance(made, ast.Assign) else None
+        if not isinstance(value, ast.Call) or bindings(self.scope, variable.id) != 1:
+            return False
+        maker = ast.unparse(value.func)
+        trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
+        own = maker in ("tf.Variable", "tf.get_variable") and trained == ["False"]
+        return (own or maker in _STEPS) and self._is_number(number)
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Whether an expression is a number of Python's, whatever it is when the line runs: no tensor, no array."""
+        match node:
+            case ast.Constant(value=value):
+                return type(value) in (int, float)
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return self._is_number(operand)
+            case ast.Name(id=name):
+                return name in self.counted
+            case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult()):
+                return self._is_number(left) and self._is_number(right)
+            case ast.Call(func=ast.Name(id="int" | "float" as made), args=[_], keywords=[]):
+                return not self.file.finds_names_by_text and bindings(self.file.tree, made) == 0
+        return False
+
+
+def _starts(node: ast.AST) -> bool:
+    """Whether an initialiser of all variables is made somewhere in a node."""
+    return any(
+        isinstance(each, ast.Call) and ast.unparse(each.func).endswith(_STARTS)
+        for each in ast.walk(node)
+    )
+
+
+def _counted(file: PlainFile, scope: Scope) -> Iterator[str]:
+    """The names that only a `for` over `range` binds."""
+    for each in own_nodes(scope):
+        match each:
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id=made))):
+                if made in _RANGES and _is_range(file, made) and bindings(scope, name) == 1:
+                    yield name
+
+
+def _is_range(file: PlainFile, name: str) -> bool:
+    """Whether `range` or `xrange` is Python's, or six's."""
+    imports = sum(
+        isinstance(each, ast.ImportFrom)
+        and each.module in ("six.moves", "builtins", "past.builtins")
+        and any(alias.name == name and alias.asname is None for alias in each.names)
+        for each in ast.walk(file.tree)
+    )
+    return bindings(file.tree, name) == imports
+
+
+def _assigns(node: ast.expr) -> tuple[ast.Name, ast.expr] | None:
+    """The variable and the value of `v.assign(value)` or `tf.assign(v, value)`."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="assign"), args=[ast.Name() as variable, value], keywords=[]):  # fmt: skip
+            return variable, value
+        case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr="assign"), args=[value], keywords=[]):  # fmt: skip
+            return variable, value
+    return None
