@@ -80,7 +80,6 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     graphs_not_written,
     sizes_of_variables,
     tower_loops,
-    tuples_of_towers,
     joined_loops,
     inner_numbers,
     told_in_front,
@@ -188,7 +187,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values)
+        with_tree: tuple[_OfTree, ...] = (first, switches, kept_values, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         readers: list[_Reader] = [partial(handed_on, tree), *own, *_READERS]
         for reader in readers:
