@@ -155,7 +155,8 @@ class Analysis:
     of the program were read as one, `plain` where it was read in plain spellings. `with_inputs` are the merged summaries
     that hold those of the towers' own input pipelines. `settings` are the placeholders that only optimizers and what
     stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
-    more than once in a process, each time in a graph of its own.
+    more than once in a process, each time in a graph of its own. `numbered` is what TF1 would number over the towers
+    if the scope around it were one around them (see `proof.Proved`).
     """
 
     scope: Scope
@@ -177,6 +178,7 @@ class Analysis:
     settings: dict[str, Placeholder] = field(default_factory=dict)
     rates: set[str] = field(default_factory=set)
     anew: bool = False
+    numbered: tuple[tuple[Finding, Finding], ...] = ()
 
     @property
     def file(self) -> SourceFile:

@@ -148,6 +148,7 @@ class Assembler:
         analysis.settings, analysis.rates = fed, computed
         analysis.scaled = proved.scaled
         analysis.normalizes = proved.normalizes
+        analysis.numbered = proved.numbered
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis

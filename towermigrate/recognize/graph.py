@@ -166,7 +166,8 @@ class GraphReader(ScopeReader):
         self.scope.placeholders[name] = Placeholder(name, item, placed, shape, default)
 
     def _split(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
-        assert isinstance(value, cst.Call)
+        if not isinstance(value, cst.Call):
+            raise refuse("TM208", self.file, item.node, "a split is bound to a name of its own")
         axis = argument(value, 2, "axis")
         source = argument(value, 0, "value")
         if source is not None and integer(source) == 0:

@@ -7,6 +7,7 @@ what runs fetch must draw what the step draws (`session`), and names must be wha
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -42,11 +43,14 @@ class Proved:
         findings: everything that keeps the program from loop style.
         scaled: whether a tower may divide its loss by a count of all towers' examples.
         normalizes: whether the towers have moving averages of batch normalisation.
+        numbered: what would keep it from loop style if a scope that the towers enter were one around them: where that
+            is entered, and what TF1 would number then.
     """
 
     findings: list[Finding]
     scaled: bool = True
     normalizes: bool = True
+    numbered: tuple[tuple[Finding, Finding], ...] = ()
 
 
 def prove(
@@ -114,7 +118,13 @@ def prove(
         message = "the program is too large to be followed"
         too_large = note("TM222", file, scope.candidate.loop, message)
         return Proved([*proof.findings.values(), too_large])
-    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms))
+    inside = {id(each) for each in ast.walk(proof.loop)}
+    numbered = tuple(
+        (code.finding("TM218", entered, ""), finding)
+        for entered, finding in proof.numbered
+        if id(entered) in inside
+    )
+    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms), numbered)
 
 
 def _settled(
