@@ -100,7 +100,7 @@ SHARED: tuple[Change, ...] = (
 )
 OUT = "    return tf.matmul(x, w) + b\n"
 LAYER = "tf.layers.dense(x, 1, kernel_initializer=init(3, 1))"
-UNNAMED = "    with tf.variable_scope(None, default_name='part'):\n        v = tf.get_variable('v', [3, 1], initializer=init(3, 1))\n    return tf.matmul(x, v)\n"
+UNNAMED = "    with tf.variable_scope(None, default_name='part'):\n        v = tf.get_variable('v', [3, 1], initializer=init(3, 1))\n    return tf.matmul(x, w + v) + b\n"
 
 TAKEN = [
     case("split in the towers", parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
@@ -141,7 +141,7 @@ TAKEN = [
     case("the last of the losses", *LISTED, (RUN, RUN.replace("loss]", "losses[-1]]"))),
     case("a scope around that shares", (SCOPE, SCOPE.replace("())", "(), reuse=tf.AUTO_REUSE)")), (REUSE, "")),
     case("a scope of a name around that shares", (SCOPE, "    with tf.variable_scope('net', reuse=tf.AUTO_REUSE):\n"), (REUSE, "")),
-    case("a scope of a name around that shares, and a layer without one in a scope", *SHARED, (OUT, f"    with tf.variable_scope('part'):\n        return {LAYER}\n")),
+    case("a scope of a name around that shares, and a layer without one in a scope", *SHARED, (OUT, f"    with tf.variable_scope('part'):\n        return tf.matmul(x, w) + b + {LAYER}\n")),
     case("a scope without a name in one that each tower enters", (SCOPE, "    if True:\n"), (REUSE, ""), ("    if True:\n        for i", "    for i"), ("            with tf.device('/gpu:%d' % i):\n                with tf.name_scope('tower_%d' % i) as scope:", "        with tf.device('/gpu:%d' % i):\n                with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):"), (OUT, UNNAMED)),
     case("a step that is made behind the towers", (STEP, ""), (UPDATE, STEP + UPDATE)),
     case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
