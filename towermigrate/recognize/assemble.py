@@ -179,7 +179,7 @@ class Assembler:
             self.scope.reasons.say(
                 "TM201", self.file, self.candidate.loop, "the tower loop is asynchronous"
             )
-        for node in walk(function.body):
+        for node in walk(function.body, into_functions=False):
             if isinstance(node, cst.Yield):
                 self.scope.reasons.say(
                     "TM201", self.file, self.candidate.loop, "the function is a generator"
