@@ -101,6 +101,9 @@ TAKEN += [
     case("by a name", *EACH, NAMED, (INIT, INIT + "        sess.run(start)\n")),
     case("in each epoch, by a name", *EACH, (".repeat().batch", ".batch"), (EPOCHS[0], EPOCHS[1].replace("iterator.initializer", "start")), NAMED),
     case("in a group with the variables", (INIT, INIT.replace("tf.global_variables_initializer()", "tf.group(tf.global_variables_initializer(), iterator.initializer)"))),
+    case("of rows that a generator in the function gives", START, ("    dataset = tf.data.Dataset.from_tensor_slices((rows, rows.sum(1, keepdims=True)))", "    def pairs():\n        for row in rows:\n            yield row, row[:1]\n\n    dataset = tf.data.Dataset.from_generator(pairs, (tf.float32, tf.float32), ([3], [1]))")),
+    case("in each epoch, past rows that are bad", (".repeat().batch", ".map(lambda a, b: (tf.check_numerics(a, 'bad'), b)).batch"), ("    dataset = ", "    rows[5] = np.nan\n    dataset = "), (EPOCHS[0], EPOCHS[1].replace("                except tf", "                except tf.errors.InvalidArgumentError:\n                    print('bad')\n                except tf"))),
+    case("in each epoch, up to rows that are bad", (".repeat().batch", ".map(lambda a, b: (tf.check_numerics(a, 'bad'), b)).batch"), ("    dataset = ", "    rows[9] = np.nan\n    dataset = "), (EPOCHS[0], EPOCHS[1].replace("except tf.errors.OutOfRangeError", "except (tf.errors.OutOfRangeError, tf.errors.InvalidArgumentError)"))),
     case("beside a group that has a name", ("    saver = ", "    init = tf.global_variables_initializer()\n    saver = "), (INIT, "        sess.run([init, iterator.initializer])\n")),
 ]  # fmt: skip
 

@@ -59,6 +59,12 @@ LEFT = [
     left("in the first tower", "TM219", (LOSS, LOSS + "                    if i == 0:\n                        tf.summary.scalar('tower_loss', loss)\n"), MERGE),
     left("in a loop behind", "TM219", SAID, behind("for grad, var in grads:", "    tf.summary.histogram(var.op.name + '/gradients', grad)")),
     left("in a function behind", "TM219", SAID, ("def batch(rows)", "def tell(value):\n    tf.summary.scalar('told', value)\n\n\ndef batch(rows)"), behind("tell(loss)")),
+    left("in a function that one behind calls", "TM219", SAID, ("def batch(rows)", "def tell(value):\n    tf.summary.scalar('told', value)\n\n\ndef tell_all(value):\n    tell(value)\n\n\ndef batch(rows)"), behind("tell_all(loss)")),
+    left("in a method behind", "TM219", SAID, ("def batch(rows)", "class Teller(object):\n    def tell(self, value):\n        tf.summary.scalar('told', value)\n\n\nteller = Teller()\n\n\ndef batch(rows)"), behind("teller.tell(loss)")),
+    left("in a lambda behind", "TM219", SAID, ("def batch(rows)", "tell = lambda value: tf.summary.scalar('told', value)\n\n\ndef batch(rows)"), behind("tell(loss)")),
+    left("in a function under another name", "TM219", SAID, ("def batch(rows)", "def tell(value):\n    tf.summary.scalar('told', value)\n\n\nsaid_of = tell\n\n\ndef batch(rows)"), behind("said_of(loss)")),
+    left("by a module under another name", "TM219", SAID, ("def batch(rows)", "summary = tf.summary\n\n\ndef batch(rows)"), behind("summary.scalar('told', loss)")),
+    left("by TensorFlow 2's name", "TM219", SAID, behind("tf.compat.v1.summary.scalar('told', loss)")),
     left("merged twice", "TM219", SAID, behind("again = tf.summary.merge_all()")),
     left("of a collection", "TM219", SAID, (SAVER, "    merged = tf.summary.merge_all(key='summaries')\n" + SAVER)),
 ]  # fmt: skip

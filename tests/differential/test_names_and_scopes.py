@@ -94,6 +94,14 @@ LISTED: tuple[Change, ...] = (
 )
 NAMELESS = (LOSS, ""), ("losses.append(loss)", "losses.append(tf.reduce_mean(tf.square(out - y)))")
 
+SHARED: tuple[Change, ...] = (
+    (SCOPE, "    with tf.variable_scope('net', reuse=tf.AUTO_REUSE):\n"),
+    (REUSE, ""),
+)
+OUT = "    return tf.matmul(x, w) + b\n"
+LAYER = "tf.layers.dense(x, 1, kernel_initializer=init(3, 1))"
+UNNAMED = "    with tf.variable_scope(None, default_name='part'):\n        v = tf.get_variable('v', [3, 1], initializer=init(3, 1))\n    return tf.matmul(x, w + v) + b\n"
+
 TAKEN = [
     case("split in the towers", parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
     case("split in the towers, along a written axis", parts("tf.split(X, 2, axis=0)[i]", "tf.split(Y, 2, 0)[i]")),
@@ -133,6 +141,8 @@ TAKEN = [
     case("the last of the losses", *LISTED, (RUN, RUN.replace("loss]", "losses[-1]]"))),
     case("a scope around that shares", (SCOPE, SCOPE.replace("())", "(), reuse=tf.AUTO_REUSE)")), (REUSE, "")),
     case("a scope of a name around that shares", (SCOPE, "    with tf.variable_scope('net', reuse=tf.AUTO_REUSE):\n"), (REUSE, "")),
+    case("a scope of a name around that shares, and a layer without one in a scope", *SHARED, (OUT, f"    with tf.variable_scope('part'):\n        return tf.matmul(x, w) + b + {LAYER}\n")),
+    case("a scope without a name in one that each tower enters", (SCOPE, "    if True:\n"), (REUSE, ""), ("    if True:\n        for i", "    for i"), ("            with tf.device('/gpu:%d' % i):\n                with tf.name_scope('tower_%d' % i) as scope:", "        with tf.device('/gpu:%d' % i):\n                with tf.variable_scope(tf.get_variable_scope(), reuse=tf.AUTO_REUSE):"), (OUT, UNNAMED)),
     case("a step that is made behind the towers", (STEP, ""), (UPDATE, STEP + UPDATE)),
     case("parameters counted", (INIT, INIT + COUNT.format("v.get_shape()"))),
     case("parameters counted, by a name", (INIT, INIT + COUNT.format("shape").replace("            size = 1\n", "            shape = v.shape\n            size = 1\n"))),
@@ -161,6 +171,10 @@ LEFT = [
     other("split of what the tower makes", "TM227", parts("tf.split(X * 2.0, 2)[i]", "tf.split(Y, 2)[i]")),
     other("the other part", "TM227", parts("tf.split(X, 2)[1 - i]", "tf.split(Y, 2)[i]")),
     other("a scope around, without reuse", "TM218", (SCOPE, "    with tf.variable_scope('model'):\n"), (REUSE, "")),
+    other("a layer without a name in a scope around that shares", "TM218", *SHARED, (OUT, f"    return {LAYER}\n")),
+    other("a layer without a name in the scope itself, around", "TM218", (SCOPE, SCOPE.replace("())", "(), reuse=tf.AUTO_REUSE)")), (REUSE, ""), (OUT, f"    return {LAYER}\n")),
+    other("a scope without a name in a scope around that shares", "TM218", *SHARED, (OUT, UNNAMED)),
+    other("a scope without a name around one that shares", "TM218", (SCOPE + LOOP, "    for i in range(2):\n"), (REUSE, ""), ("    w = tf.get_variable", "  with tf.variable_scope(None, default_name='part'), tf.variable_scope('own', reuse=tf.AUTO_REUSE):\n    w = tf.get_variable")),
     other("another scope's reuse", "TM211", (SCOPE, "    with tf.variable_scope('other') as vs:\n        pass\n    with tf.variable_scope('model'):\n"), (REUSE, f"{MARGIN}vs.reuse_variables()\n")),
     other("a scope around more than the towers", "TM201", *within("tf.variable_scope('model')"), (LOOP, "        extra = tf.get_variable('extra', [])\n" + LOOP)),
     other("a scope around that is named in summaries", "TM201", *within("tf.variable_scope('model')"), (LOSS, LOSS + f"{MARGIN}tf.summary.scalar('loss', loss)\n")),

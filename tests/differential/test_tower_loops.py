@@ -84,6 +84,8 @@ LEFT = [
          ZIP, PARTS, NO_ROWS),
     left("another zip", "TM201", (DEVICES, DEVICES + "import builtins\n\ndef zip(*lists):\n    return [each[::-1] for each in builtins.zip(*lists)]\n"),
          over("i, (y, x) in enumerate(zip(xs, ys))", PLACE), PARTS, NO_ROWS),
+    left("parts in one tuple", "TM201", over("i, (x, y) in enumerate(zip(*parts))", PLACE),
+         (BEFORE, "    parts = tf.split(X, 2), tf.split(Y, 2)\n" + BEFORE), NO_ROWS),
     left("numbers that begin with one", "TM201", over("i, (d, x, y) in enumerate(zip(DEVICES, xs, ys), 1)"), PARTS, NO_ROWS),
     left("parts that are turned round", "TM201", over("i, (x, y) in enumerate(zip(xs[::-1], ys))", PLACE), PARTS, NO_ROWS),
     left("devices written out in the head", "TM208",

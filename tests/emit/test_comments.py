@@ -166,3 +166,22 @@ def test_each_stands_or_is_named(changes: tuple[tuple[str, str], ...]) -> None:
         for comment, line in comments(text):
             if not any(line in each for each in gone):
                 assert comment in after or comment in said, f"{line}: {comment}"
+
+
+def test_those_in_front_of_a_second_tower_loop_stand_in_the_step() -> None:
+    margin = "                    "
+    (text,) = program(
+        (f"{margin}tf.get_variable_scope().reuse_variables()\n", f"{margin}losses.append(loss)\n"),
+        ("    tower_grads = []\n", "    tower_grads = []\n    losses = []\n"),
+        ("    with tf.variable_scope(tf.get_variable_scope()):\n        for", "    for"),
+        ("            with tf.device('/gpu:%d' % i):\n", "            with tf.device('/gpu:%d' % i), tf.variable_scope('net', reuse=i > 0):\n"),
+        (f"{margin}grads = opt.compute_gradients(loss)\n", "    # the gradients,\n    # tower by tower\n    for i in range(2):\n            grads = opt.compute_gradients(losses[i])\n"),
+        (f"{margin}tower_grads.append(grads)\n", "            tower_grads.append(grads)\n"),
+    ).values()  # fmt: skip
+    report = rewrite_tree({"train.py": text})
+    (result,) = report.programs
+    assert [each.message for each in result.not_loop] == []
+    lines = report.texts["train.py"].split("\n")
+    at = lines.index("            # the gradients,")
+    assert lines[at + 1] == "            # tower by tower"
+    assert lines[at + 2].startswith("            grads = tm.tower_gradients(")

@@ -63,6 +63,17 @@ def failing_at(number: int) -> Callable[[], Any]:
     return called(read)
 
 
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_towers_lose_what_was_drawn_beside_an_error(two_towers: Any, prefetch: int) -> None:
+    with tm.legacy_input(checked_pipeline, prefetch=prefetch) as elements:
+        batches = tm.per_tower_batches(elements)
+        next(batches)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
+            next(batches)  # of the first tower; the second one's is gone as well
+        (values,) = next(batches)
+        assert [float(each) for each in two_towers.experimental_local_results(values)] == [4.0, 5.0]
+
+
 @pytest.mark.usefixtures("without_checks")
 def test_per_tower_batches_of_a_queue(two_towers: Any) -> None:
     before = set(threading.enumerate())
@@ -188,9 +199,30 @@ def test_a_reinitializable_iterator_takes_the_initializer_that_build_names() -> 
 def test_an_error_comes_behind_the_elements_before_it(prefetch: int) -> None:
     elements = tm.legacy_input(failing_at(3), prefetch=prefetch)
     assert [next(elements)[0] for _ in range(3)] == [0, 1, 2]
-    for _ in range(2):
-        with pytest.raises(tf.errors.UnknownError, match="the disk is gone"):
+    with pytest.raises(tf.errors.UnknownError, match="the disk is gone"):
+        next(elements)
+    assert next(elements)[0] == 4  # the next run of the pipeline, as in TF1
+
+
+def checked_pipeline() -> Any:
+    """The numbers from 0 to 7, of which 2 is not allowed."""
+    numbers = tf.data.Dataset.range(8).map(
+        lambda n: tf.debugging.check_numerics(
+            tf.where(tf.equal(n, 2), np.nan, tf.cast(n, tf.float32)), "bad"
+        )
+    )
+    return v1.data.make_initializable_iterator(numbers).get_next()
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_an_iterator_goes_on_behind_an_error_and_starts_again(prefetch: int) -> None:
+    with tm.legacy_input(checked_pipeline, prefetch=prefetch) as elements:
+        assert [next(elements)[0] for _ in range(2)] == [0, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
             next(elements)
+        assert next(elements)[0] == 3
+        elements.restart()
+        assert next(elements)[0] == 0
 
 
 def test_a_queue_readers_error_comes_over() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.emit.carrying import top_of_method
+from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
 from towermigrate.emit.planning import Names, StepPlanner
@@ -294,8 +295,14 @@ class LoopStyle:
         runs), behind what the tower count needs; at module level right before its scope.
         """
         assert self.a.program is not None
-        names = set(reads(self.t.expression(self.a.program.loop.count.expression)))
-        needed = [k for k, (item, _) in enumerate(stay) if item.binds & names]
+        counted = self.a.program.loop.count.expression
+        names = set(reads(self.t.expression(counted)))
+        changes = CountChanges(self.a.tree, self.a.file.path, counted)
+        needed = [
+            k
+            for k, (item, _) in enumerate(stay)
+            if item.binds & names or changes.may_be_by(item.node)
+        ]
         if needed and needed[-1] >= first:
             self.reasons.say(
                 "TM211",

@@ -159,6 +159,12 @@ class TowerBatches(Iterator[Any]):
                     ) from end
                 nothing = tuple(tf.nest.map_structure(_no_rows, one) for one in elements[0])
                 elements += [nothing] * (towers - len(elements))
+            except tf.errors.OpError:
+                # One run of the towers drew for all of them, whichever it was that failed.
+                lose = getattr(self._source, "lose", None)
+                if lose is not None:
+                    lose(towers - len(elements) - 1)
+                raise
         return elements
 
     def _element_for_all(self) -> tuple[Any, ...]:

@@ -79,9 +79,16 @@ class LegacyInput(Iterator[Any]):
         except KeyboardInterrupt:
             raise  # of the reader, not of the pipeline
         except BaseException as reason:
-            self._ended = reason
+            if self._pipeline.ends_by(reason):
+                self._ended = reason
             raise
         return values
+
+    def lose(self, count: int) -> None:
+        """Draw what the other towers of a step draw whose input failed, as one run drew for all of them."""
+        for _ in range(count):
+            with contextlib.suppress(Exception):
+                self._drawn()
 
     def restart(self) -> None:
         """Initialise the pipeline's iterators again, as `sess.run(iterator.initializer)` does for each epoch.
@@ -89,7 +96,7 @@ class LegacyInput(Iterator[Any]):
         What was drawn ahead is dropped, so a pipeline that counts its draws wants `prefetch=0`.
 
         Raises:
-          ValueError: it was closed, it ended by an error, or it has queues, which do not start again.
+          ValueError: it was closed, or it has queues, which do not start again.
         """
         ended_early = self._ended is not None and not isinstance(self._ended, EndOfInput)
         if ended_early or not self._close.alive:
@@ -138,6 +145,9 @@ class LegacyInputs(LegacyInput):
             made.append(tf.compat.v1.summary.merge(own) if own else tf.constant(b""))
         return made
 
+    def lose(self, count: int) -> None:
+        """Nothing: one run has drawn for all towers."""
+
     @staticmethod
     def _draws_a_step() -> int:
         return 1
@@ -168,7 +178,8 @@ class _Pipeline:
     """The session, its queue runners and the thread that runs ahead of the reader.
 
     At most `prefetch` elements are drawn and not yet read. An error or the end of the data takes
-    its place behind the elements that were drawn before it.
+    its place behind the elements that were drawn before it. An iterator goes on behind an error, as
+    it did in TF1, where a queue's readers had ended by it.
     """
 
     def __init__(
@@ -206,9 +217,15 @@ class _Pipeline:
             element, reason = self._ready.popleft()
             self._changed.notify_all()
         if reason is not None:
-            self._ahead.join()
+            if self.ends_by(reason):
+                self._ahead.join()
             raise reason
         return element
+
+    def ends_by(self, reason: BaseException) -> bool:
+        """Whether nothing more comes behind an error: the end of the data, or any where there are queues."""
+        of_element = isinstance(reason, tf.errors.OpError) and not isinstance(reason, EndOfInput)
+        return bool(self._runners) or not of_element
 
     def restart(self) -> None:
         """Initialise the iterators again; before the first element that is done when it is asked for."""
@@ -274,7 +291,8 @@ class _Pipeline:
 
     def _run_ahead(self, room: int) -> None:
         reason: BaseException | None = None
-        while reason is None:
+        while reason is None or not self.ends_by(reason):
+            reason = None
             with self._changed:
                 self._changed.wait_for(
                     lambda: self._closed or self._resting or len(self._ready) < room
@@ -301,8 +319,9 @@ class _Pipeline:
 
     def _reason(self, error: Exception) -> Exception:
         """Why the pipeline ended: a reader's own error, the end of the data, or `error`."""
-        if isinstance(error, tf.errors.OutOfRangeError) and not self._runners:
-            return EndOfInput()  # of an iterator, which may be initialised again
+        if isinstance(error, tf.errors.OpError) and not self._runners:
+            # Of an iterator, which may be initialised again, or of one of its elements.
+            return EndOfInput() if isinstance(error, tf.errors.OutOfRangeError) else error
         try:
             self._stop()
         except Exception as cause:
@@ -324,7 +343,7 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
     `build` runs once, in a graph of its own. At the first `next` a session of its own initialises
     variables, tables and iterators, starts the queue runners with a coordinator and, on a thread,
     runs ahead of the training. Elements come in the pipeline's order whatever `prefetch` is.
-    Threads end with `close`, with a `with` block, with an error, at the end of the data, when the
+    Threads end with `close`, with a `with` block, with an error in a queue, at the end of the data, when the
     iterator is dropped and at the end of the process.
 
     Of an iterator with several initializers (`Iterator.from_structure`) none is run: `build` adds

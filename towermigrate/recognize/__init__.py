@@ -208,12 +208,19 @@ def _spelled(place: Place, made: Plain) -> Recognition | None:
     def original(finding: Finding) -> Finding:
         return made.original(inner(finding))
 
-    program = told.program
+    # What stands in front of the loop in the author's text is around the towers, where TF1 counts over all of them.
+    numbered = [
+        inner(each)
+        for scope, each in analysis.numbered
+        if (at := original(scope)).path == file.path and at.line < line
+    ]
+    program = None if numbered else told.program
+    said = [made.original(each) for each in (*told.findings, *numbered)]
     return replace(
         told,
         line=line,
         program=None if program is None else made.program(program, candidate.qualified, line),
-        findings=tuple(by_importance([made.original(each) for each in told.findings], file.path)),
+        findings=tuple(by_importance(said, file.path)),
         place=place,
         original=original,
     )

@@ -156,6 +156,7 @@ class Analysis:
     that hold those of the towers' own input pipelines. `settings` are the placeholders that only optimizers and what
     stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
     more than once in a process, each time in a graph of its own. `tags` are those of the summaries, without case.
+    `numbered` is what TF1 would number over the towers if the scope around it were one around them (see `proof.Proved`).
     """
 
     scope: Scope
@@ -178,6 +179,7 @@ class Analysis:
     rates: set[str] = field(default_factory=set)
     anew: bool = False
     tags: frozenset[str] = frozenset()
+    numbered: tuple[tuple[Finding, Finding], ...] = ()
 
     @property
     def file(self) -> SourceFile:

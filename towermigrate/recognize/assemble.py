@@ -149,6 +149,7 @@ class Assembler:
         analysis.scaled = proved.scaled
         analysis.normalizes = proved.normalizes
         analysis.tags = proved.tags
+        analysis.numbered = proved.numbered
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis
@@ -179,7 +180,7 @@ class Assembler:
             self.scope.reasons.say(
                 "TM201", self.file, self.candidate.loop, "the tower loop is asynchronous"
             )
-        for node in walk(function.body):
+        for node in walk(function.body, into_functions=False):
             if isinstance(node, cst.Yield):
                 self.scope.reasons.say(
                     "TM201", self.file, self.candidate.loop, "the function is a generator"

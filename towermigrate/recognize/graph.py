@@ -186,10 +186,7 @@ class GraphReader(ScopeReader):
 
     def _split(self, item: Item, names: list[str], value: cst.BaseExpression) -> None:
         if not isinstance(value, cst.Call):
-            raise refuse(
-                "TM208", self.file, item.node,
-                f"`{code(value)}` holds parts of inputs otherwise than `tf.split` gives them",
-            )  # fmt: skip
+            raise refuse("TM208", self.file, item.node, "a split is bound to a name of its own")
         axis = argument(value, 2, "axis")
         source = argument(value, 0, "value")
         if source is not None and integer(source) == 0:

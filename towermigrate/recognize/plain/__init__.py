@@ -90,7 +90,6 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     dealt_parts,
     dealt_parts,
     tower_loops,
-    tuples_of_towers,
     joined_loops,
     inner_numbers,
     told_in_front,
@@ -203,7 +202,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values)
+        with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]

@@ -45,7 +45,7 @@ def handed_on(tree: Tree, file: PlainFile) -> list[Change]:
 
 def _returned(tree: Tree, file: PlainFile, call: ast.Call) -> list[str]:
     """The names that a function of the tree returns, in its one `return` at its end; none where it returns otherwise."""
-    for function in _functions(tree, file, call.func):
+    for _, function in functions_of(tree, file, call.func):
         returns = [each for each in own_nodes(function) if isinstance(each, ast.Return)]
         last = function.body[-1]
         if len(returns) != 1 or last is not returns[0] or function.decorator_list:
@@ -59,8 +59,10 @@ def _returned(tree: Tree, file: PlainFile, call: ast.Call) -> list[str]:
     return []
 
 
-def _functions(tree: Tree, file: PlainFile, func: ast.expr) -> Iterator[ast.FunctionDef]:
-    """The one function that a name stands for, of this file or of one that it imports."""
+def functions_of(
+    tree: Tree, file: PlainFile, func: ast.expr
+) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The one function that a name stands for, of this file or of one that it imports, and where it stands."""
     source = tree.file(file.path)
     if source is None:
         return
@@ -77,6 +79,6 @@ def _functions(tree: Tree, file: PlainFile, func: ast.expr) -> Iterator[ast.Func
         path = found
     try:
         there = file if path == file.path else PlainFile(path, tree.sources[path])
-        yield there.definition(name).node
+        yield path, there.definition(name).node
     except Unjoined:
         return

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import loops_of_towers
 from towermigrate.recognize.plain.told import outermost
 
 _KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OF_TOWER = "tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES, {}))"
 _QUEUES = re.compile(
     r"_producer\(|\btrain\.\w*batch\w*\(|prefetch_queue"
     # Something is added to a collection that may be that of the summaries.
     r"|add_to_collections?\(\s*(?!['\"](?!summaries['\"])|tf\.GraphKeys\.(?!SUMMARIES))"
+)
+_OTHERWISE = re.compile(
+    # A summary that is not written `tf.summary.scalar(…)`, or that is made by what TensorFlow has for it elsewhere.
+    r"(?<!\btf\.)\bsummary\.(?:scalar|histogram|image|audio|text|tensor_summary)\b|\btf\.summary\b(?!\.)"
+    r"|\btf\.summary\.\w+\b(?!\()|tensorflow\.\S*summary|summarize_\w+\(|optimize_loss\(|add_gradients_summaries"
 )
 _QUIET = frozenset("tf np numpy os sys time math random re json datetime argparse".split())
 """Modules that make no summaries unasked; TensorFlow's queues are looked for by name."""
@@ -48,11 +54,10 @@ class _Merge:
     ) -> None:
         self.file, self.scope, self.loop, self.where = file, scope, loop, where
         self.statement, self.call = statement, call
-        # Functions of the file that make summaries, and those that are sure to.
+        # Functions of the file that may make summaries, and whether they are sure to.
         self.making = {
             each.name: any(_makes(one) for one in _always(each.body))
-            for each in file.tree.body
-            if isinstance(each, ast.FunctionDef) and "summary." in file.of(each)
+            for each in _makers(file, scope)
         }
 
     def changes(self) -> list[Change]:
@@ -138,7 +143,7 @@ class _Merge:
 
     def _may_hide_others(self) -> bool:
         """Whether something else may make summaries: queues of inputs do, and so may functions of other files and modules."""
-        if _QUEUES.search(self.file.text):
+        if _QUEUES.search(self.file.text) or self._may_be_made_unseen():
             return True
         inside = {id(each) for each in ast.walk(self.loop)}
         imported = {
@@ -153,6 +158,28 @@ class _Merge:
             and (root := ast.unparse(each.func).partition(".")[0]) in imported
             and root not in _QUIET
             for each in ast.walk(self.scope)
+        )
+
+    def _may_be_made_unseen(self) -> bool:
+        """Whether something makes summaries that is no function of the file by its name: a method, a lambda, a `partial`."""
+        file = self.file
+        if _OTHERWISE.search(file.text):
+            return True
+        functions = [each for each in file.tree.body if isinstance(each, ast.FunctionDef)]
+        called = {id(each.func) for each in ast.walk(file.tree) if isinstance(each, ast.Call)}
+        named = (each for each in ast.walk(file.tree) if isinstance(each, ast.Name))
+        if any(each.id in self.making and id(each) not in called for each in named):
+            return True
+        inside = (each for top in functions for each in ast.walk(top) if each is not top)
+        hiding = [
+            *(each for each in file.tree.body if each not in functions),
+            *(each for each in inside if isinstance(each, _FUNCTIONS)),
+        ]
+        own = {id(each) for each in ast.walk(self.scope)} if self.scope is file.tree else set()
+        return any(
+            _makes_one(each, self.making)
+            for each in hiding
+            if id(each) not in own or isinstance(each, _FUNCTIONS)
         )
 
     def _is_sure(self, statement: ast.stmt) -> bool:
@@ -191,6 +218,27 @@ class _Merge:
                 return None
             found.append(statement)
         return sorted(found, key=lambda each: each.lineno)
+
+
+def _makers(file: PlainFile, scope: Scope) -> list[ast.FunctionDef]:
+    """The functions of a file that make summaries, or call, at whatever remove, one that does."""
+    functions = [
+        each for each in file.tree.body if isinstance(each, ast.FunctionDef) and each is not scope
+    ]
+    found: dict[str, ast.FunctionDef] = {}
+    while True:
+        more = {e.name: e for e in functions if e.name not in found and _makes_one(e, found)}
+        if not more:
+            return list(found.values())
+        found |= more
+
+
+def _makes_one(node: ast.AST, makers: Collection[str]) -> bool:
+    """Whether something in a part of the program makes a summary, or names a function that does."""
+    return any(
+        _is_summary(each) or isinstance(each, ast.Name) and each.id in makers
+        for each in ast.walk(node)
+    )
 
 
 def _always(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -76,7 +76,20 @@ def _joined(
     stop = file.text.find("\n", end)
     if second.body[0].lineno == second.lineno or file.text[end:stop].strip() != ":":
         return []
-    return [*changes, Change(start, stop + 1, (), where)]
+    return [*changes, *_comments(file, first, second, where), Change(start, stop + 1, (), where)]
+
+
+def _comments(file: PlainFile, first: ast.For, second: ast.For, where: str) -> list[Change]:
+    """What stands in front of the second loop stands in the first one's body then, with its margin."""
+    outer, inner = file.alone(first), file.alone(first.body[0])
+    if outer is None or inner is None:
+        return []
+    found: list[Change] = []
+    for line in range((first.end_lineno or first.lineno) + 1, second.lineno):
+        start = file.starts[line - 1]
+        if file.text.startswith(f"{outer}#", start):
+            found.append(Change(start, start + len(outer), (inner,), where))
+    return found
 
 
 def _counts(file: PlainFile, scope: Scope, loop: ast.For) -> bool:

@@ -6,10 +6,23 @@ import ast
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
+from towermigrate.recognize.plain.handed_on import functions_of
+from towermigrate.recognize.source import Tree
+
+_OF_LISTS = frozenset(
+    f"tf.{each}"
+    for each in "add_n accumulate_n concat stack parallel_stack convert_to_tensor reduce_mean reduce_sum reduce_max "
+    "reduce_min reduce_prod".split()
+)
+_READERS = frozenset({"len", "sum", "enumerate", "zip", "list", "tuple", "min", "max"})
+"""What is given the same of a list as of a tuple."""
 
 
-def tuples_of_towers(file: PlainFile) -> list[Change]:
-    """`towers.append((grads, loss))` and `tower_grads, losses = zip(*towers)` as two lists that the towers fill."""
+def tuples_of_towers(tree: Tree, file: PlainFile) -> list[Change]:
+    """`towers.append((grads, loss))` and `tower_grads, losses = zip(*towers)` as two lists that the towers fill.
+
+    Only where nothing can tell the lists from the tuples that they are to Python: a run that fetches one gives such a one.
+    """
     if "zip(*" not in file.text or not is_pythons(file, "zip"):
         return []
     found: list[Change] = []
@@ -27,11 +40,12 @@ def tuples_of_towers(file: PlainFile) -> list[Change]:
                     ) if each.lineno > loop.lineno:
                         names = [one.id for one in targets if isinstance(one, ast.Name)]
                         if len(names) == len(set(names)) == len(targets):
-                            found += _apart(file, scope, loop, each, name, names, where)
+                            found += _apart(tree, file, scope, loop, each, name, names, where)
     return found
 
 
 def _apart(
+    tree: Tree,
     file: PlainFile,
     scope: Scope,
     loop: ast.For,
@@ -45,6 +59,8 @@ def _apart(
     if {name, *names} & file.shared_between_functions:
         return []
     if isinstance(scope, ast.Module) and {name, *names} & file.words_of_users:
+        return []
+    if not all(_is_as_a_list(tree, file, scope, each) for each in names):
         return []
     made = next(
         (
@@ -101,3 +117,54 @@ def _filled(loop: ast.For, name: str) -> tuple[ast.stmt, list[ast.expr]] | None:
             ) if owner == name and not any(isinstance(one, ast.Starred) for one in values):
                 return each, values
     return None
+
+
+def _is_as_a_list(tree: Tree, file: PlainFile, scope: Scope, name: str, depth: int = 3) -> bool:
+    """Whether all that reads a name is given the same of a list as of a tuple: in the functions too that are handed it."""
+    fine: set[int] = set()
+    readers = {each for each in _READERS & file.words if is_pythons(file, each)}
+    for each in ast.walk(scope):
+        if isinstance(each, ast.Call):
+            given = [one for arg in each.args for one in _handed(arg)]
+            own = [one for one in given if isinstance(one, ast.Name) and one.id == name]
+            func = ast.unparse(each.func)
+            if func in _OF_LISTS or func in readers:
+                fine |= {id(one) for one in own}
+            elif own and depth and _hands_on(tree, file, scope, each, name, depth - 1):
+                fine |= {id(one) for one in own}
+        elif isinstance(each, ast.For | ast.comprehension):
+            fine.add(id(each.iter))
+        elif isinstance(each, ast.Subscript) and not isinstance(each.slice, ast.Slice):
+            fine |= {id(each.value)} if isinstance(each.ctx, ast.Load) else set()
+    uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+    return all(id(each) in fine for each in uses if isinstance(each.ctx, ast.Load))
+
+
+def _handed(argument: ast.expr) -> list[ast.expr]:
+    """An argument, or what it is taken apart from: `zip(*tower_grads)`."""
+    return [argument.value if isinstance(argument, ast.Starred) else argument]
+
+
+def _hands_on(
+    tree: Tree, file: PlainFile, scope: Scope, call: ast.Call, name: str, depth: int
+) -> bool:
+    """Whether a call hands a list on to a function of the tree that reads it as it would a tuple."""
+    if not isinstance(call.func, ast.Name | ast.Attribute):
+        return False
+    if isinstance(scope, ast.FunctionDef) and bindings(
+        scope, ast.unparse(call.func).partition(".")[0]
+    ):
+        return False  # another function than the file's
+    for path, function in functions_of(tree, file, call.func):
+        spec = function.args
+        if function.decorator_list or spec.vararg or spec.kwarg:
+            return False
+        there = file if path == file.path else PlainFile(path, tree.sources[path])
+        plain = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+        places = [
+            k for k, each in enumerate(call.args) if isinstance(each, ast.Name) and each.id == name
+        ]
+        if len(places) != 1 or places[0] >= len(plain) or bindings(function, plain[places[0]]) != 1:
+            return False
+        return _is_as_a_list(tree, there, function, plain[places[0]], depth)
+    return False

@@ -7,6 +7,7 @@ what runs fetch must draw what the step draws (`session`), and names must be wha
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -46,12 +47,15 @@ class Proved:
         scaled: whether a tower may divide its loss by a count of all towers' examples.
         normalizes: whether the towers have moving averages of batch normalisation.
         tags: those of the summaries that stand in the scope of all, without case.
+        numbered: what would keep it from loop style if a scope that the towers enter were one around them: where that
+            is entered, and what TF1 would number then.
     """
 
     findings: list[Finding]
     scaled: bool = True
     normalizes: bool = True
     tags: frozenset[str] = frozenset()
+    numbered: tuple[tuple[Finding, Finding], ...] = ()
 
 
 def prove(
@@ -124,7 +128,13 @@ def prove(
     scoped = body is not None and body.name_scope is not None
     made = [one for one in proof.tags if one.in_step or not scoped]
     tags = frozenset((text_of(one.tag) or "").lower() for one in made)
-    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms), tags)
+    inside = {id(each) for each in ast.walk(proof.loop)}
+    numbered = tuple(
+        (code.finding("TM218", entered, ""), finding)
+        for entered, finding in proof.numbered
+        if id(entered) in inside
+    )
+    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms), tags, numbered)
 
 
 def _settled(

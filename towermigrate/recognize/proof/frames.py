@@ -64,3 +64,12 @@ class Read:
     code: Code
     line: int
     """The line of the scope behind which nothing may change it; 0 where the scope is another's."""
+
+
+@dataclass(frozen=True)
+class Entered:
+    """A scope that is entered: whether TF1 counts names anew in it, whether it has a name of its own, and its statement."""
+
+    counts: bool
+    named: bool
+    statement: ast.With | None = None

@@ -14,7 +14,7 @@ from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
 from towermigrate.recognize.proof.collected import files_beside
-from towermigrate.recognize.proof.frames import Frame, Read, Tag
+from towermigrate.recognize.proof.frames import Entered, Frame, Read, Tag
 from towermigrate.recognize.proof.values import (
     Class,
     Either,
@@ -78,7 +78,9 @@ class Machine:
         self.seeds: set[object] = set()
         self.unscoped: dict[str, tuple[Code, ast.AST]] = {}
         self.collections: dict[str, list[tuple[Value, bool]]] = {}
-        self.scopes: list[bool] = []
+        self.scopes: list[Entered] = []
+        self.numbered: list[tuple[ast.With, Finding]] = []
+        """What TF1 counts in a scope that is the only one around it in its tower, with that."""
         self.tags: list[Tag] = []
         self.named_blocks = 0  # the scopes around that name what is made in them
         self.of_number: dict[str, list[tuple[Value, bool]]] = {}
@@ -138,6 +140,21 @@ class Machine:
             finding = code.finding(rule, node, message)
             self.findings.setdefault((rule, finding.path, finding.line, finding.column), finding)
         return Unknown()
+
+    def counted(self, code: Code, node: ast.AST, what: str, by_name: bool) -> None:
+        """Report what TF1 numbers over all towers, as no scope around it in its tower begins to count anew.
+
+        Args:
+            what: what is so numbered, in the words of the finding.
+            by_name: whether only a scope with a name of its own will do.
+        """
+        message = f"`{code.said(node)}` has no name: TF1 counts such {what} over all towers, so they share nothing"
+        around = [each for each in self.scopes if each.counts]
+        if not any(each.named or not by_name for each in around):
+            self.report("TM218", code, node, message)
+        elif self.strict and not self.evaluates and len(around) == 1 and around[0].statement:
+            finding = code.finding("TM218", node, message)
+            self.numbered.append((around[0].statement, finding))
 
     def always(self, rule: str, code: Code, node: ast.AST, message: str) -> None:
         """Report, whether the code at hand moves or not."""

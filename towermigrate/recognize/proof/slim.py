@@ -15,7 +15,7 @@ from typing import Final
 from towermigrate.flow.values import NONE, Const, External, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, Codes, last_name
-from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.frames import Entered, Frame
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.regularizers import Regularizers
 from towermigrate.recognize.proof.values import (
@@ -224,11 +224,7 @@ class Slim(Regularizers):
                 "TM222", code, node, f"`{code.said(node)}` enters a scope that was made elsewhere"
             )
         if scope is None or is_none(scope):
-            if not any(self.scopes):
-                self.report(
-                    "TM218", code, node,
-                    f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
-                )  # fmt: skip
+            self.counted(code, node, "layers", True)
             return ""
         return text_of(scope) or None
 
@@ -246,7 +242,7 @@ class Slim(Regularizers):
         one.named = self.defaults.get("batch_norm", {}) | (named or {})
         scope = bound.named.get("scope")
         self.asked.enter(text_of(scope) or None, not self.maybe)
-        self.scopes.append(True)
+        self.scopes.append(Entered(True, True))
         self.slim_norm(one, node, frame)
         self.scopes.pop()
         self.asked.leave(1)
@@ -282,7 +278,7 @@ class Slim(Regularizers):
         if not 1 <= len(rounds) <= _ROUNDS:
             return self._unknown(node, frame)
         self.asked.enter(name, not self.maybe)
-        self.scopes.append(True)
+        self.scopes.append(Entered(True, True))
         made: Value = args.given[0]
         for number, given in enumerate(rounds, 1):
             turn = Arguments()

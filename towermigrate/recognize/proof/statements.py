@@ -9,11 +9,11 @@ from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asked import SAME
 from towermigrate.recognize.proof.effects import effects_in
-from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.frames import Entered, Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.parts import UNROLL
-from towermigrate.recognize.proof.slim import ArgScope
+from towermigrate.recognize.proof.slim import ArgScope, is_none
 from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
@@ -426,7 +426,7 @@ class Statements(Stops):
             if isinstance(value, ArgScope):
                 self.defaults = value.defaults
             named = isinstance(value, Object) and value.kind == "variable scope" and self._named
-            self.scopes.append(bool(named))
+            self.scopes.append(Entered(bool(named) or self._part == SAME, bool(named), node))
             names = _names_operations(item.context_expr)
             self.named_blocks += names
             inside += names
@@ -498,7 +498,10 @@ class Statements(Stops):
                 f"`{code.said(node)}` starts all of its variables from one seed",
             )  # fmt: skip
         self._part = self._part_of_name(name, node, first, frame)
-        self._named = isinstance(first, Python | Setting) and first is not None
+        unnamed = first is None or is_none(first)
+        self._named = isinstance(first, Python | Setting) and not unnamed
+        if unnamed and name == "tf.variable_scope":
+            self.counted(code, node, "scopes", False)
         if isinstance(first, Text | Index | Differs):
             self.report(
                 "TM218", code, node,

@@ -425,11 +425,8 @@ class TensorFlow(Calls):
             for start in starts:
                 self._own_initializer(start, node, frame)
                 self._seeded(start, node, frame)
-            if "name" not in args.named and not any(self.scopes):
-                self.report(
-                    "TM218", code, node,
-                    f"`{code.said(node)}` has no name: TF1 counts such layers over all towers, so they share nothing",
-                )  # fmt: skip
+            if "name" not in args.named:
+                self.counted(code, node, "layers", True)
         says_reuse = None
         for keyword in node.keywords if name in library.WITH_VARIABLES else ():
             if keyword.arg == "reuse" and self.for_first_tower(keyword.value):
