@@ -175,6 +175,8 @@ LEFT = [
     other("a layer without a name in the scope itself, around", "TM218", (SCOPE, SCOPE.replace("())", "(), reuse=tf.AUTO_REUSE)")), (REUSE, ""), (OUT, f"    return {LAYER}\n")),
     other("a scope without a name in a scope around that shares", "TM218", *SHARED, (OUT, UNNAMED)),
     other("a scope without a name around one that shares", "TM218", (SCOPE + LOOP, "    for i in range(2):\n"), (REUSE, ""), ("    w = tf.get_variable", "  with tf.variable_scope(None, default_name='part'), tf.variable_scope('own', reuse=tf.AUTO_REUSE):\n    w = tf.get_variable")),
+    other("a session's configuration that is said to be made", "TM223", ("def batch(rows)", "def settings():\n    print('made')\n    return tf.ConfigProto(allow_soft_placement=True)\n\n\ndef batch(rows)"), ("config=tf.ConfigProto(allow_soft_placement=True)", "config=settings()")),
+    other("a session's configuration that is counted", "TM223", ("def batch(rows)", "def settings():\n    drawn[0] += 1\n    return tf.ConfigProto(allow_soft_placement=True)\n\n\ndef batch(rows)"), ("config=tf.ConfigProto(allow_soft_placement=True)", "config=settings()")),
     other("another scope's reuse", "TM211", (SCOPE, "    with tf.variable_scope('other') as vs:\n        pass\n    with tf.variable_scope('model'):\n"), (REUSE, f"{MARGIN}vs.reuse_variables()\n")),
     other("a scope around more than the towers", "TM201", *within("tf.variable_scope('model')"), (LOOP, "        extra = tf.get_variable('extra', [])\n" + LOOP)),
     other("a scope around that is named in summaries", "TM201", *within("tf.variable_scope('model')"), (LOSS, LOSS + f"{MARGIN}tf.summary.scalar('loss', loss)\n")),

@@ -189,6 +189,9 @@ LISTED = ("    tower_grads = []\n", "    towers = []\n")
 TAKEN_APART = "    tower_grads, losses, tops = zip(*towers)\n"
 
 
+BEGUN = "    averaged = []\n"
+
+
 def filled(mean: str) -> Change:
     return written(
         f"    grads = []\n    for gv in zip(*tower_grads):\n        grads.append(({mean}, gv[0][1]))\n"
@@ -202,6 +205,7 @@ TAKEN += [
     case("by what the function is given", *GIVEN, filled("tf.add_n([g for g, _ in gv]) / count")),
     case("by it in a comprehension", *GIVEN, written("    grads = [(tf.add_n([g for g, _ in gv]) / count, gv[0][1]) for gv in zip(*tower_grads)]\n")),
     case("an update made in a group", ("    train_op = opt.apply_gradients(grads, global_step=step_count)\n", "    train_op = tf.group(opt.apply_gradients(grads, global_step=step_count))\n")),
+    case("with lists and dicts of its own", (BEGUN, "    own = {'a': 1}\n    own['b'] = own['a']\n    del own['a']\n    kept = [None]\n    kept[0] = 2\n" + BEGUN)),
     case("tuples that are taken apart", LISTED, TUPLES, (CALL, TAKEN_APART + CALL)),
     case("and their losses averaged", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    loss = tf.reduce_mean(losses) + tf.add_n(tops)\n")),
 ]  # fmt: skip
@@ -210,6 +214,11 @@ LEFT = [
     other("by another number", "TM204", *GPUS, ("N = 2\n", "N = 2\nM = 3\n"), filled("tf.add_n([g for g, _ in gv]) / M")),
     other("by a number that is bound anew", "TM204", *GIVEN, filled("tf.add_n([g for g, _ in gv]) / count"), ("    tower_grads = []\n", "    tower_grads = []\n    count = count + 0\n")),
     other("tuples that are read whole too", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    print(len(towers))\n")),
+    other("one that sets an item of the module's", "TM203", (BEGUN, "    drawn[0] += 5\n" + BEGUN)),
+    other("one that sets an item under another name", "TM203", (BEGUN, "    seen = drawn\n    seen[0] = 5\n" + BEGUN)),
+    other("one that makes a list of the module's grow", "TM203", (BEGUN, "    seen = drawn\n    seen += [5]\n" + BEGUN)),
+    other("one that sets an attribute", "TM203", (BEGUN, "    average_gradients.towers = len(tower_grads)\n" + BEGUN), ("print('draws'", "print(average_gradients.towers, 'draws'")),
+    other("one that deletes", "TM203", (BEGUN, "    del drawn[1:]\n" + BEGUN)),
     other("tuples whose place is fetched", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL), (RUN, RUN + "            print(sess.run(losses, feed_dict={X: bx, Y: by}))\n")),
     other("tuples whose place is added to", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    loss = tf.reduce_mean(losses + (losses[0],))\n")),
     other("tuples whose place a function adds to", "TM204", LISTED, TUPLES, ("def average_gradients", "def mean_of(values):\n    return tf.reduce_mean(values + (values[0],))\n\n\ndef average_gradients"), (CALL, TAKEN_APART + CALL + "    loss = mean_of(losses)\n")),

@@ -135,6 +135,11 @@ BODIES = [
     pytest.param(f"d = '/gpu:%d' % i\nwith tf.device(d):\n    {GRADS}", f"d = '/gpu:%d' % i\n{GRADS}", id="by a name"),
     pytest.param(f"with tf.device(f'/gpu:{{i}}' if i else '/cpu:0'):\n    {GRADS}", GRADS, id="a choice"),
     pytest.param(f"with tf.device(assign_to('/gpu:%d' % i, '/cpu:0')):\n    {GRADS}", GRADS, id="a device function"),
+    pytest.param(
+        f"def named(k):\n    print(k)\n    return '/gpu:%d' % k\n\nwith tf.device(named(i)):\n    {GRADS}",
+        f"def named(k):\n    print(k)\n    return '/gpu:%d' % k\n\nwith tm.device(named(i)):\n    {GRADS}",
+        id="a function that says which",
+    ),
     pytest.param(f"if i:\n    {DEVICE}\n        {GRADS}\nelse:\n    with tf.device('/gpu:7'):\n        {GRADS}", f"if i:\n    {GRADS}\nelse:\n    with tm.device('/gpu:7'):\n        {GRADS}", id="in branches"),
     pytest.param(
         f"def gradients():\n    {DEVICE}\n        return opt.compute_gradients(loss(i))\n\ntower_grads.append(gradients())",

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from towermigrate.emit.splices import Splices
+from towermigrate.recognize.acting import may_act
 from towermigrate.recognize.loops import is_device
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
@@ -29,7 +30,7 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
     """Take the devices of the towers out of a loop's body.
 
     A `with` that only enters the device of its tower goes and its block moves out, other devices that are no plain
-    CPU become `tm.device(…)`, which is not heard in a tower.
+    CPU become `tm.device(…)`, which is not heard in a tower; so do those of functions that do more than name one.
 
     Args:
         splices: the edits of the file.
@@ -44,7 +45,9 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
             entered = [
                 item
                 for item in node.items
-                if _enters_device(file, item) and own & set(reads(item.item))
+                if _enters_device(file, item)
+                and own & set(reads(item.item))
+                and not may_act(file, item.item)
             ]
             if entered:
                 _drop(splices, node, entered)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from towermigrate.recognize.acting import may_act
 from towermigrate.recognize.analysis import (
     Run,
     ScopeReader,
@@ -86,6 +87,12 @@ class RunReader(ScopeReader):
             self.reasons.say(
                 "TM205", self.file, opened[1], "the program opens more than one session"
             )
+        for call in opened:
+            if may_act(self.file, call):
+                self.reasons.say(
+                    "TM223", self.file, call,
+                    f"what `{code(call.func)}` is given is made by a function that does more, and goes with the session",
+                )  # fmt: skip
 
     def _as_in_tables(self, after: Sequence[Item]) -> None:
         """What a table holds must be what its names mean where a run picks of it."""

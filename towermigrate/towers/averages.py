@@ -26,6 +26,7 @@ from towermigrate.flow.values import (
     Items,
     Place,
     Scope,
+    Table,
     Unknown,
     Value,
     named,
@@ -358,6 +359,34 @@ class _Definitions(Interpreter):
             raise NoAverageError  # what it does where TensorFlow raises is another question
         self._met[id(function.node)] = function.node
         return super().call(function, call)
+
+    def set_attribute(self, owner: Value, name: str, value: Value, place: Place) -> None:
+        self._only_its_own(False)
+        super().set_attribute(owner, name, value, place)
+
+    def set_entry(self, owner: Value, key: Value, value: Value, place: Place) -> None:
+        self._only_its_own(isinstance(owner, Items | Table))
+        super().set_entry(owner, key, value, place)
+
+    def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
+        target = node.target
+        if isinstance(target, ast.Name):
+            # A list that is made elsewhere grows under whatever name it has.
+            old = self.read_name(target.id, target, scope)
+            self._only_its_own(not isinstance(old, Unknown))
+        super()._augment(node, scope)
+
+    def _delete(self, target: ast.expr, scope: Scope) -> None:
+        if isinstance(target, ast.Attribute | ast.Subscript):
+            owner = self.evaluate(target.value, scope)
+            self._only_its_own(isinstance(owner, Items | Table))
+        super()._delete(target, scope)
+
+    def _only_its_own(self, own: bool) -> None:
+        """Whatever is set must be what the function has made: a change of anything else is more than an average."""
+        assert isinstance(self.domain, _Averages)
+        if self.domain.asked and not own:
+            raise NoAverageError
 
     def tree(self, path: str) -> ast.Module:
         return _parsed(self.sources[path])
