@@ -87,6 +87,7 @@ LEFT = [
     other("two sizes, by a name", "TM226", *asks("tf.shape(x)[1] != size", "tf.shape(y)[0]")),
     other("a name", "TM226", *asks("x != size")),
     other("an object that compares itself", "TM222", (NET, "class Size(object):\n    def __eq__(self, other):\n        return True\n\n\nSIZE = Size()\n\n\n" + NET), (OUT, f"    if tf.shape(x)[1] == SIZE:\n        return 2.0 * (tf.matmul(x, w) + b)\n{OUT}")),
+    other("a setting that may compare itself", "TM226", (NET, "class Size(int):\n    def __eq__(self, other):\n        return True\n\n    def __hash__(self):\n        return 0\n\n\nSIZES = dict(size=Size(3))\n\n\n" + NET), (OUT, f"    size = SIZES['size']\n    if tf.shape(x)[1] == size:\n        return 2.0 * (tf.matmul(x, w) + b)\n{OUT}")),
     other("a variable", "TM226", *asks("tf.shape(x)[1] == w")),
     other("an array that is asked for None", "TM226", *asks("tf.shape(x)[1] != None != size")),
     other("in a list", "TM226", *asks("tf.shape(x)[1] in [size]")),

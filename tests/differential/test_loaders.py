@@ -124,6 +124,8 @@ LEFT = [
     other("that prints in front of what prints", "TM208", PRINTS, (MAKE, MAKE + "    print('made')\n")),
     other("that draws in front of what draws", "TM208", ("        first = np.linspace(", "        first = np.random.RandomState(np.random.randint(9)).rand(12, 3).astype(np.float32)\n        later = np.linspace("), (MAKE, "    np.random.seed(3)\n" + MAKE + "    print('%.6f' % np.random.rand())\n")),
     other("that draws of a generator that it is given", "TM208", (MAKE, "    rng = np.random.RandomState(3)\n    loader = Loader(4, mode=rng)\n    print('%.6f' % rng.rand())\n"), ("        first = np.linspace(", "        print(self.mode.rand() < 2.0)\n        first = np.linspace(")),
+    other("that prints a tensor", "TM208", ("        if self.mode == 'train':", "        print(row)\n        if self.mode == 'train':")),
+    other("that prints a shape", "TM208", ("    def scaled(self, row):\n", "    def scaled(self, row):\n        print('rows of', row.get_shape())\n")),
     other("that counts what is read behind it", "TM208", ("        self.rows = rows\n", "        self.rows = rows\n        drawn[0] += 10\n"), (MAKE, MAKE + "    offset = drawn[0]\n"), (RUN_BARE, RUN_BARE + "            print(offset)\n")),
 ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from towermigrate.recognize.listed import fed_of, placeholder_of_each
 from towermigrate.recognize.listings import described
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
-from towermigrate.recognize.own_inputs import what_loader_does
+from towermigrate.recognize.own_inputs import prints_tensors, what_loader_does
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.scope import (
     Item,
@@ -81,6 +81,11 @@ class GraphReader(ScopeReader):
                 self.kinds.env[name] = kind
             self._loader(item, names, value)
             pipeline = kind in (Kind.PIPELINE, Kind.QUEUE)
+            if pipeline and prints_tensors(self.kinds, value):
+                raise refuse(
+                    "TM208", self.file, item.node,
+                    f"`{code(value)}` makes inputs and may print them: TensorFlow 2 writes tensors otherwise",
+                )  # fmt: skip
             if pipeline and len(names) == 1 and self._is_started_by_a_run(value):
                 self.scope.iterators.add(names[0])
             if kind is Kind.VARIABLE:

@@ -16,6 +16,7 @@ import libcst as cst
 from towermigrate.recognize.kinds import PIPELINE, Kind, Kinds, builds_graph
 from towermigrate.recognize.loaders import Loader
 from towermigrate.recognize.proof import library
+from towermigrate.recognize.shown import shows_tensors
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
     binds,
@@ -117,12 +118,22 @@ def _root(node: cst.CSTNode) -> str | None:
     return node.value if isinstance(node, cst.Name) else None
 
 
+def prints_tensors(kinds: Kinds, value: cst.BaseExpression) -> bool:
+    """Whether a pipeline may print what it makes: it is called otherwise in a graph of its own."""
+    return any(
+        isinstance(node, cst.FunctionDef) and shows_tensors(file, node)
+        for file, node in reached(kinds, value)
+    )
+
+
 def _acting(kinds: Kinds, nodes: Iterable[tuple[SourceFile, cst.CSTNode]]) -> str | None:
     for file, node in nodes:
         if isinstance(node, cst.Global | cst.Nonlocal):
             return code(node)
         if isinstance(node, cst.FunctionDef) and (name := _of_the_graph(kinds, file, node)):
             return name
+        if isinstance(node, cst.FunctionDef) and shows_tensors(file, node):
+            return "print"
         if isinstance(node, cst.Call) and not _may_be_called(kinds, file, node):
             return code(node.func)
     return None

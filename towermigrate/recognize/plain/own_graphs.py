@@ -16,19 +16,11 @@ import libcst as cst
 from towermigrate.recognize.loops import LoopFinder
 from towermigrate.recognize.plain.changes import ALWAYS, Change, PlainFile
 from towermigrate.recognize.reach import tower_functions
+from towermigrate.recognize.shown import QUIET, is_name, shows_tensors
 from towermigrate.recognize.source import Function, SourceFile, Tree
-from towermigrate.recognize.syntax import children, code, dotted, elements, reads, statements, walk
+from towermigrate.recognize.syntax import children, code, dotted, reads, statements, walk
 
-_QUIET = (
-    "tf.app.", "tf.flags.", "tf.logging.", "tf.gfile.", "tf.ConfigProto", "tf.GPUOptions", "tf.python_io.",
-    "tf.train.latest_checkpoint", "tf.train.get_checkpoint_state", "tf.contrib.training.HParams",
-)  # fmt: skip
-"""What has nothing to do with a graph, or begins with it."""
 _OPENS = re.compile(r"\b(?:Session|InteractiveSession|MonitoredTrainingSession|Supervisor)\(")
-_NO_TENSORS = (
-    *_QUIET, "tf.Session", "tf.InteractiveSession", "tf.train.Saver", "tf.summary.FileWriter", "tf.train.SummaryWriter",
-    "tf.train.Coordinator", "tf.train.start_queue_runners", "tf.global_variables_initializer",
-)  # fmt: skip
 _ELSEWHERE = re.compile(
     # What may look for the default graph of the process, or run behind the call: threads have a graph of their own.
     r"reset_default_graph|\bThread|multiprocessing|concurrent|atexit|enable_eager|^\s*global\s|\bglobals\(",
@@ -75,7 +67,7 @@ def own_graphs(tree: Tree, file: PlainFile) -> list[Change]:
         reached = [each.function, *tower_functions(tree, each.function.file, [each.function.node])]
         if not each.last or any(one.node is builder for one in reached):
             return []
-        if any(_shows_tensors(one) for one in reached):
+        if any(shows_tensors(one.file, one.node) for one in reached):
             return []
         if any(builder.name.value in reads(one.node.body) for one in reached):
             return []
@@ -140,7 +132,7 @@ class _Starts:
         if isinstance(call, cst.Call):
             function = self._called(call)
             if function is not None:
-                self._quiet([each.value for each in call.args if not _is_name(each.value)])
+                self._quiet([each.value for each in call.args if not is_name(each.value)])
                 if function.file is self.source and depth and self._only_calls(function):
                     inner = _Starts(self.tree, function.file)
                     yield from inner.entries(statements(function.node.body), last, depth - 1, own)
@@ -167,7 +159,7 @@ class _Starts:
         """Whether a function does nothing with TensorFlow itself."""
         own = [each for each in walk(function.node.body) if isinstance(each, cst.Call)]
         names = [function.file.tf(each.func) for each in own]
-        return all(name is None or name.startswith(_QUIET) for name in names)
+        return all(name is None or name.startswith(QUIET) for name in names)
 
     def _quiet(self, nodes: Sequence[cst.CSTNode]) -> None:
         """Raise where nodes may have to do with a graph."""
@@ -189,7 +181,7 @@ class _Starts:
             )
         name = self.source.tf(node.func)
         if name is not None:
-            return name.startswith(_QUIET)
+            return name.startswith(QUIET)
         chain = dotted(node.func)
         function = self.tree.resolve(self.source, node.func)
         if function is not None:
@@ -267,7 +259,7 @@ def _begins_a_graph(file: SourceFile | None) -> bool:
         [] if file is None else [n for n in file.module.body if not isinstance(n, cst.FunctionDef)]
     )
     return file is None or any(
-        not (file.tf(call.func) or "tf.app.").startswith(_QUIET)
+        not (file.tf(call.func) or "tf.app.").startswith(QUIET)
         for node in read
         if not (isinstance(node, cst.If) and "__name__" in code(node.test))
         for call in walk(node, into_functions=False)
@@ -275,67 +267,8 @@ def _begins_a_graph(file: SourceFile | None) -> bool:
     )
 
 
-def _shows_tensors(function: Function) -> bool:
-    """Whether a function may print a tensor or a static shape: TensorFlow 2 writes `None` where TensorFlow 1 wrote `?`."""
-    file, body = function.file, function.node.body
-    of_graph: set[str] = set()
-    while True:
-        before = len(of_graph)
-        for each in walk(body):
-            if isinstance(each, cst.Assign | cst.For | cst.AugAssign):
-                value = each.iter if isinstance(each, cst.For) else each.value
-                if _is_of_graph(file, value, of_graph):
-                    targets = each.targets if isinstance(each, cst.Assign) else [each]
-                    for target in targets:
-                        for one in elements(target.target) or [target.target]:
-                            of_graph.add(code(one))
-            elif isinstance(each, cst.Call) and _builds(file, each):
-                of_graph |= {code(arg.value) for arg in each.args if _is_name(arg.value)}
-        if len(of_graph) == before:
-            break
-    return any(
-        isinstance(each, cst.Call)
-        and re.search(
-            r"(?:^print|\bwrite|\binfo|\bdebug|\bwarning|\bwarn|^str|^repr|format)$",
-            code(each.func),
-        )
-        and any(_is_of_graph(file, arg.value, of_graph) for arg in each.args)
-        for each in walk(body)
-    )
-
-
-def _builds(file: SourceFile, call: cst.Call) -> bool:
-    name = file.tf(call.func)
-    return name is not None and not name.startswith(_NO_TENSORS)
-
-
-def _is_of_graph(file: SourceFile, node: cst.CSTNode, of_graph: set[str]) -> bool:
-    """Whether an expression may be a tensor, or the static shape of one; what a run gives of it is none."""
-    if isinstance(node, cst.Call):
-        if isinstance(node.func, cst.Attribute) and node.func.attr.value in ("run", "eval"):
-            return False
-        if code(node.func) == "len":
-            return False
-        if _builds(file, node) or "get_shape" in code(node.func):
-            return True
-    if isinstance(node, cst.Name | cst.Attribute) and code(node) in of_graph:
-        return True
-    if isinstance(node, cst.Attribute) and node.attr.value == "name":
-        return False
-    if isinstance(node, cst.BaseSimpleComp):
-        own = (
-            {code(node.for_in.target)} if _is_of_graph(file, node.for_in.iter, of_graph) else set()
-        )
-        return _is_of_graph(file, node.elt, of_graph | own)
-    return any(_is_of_graph(file, each, of_graph) for each in children(node))
-
-
 def _block(source: SourceFile) -> Sequence[cst.BaseStatement]:
     return statements(source.module)
-
-
-def _is_name(node: cst.CSTNode) -> bool:
-    return isinstance(node, cst.Name) or isinstance(node, cst.Attribute) and _is_name(node.value)
 
 
 def _is_new_graph(source: SourceFile, node: cst.With) -> bool:

@@ -498,11 +498,7 @@ class Expressions(Machine):
                 return Const(negated)
             return Present() if negated and isinstance(one, Tensor) else Plain()
         for one, other in ((left, right), (right, left)):
-            plain = (
-                isinstance(other, Python)
-                or isinstance(other, Setting)
-                and (other.plain or other.flag)
-            )
+            plain = isinstance(other, Python | Setting) and not self.may_act(other, special.VALUES)
             if isinstance(one, Tensor) and not one.gradient and not one.many and plain:
                 return Const(negated)
         if holds_tensor(left) or holds_tensor(right):
