@@ -184,6 +184,8 @@ _Over = tuple[cst.Name, Sequence[cst.CSTNode]]
 def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kinds) -> bool:
     """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name`, `v.op.name` or its sizes."""
     allowed = {id(target) for target, _ in loops}
+    sized: set[int] = set()
+    runs = False
     for part in (each for _, parts in loops for each in parts):
         for node in walk(part):
             if isinstance(node, cst.FunctionDef | cst.Lambda | cst.BaseComp | cst.ClassDef):
@@ -197,7 +199,10 @@ def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kin
                 f"{name}.get_shape().as_list()",
                 f"{name}.shape.as_list()",
             ):
-                allowed |= {id(n) for n in walk(node) if isinstance(n, cst.Name)}
+                sized |= {id(n) for n in walk(node) if isinstance(n, cst.Name)}
             elif isinstance(node, cst.Call) and is_run(node, kinds) and len(node.args) == 1:
                 allowed.add(id(node.args[0].value))
-    return all(id(n) in allowed for n in _places(scope, name))
+                runs = True
+    # What only says how large they are is a listing (see `listings`).
+    known = allowed | sized if runs else allowed
+    return all(id(n) in known for n in _places(scope, name))
