@@ -127,21 +127,7 @@ class Layer(object):
 
 """
 
-SHOWN = (
-    "            _, value = sess.run([train_op, loss]",
-    "            _, value = sess.run([train_op, mean]",
-)
-MEAN = behind("mean = tf.reduce_mean(losses)")
-OBJECT = tower("model = Model(x, y)")
-ON = (
-    COLLECTED,
-    COLLECTED
-    + "                    losses.append(model.loss)\n                    outs.append(model.out)\n",
-)
-
 TAKEN = [
-    taken("collected over the towers", keeps(), made("losses, outs = [], []"), OBJECT, COMPUTE, ON, MEAN, SHOWN),
-    taken("collected under a name that the session has too", keeps(), made("losses, outs = [], []"), OBJECT, COMPUTE, ON, MEAN, SHOWN, ("        print('draws', drawn[0])", "        model = drawn[0]\n        print('draws', model)")),
     taken("made in the tower, asked for what it keeps", keeps(), READ),
     taken("its values have names of their own", keeps(), tower("m = Model(x, y)", "out = m.out", "loss = tf.reduce_mean(tf.square(out - y)) + 0.0 * m.loss")),
     taken("a property", keeps(("    def _build", "    @property\n    def total(self):\n        return self.loss * 2.0\n\n    def _build")),
@@ -216,7 +202,7 @@ LEFT = [
     left("objects are collected", "TM203", keeps(), made("models = []"), tower("model = Model(x, y)", "models.append(model)", "loss = model.loss"), behind("mean_loss = tf.reduce_mean([m.loss for m in models])"), ("[train_op, loss]", "[train_op, mean_loss]")),
     left("read behind the towers", "TM234", keeps(), READ, ("print('draws', drawn[0])", "print('draws', drawn[0], model.loss.shape)")),
     left("of the last tower, trained", "TM202", keeps(), READ, behind("extra = tf.gradients(model.loss, tf.trainable_variables())[0]"), ("[train_op, loss]", "[train_op, extra]")),
-    left("a loss that is made anew each time that it is asked for", "TM230", keeps(("        self.loss = tf.reduce_mean(tf.square(self.out - self.y))\n", ""), ("    def _build", "    @property\n    def loss(self):\n        with tf.variable_scope('n', reuse=tf.AUTO_REUSE):\n            return tf.reduce_mean(tf.square(net(self.x) - self.y))\n\n    def _build")),
+    left("a loss that is made anew each time that it is asked for", "TM211", keeps(("        self.loss = tf.reduce_mean(tf.square(self.out - self.y))\n", ""), ("    def _build", "    @property\n    def loss(self):\n        with tf.variable_scope('n', reuse=tf.AUTO_REUSE):\n            return tf.reduce_mean(tf.square(net(self.x) - self.y))\n\n    def _build")),
          tower("model = Model(x, y)"), COMPUTE, made("losses = []"), COLLECT, behind("mean_loss = tf.reduce_mean(losses)"), ("[train_op, loss]", "[train_op, mean_loss]")),
     left("a named tuple with another value", "TM222", top(ENDS), tower("ends = build(x, y)", "loss = ends._replace(loss=ends.loss * 2.0).loss")),
     left("set by the tower's index", "TM214", keeps(), tower("model = Model(x, y)", "if i == 0:", "    model.loss = model.loss * 2.0", "loss = model.loss")),

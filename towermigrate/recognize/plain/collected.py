@@ -49,19 +49,16 @@ def once_in(scope: Scope) -> list[ast.stmt]:
 
 
 def collected_values(file: PlainFile) -> list[Change]:
-    """`accuracies.append(tf.reduce_mean(hits))` as `accuracy = tf.reduce_mean(hits)` and `accuracies.append(accuracy)`.
-
-    So for `losses.append(model.loss)` of an object that the tower makes.
-    """
+    """`accuracies.append(tf.reduce_mean(hits))` as `accuracy = tf.reduce_mean(hits)` and `accuracies.append(accuracy)`."""
     return [
         change
         for where, _, loop in loops_of_towers(file)
         for each in ast.walk(loop)
-        for change in _named(file, loop, each, where)
+        for change in _named(file, each, where)
     ]
 
 
-def _named(file: PlainFile, loop: ast.For, statement: ast.AST, where: str) -> list[Change]:
+def _named(file: PlainFile, statement: ast.AST, where: str) -> list[Change]:
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return []
     call = statement.value
@@ -70,7 +67,7 @@ def _named(file: PlainFile, loop: ast.For, statement: ast.AST, where: str) -> li
     if not isinstance(call.func.value, ast.Name) or len(call.args) != 1 or call.keywords:
         return []
     value, margin = call.args[0], file.alone(statement)
-    if margin is None or not (isinstance(value, ast.Call | ast.BinOp) or _of_object(loop, value)):
+    if not isinstance(value, ast.Call | ast.BinOp) or margin is None:
         return []
     if isinstance(value, ast.Call) and not ast.unparse(value.func).startswith("tf."):
         return []
@@ -84,20 +81,6 @@ def _named(file: PlainFile, loop: ast.For, statement: ast.AST, where: str) -> li
     given = file.span(value)
     parts = (f"{name} = ", given, f"\n{margin}", (start, given[0]), name, (given[1], end))
     return [Change(start, end, parts, where)]
-
-
-def _of_object(loop: ast.For, value: ast.expr) -> bool:
-    """Whether a value is what an object keeps that the loop makes."""
-    return (
-        isinstance(value, ast.Attribute)
-        and isinstance(value.value, ast.Name)
-        and any(
-            isinstance(each, ast.Assign)
-            and isinstance(each.value, ast.Call)
-            and ast.unparse(value.value) in map(ast.unparse, each.targets)
-            for each in ast.walk(loop)
-        )
-    )
 
 
 def _one_of(names: str) -> str:
