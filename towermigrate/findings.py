@@ -237,8 +237,9 @@ _rule(
 _rule(
     "TM229", "A name is not what it is spelled", "error",
     "The file binds `tf`, `zip` or another well-known name to something of its own, imports everything from a "
-    "module, or replaces a function of a library. What a statement does is then not what it says.",
-    "Give your own functions other names, or keep session style.",
+    "module, or replaces a function of a library. Or an import may mean one file of the tree or another, by the folder "
+    "of the script that runs. What a statement does is then not what it says.",
+    "Give your own functions other names, write `from .utils import …` in a package, or keep session style.",
     "tf.nn.relu = lambda x: tf.maximum(x, 0.01 * x)",
 )  # fmt: skip
 _rule(
