@@ -21,7 +21,7 @@ from towermigrate.recognize.plain.changes import (
     stores,
 )
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
-from towermigrate.recognize.plain.tower_loops import split_count
+from towermigrate.recognize.plain.tower_loops import pairs_of, split_count
 from towermigrate.recognize.python_scopes import own_nodes
 
 _PYTHONS = ("zip", "list", "map", "enumerate", "len", "range")
@@ -181,7 +181,7 @@ class _Reader:
                 if not isinstance(each, ast.Assign) or each.lineno > node.lineno:
                     continue
                 for target in each.targets:
-                    for one, value in _pairs(target, each.value):
+                    for one, value in pairs_of(target, each.value):
                         if isinstance(one, ast.Name) and one.id == node.id:
                             count = split_count(value)
                             if count is None:
@@ -446,11 +446,3 @@ def _key(node: ast.expr | None) -> _Key:
     if isinstance(node, ast.Constant) and type(node.value) in (int, str):
         return node.value  # type: ignore[return-value]
     raise _NotThem
-
-
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
-    if isinstance(target, ast.Tuple | ast.List):
-        if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
-            return list(zip(target.elts, value.elts, strict=True))
-        return []
-    return [(target, value)]

@@ -103,7 +103,7 @@ class _Loop:
             for each in body
             if isinstance(each, ast.Assign) and each.lineno < self.node.lineno
             for target in each.targets
-            for one, value in _pairs(target, each.value)
+            for one, value in pairs_of(target, each.value)
             if isinstance(one, ast.Name) and one.id == name
         ]
         if len(found) != 1 or not self._only_read(name):
@@ -141,7 +141,7 @@ def _loops(file: PlainFile) -> list[_Loop]:
     ]
 
 
-def _pairs(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
+def pairs_of(target: ast.expr, value: ast.expr) -> list[tuple[ast.expr, ast.expr]]:
     """What each target of an assignment is bound to."""
     if isinstance(target, ast.Tuple | ast.List):
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts):
@@ -351,4 +351,4 @@ def _count(loop: _Loop) -> list[Change]:
     return _recounted(loop, lists, devices.id)
 
 
-__all__ = ["split_count", "tower_loops"]
+__all__ = ["pairs_of", "split_count", "tower_loops"]
