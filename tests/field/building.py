@@ -25,6 +25,8 @@ LIMIT = 400
 TOLERANCE = 1e-5
 """How far numbers of the two sides may differ: relative to what they are above one, absolute below; variables
 also no more than a twentieth of the way that training took them."""
+_NEVER_LOOP = '\n\nif False:\n    exec("")\n'
+"""What never runs, and keeps a program from loop style all the same: only its names are changed then."""
 PACKAGES = "TOWERMIGRATE_FIELD_PACKAGES"
 """A folder with packages that the repositories import beside TensorFlow (scipy, …), for the rewritten side."""
 
@@ -138,6 +140,9 @@ def attempt(recipe: Recipe, repository: Path, scratch: Path, compare: bool) -> T
             return Tried(recipe, style, rewritten, None, problem="no TensorFlow 1.15 here")
         python = old
     else:
+        program = tree / recipe.program
+        if program.suffix == ".py":
+            program.write_text(program.read_text("utf-8") + _NEVER_LOOP, "utf-8")
         towermigrate("rewrite", str(tree), "--style", "loop", "--refused", "symbols")
     reference = run(recipe, tree, scratch, recipe.reference, python)
     shutil.rmtree(tree)

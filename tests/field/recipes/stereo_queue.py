@@ -3,6 +3,7 @@
 REPOSITORY = "mrharicot/monodepth"
 PROGRAM = "monodepth_main.py"
 REFERENCE = "tower"
+STYLE = "session"
 
 
 def run(field):
