@@ -67,6 +67,7 @@ LEFT = [
     left("fewer pairs", *kept(NAMED + "shards = [(xs[k], ys[k]) for k in range(1)]", None, over("enumerate(shards)")), rule="TM201"),
     left("pairs of some", *kept(NAMED + "shards = [(xs[k], ys[k]) for k in range(2) if k]", None, over("enumerate(shards)")), rule="TM201"),
     left("pairs by places swapped", *kept(NAMED + "shards = [(xs[k], ys[1 - k]) for k in range(2)]", None, over("enumerate(shards)")), rule="TM201"),
+    left("a generator that the first tower uses up", *kept("parts = (tf.split(each, 2) for each in (X, Y))", "x, y = [part[i] for part in parts] or (X[2:], Y[2:])"), rule="TM217"),
     left("a dict that is changed", *kept("parts = {'x': tf.split(X, 2), 'y': tf.split(Y, 2)}\nparts['y'] = parts['y'][::-1]", "x, y = parts['x'][i], parts['y'][i]")),
     left("a dict that another function sees", *kept("parts = {'x': tf.split(X, 2), 'y': tf.split(Y, 2)}\n(lambda each: each['y'].reverse())(parts)", "x, y = parts['x'][i], parts['y'][i]")),
     left("a list by another name", *kept("parts = [tf.split(X, 2), tf.split(Y, 2)]\nother = parts\nother[1] = other[1][::-1]", "x, y = parts[0][i], parts[1][i]")),

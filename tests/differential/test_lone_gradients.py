@@ -90,6 +90,7 @@ TAKEN = [
     taken("variables without a name", *UNNAMED),
     taken("clipped in the towers", (TAKE, TAKE.replace("params)\n", "params)\n                    grads, _ = tf.clip_by_global_norm(grads, 0.1)\n"))),
     taken("clipped behind them", CLIPPED),
+    taken("scaled as a list behind them", (APPLY, APPLY.replace("tower_grads)\n", "tower_grads)\n    grads = grads[:1] + [g * 0.5 for g in grads[1:]]\n"))),
     taken("a list of pairs", (APPLY, APPLY.replace("zip(grads, params)", "list(zip(grads, params))"))),
     taken("some variables", (TAKE, TAKE.replace(OF_ALL, "[v for v in tf.trainable_variables() if 'w' in v.name]"))),
     taken("a function of another file", *IMPORTED),
@@ -98,6 +99,8 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    left("variables that a tower turns round behind its gradients", "TM203", (TAKE, TAKE + "                    params.reverse()\n")),
+    left("variables that a function may turn round", "TM203", (APPLY, "    list(map(list.reverse, [params]))\n" + APPLY)),
     left("another order of variables", "TM203", (APPLY, APPLY.replace("zip(grads, params)", "zip(grads, params[::-1])"))),
     left("an order that changes", "TM203", (APPLY, "    params = params[::-1]\n" + APPLY)),
     left("the last tower's only", "TM203", (AVERAGE, AVERAGE.replace("tf.reduce_mean(tf.stack(grads), 0)", "grads[-1]"))),

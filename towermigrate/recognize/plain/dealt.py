@@ -113,7 +113,7 @@ class _Reader:
         if not isinstance(target, ast.Name) or not self._is_once(target.id):
             return []
         held = self.held(statement.value)
-        if isinstance(held, _Split):
+        if isinstance(held, _Split) or isinstance(held, _Row) and _is_used_up(statement.value):
             return []
         leaves = list(_leaves(held))
         for leaf in leaves:
@@ -336,10 +336,13 @@ class _Reader:
         """`for i, (x, y) in enumerate(shards)`, `len(shards)`."""
         lists = ", ".join(str(each.name) for each in held.parts)
         if isinstance(parent, ast.For) and parent.iter is node:
+            if held.once and parent is not self.loop:
+                raise _NotThem
             return Change(*self.file.span(node), (f"zip({lists})",), self.where)
         called = parent.func if isinstance(parent, ast.Call) and node in parent.args else None
         if isinstance(called, ast.Name) and called.id == "enumerate":
-            if isinstance(self.parents.get(id(parent)), ast.For):
+            around = self.parents.get(id(parent))
+            if isinstance(around, ast.For) and (around is self.loop or not held.once):
                 return Change(*self.file.span(node), (f"zip({lists})",), self.where)
         counted = re.fullmatch(r"[\w.]+", held.parts[0].count)
         of_len = isinstance(called, ast.Name) and called.id == "len"
@@ -432,6 +435,13 @@ class _Reader:
         parent = self.parents.get(id(statement))
         body = getattr(parent, "body", [])
         return body if isinstance(body, list) else []
+
+
+def _is_used_up(node: ast.expr) -> bool:
+    """Whether going over a value uses it up: the towers behind the first would find nothing."""
+    return isinstance(node, ast.GeneratorExp) or (
+        isinstance(node, ast.Call) and ast.unparse(node.func) == "map"
+    )
 
 
 def _leaves(held: _Held) -> Iterator[_Split]:

@@ -175,7 +175,10 @@ def _changes(
         ]
     averaged, own = file.fresh("averaged"), file.fresh("averaged_variables")
     span, margin = file.span(applied.statement), file.alone(applied.statement)
-    apart = f"\n{margin}{applied.name}, {own} = zip(*{averaged})"
+    apart = (
+        f"\n{margin}{applied.name} = [g for g, _ in {averaged}]"
+        f"\n{margin}{own} = [v for _, v in {averaged}]"
+    )
     return [
         *found,
         Change(*span, (f"{averaged} = ", *average, apart), where),
@@ -215,6 +218,18 @@ def _appended(file: PlainFile, scope: Scope, name: str, variables: ast.expr) -> 
         if len(stores(scope, variables.id)) != 1 or variables.id in file.shared_between_functions:
             return None
         if inside and any(each.lineno > append.lineno for each in inside):
+            return None
+        # Nothing may change the list between the towers and the update.
+        zipped = [each[0] for each in of] + [variables]
+        reads = [
+            each
+            for each in file.uses(variables.id)
+            if isinstance(each.ctx, ast.Load) and not any(each is known for known in zipped)
+        ]
+        over = [
+            each.iter for each in ast.walk(scope) if isinstance(each, ast.For | ast.comprehension)
+        ]
+        if any(not any(each is known for known in over) for each in reads):
             return None
     elif not re.fullmatch(r"[\w.]+\.trainable_variables\([^()]*\)", wanted):
         return None
