@@ -10,6 +10,7 @@ from towermigrate.emit.carrying import top_of_method
 from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
+from towermigrate.emit.owned import in_scopes
 from towermigrate.emit.planning import Names, StepPlanner
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.settings import rate, variable
@@ -249,11 +250,12 @@ class LoopStyle:
         inside.extend(hoisted)
         policy = 'batch_norm="first"' if a.normalizes and a.body.first_updates else ""
         inside.append(self.t.statement(f"{self.names.variables} = tm.TowerVariables({policy})"))
-        made.append(
-            self.t.block(
-                f"with {self.names.strategy}.scope():", inside, spaced([]) if between else []
-            )
-        )
+        lead = spaced([]) if between else []
+
+        def scoped(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:
+            return self.t.block(f"with {self.names.strategy}.scope():", body, lead)
+
+        made.extend(in_scopes(inside, scoped))
         following = [node for _, node in stay[last:]]
         if following:
             following[0] = with_lead(following[0], spaced(lead_of(following[0])))
@@ -552,8 +554,9 @@ class LoopStyle:
                 functions |= {id(node) for node in written if isinstance(node, cst.FunctionDef)}
                 made.extend(written)
                 continue
-            carry.extend(comments(item.lead))
             apart = apart or _is_apart(item)
+            if id(item) not in self.steps.commented and item.kind not in _OBJECTS:
+                carry.extend(comments(item.lead))  # those of the others are written with them
             if item.kind in IN_GRAPH:
                 # Where a run could not be planned, what it needs is not known.
                 known = not any(one.rule in STRUCTURE for one in self.reasons.findings)

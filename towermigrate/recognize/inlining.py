@@ -90,6 +90,13 @@ def _only_by_names(function: Definition, own: str) -> None:
         raise Unjoined
 
 
+def _is_written_out(value: ast.expr | None) -> bool:
+    """Whether a default is a list of constants; the function is called once, so that no other call has the same list."""
+    return isinstance(value, ast.List | ast.Tuple) and all(
+        isinstance(each, ast.Constant) for each in value.elts
+    )
+
+
 class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> None:
         super().__init__(tree, candidate.file.path, joined)
@@ -324,8 +331,9 @@ class _Join(Files):
                 once = sum(value.id in bound_by(each) for each in module.tree.body) == 1
                 if not once or module.declares_global(value.id) or function.path != self.path:
                     raise Unjoined
-            elif not isinstance(value, ast.Constant):
+            elif not isinstance(value, ast.Constant) and not _is_written_out(value):
                 raise Unjoined
+            assert value is not None
             found.append((name, ast.unparse(value)))
         return tuple(found)
 

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`asked`, `assigned`, `averaged`, `collected`, `constants`, `counted`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
@@ -27,12 +28,14 @@ from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
+from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, structures
 from towermigrate.recognize.plain.gathered import gathered_values
+from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
@@ -45,6 +48,7 @@ from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.numbered import numbered_summaries
+from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
@@ -76,12 +80,13 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
+    r"\.run\(|get_next\(\)|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
+    asked_inputs,
     global_steps,
     finalized_graphs,
     graphs_not_written,
@@ -90,6 +95,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     dealt_parts,
     dealt_parts,
     tower_loops,
+    counts_in_front,
     joined_loops,
     inner_numbers,
     told_in_front,
@@ -205,7 +211,9 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
+        of_calls = (own_copies, given_functions, counts_handed)
+        given = [partial(one, tree, where) for one in of_calls] if each == path else []
+        readers: list[_Reader] = [*given, partial(handed_on, tree), *alone, *own, *_READERS]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:

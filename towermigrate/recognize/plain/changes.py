@@ -153,6 +153,13 @@ class PlainFile(Module):
         behind = self.text[end:].split("\n", 1)[0].strip()
         return margin if not margin.strip() and (not behind or behind[0] == "#") else None
 
+    def above(self, statement: ast.stmt) -> int:
+        """Where the line of a statement begins, or the first of the comments right above it."""
+        line, rows = statement.lineno, self.text.split("\n")
+        while line > 1 and rows[line - 2].strip().startswith("#"):
+            line -= 1
+        return self.starts[line - 1]
+
     def without(self, statement: ast.stmt) -> tuple[int, int]:
         """The stretch that goes with a statement that is `alone`: its lines, or all of them but the comment."""
         start, end = self.span(statement)

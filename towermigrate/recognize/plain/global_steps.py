@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks
 from towermigrate.recognize.plain.collected import is_tower_loop
 
 _MAKES = "tf.train.get_or_create_global_step()"
+_PLACES = re.compile(r"tf\.(?:device|name_scope)\(")
 _ASKS = re.compile(r"get_global_step\(|global_step\(|\b(?:global|all)_variables\(")
 
 
@@ -23,7 +25,7 @@ def global_steps(file: PlainFile) -> list[Change]:
                 for each in body
                 if any(isinstance(one, ast.For) and is_tower_loop(one) for one in ast.walk(each))
             ]
-            for each in body if always and len(towers) == 1 else ():
+            for each in _placed(body) if always and len(towers) == 1 else ():
                 match each:
                     case ast.Assign(targets=[ast.Name(id=name)], value=value):
                         behind = each.lineno > towers[0].lineno
@@ -32,15 +34,25 @@ def global_steps(file: PlainFile) -> list[Change]:
     return []
 
 
+def _placed(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a block, and those under nothing but devices and scopes of names, which a variable's name has not."""
+    for each in body:
+        yield each
+        if isinstance(each, ast.With) and len(each.body) > 1:
+            called = [ast.unparse(item.context_expr) for item in each.items]
+            if all(_PLACES.match(text) for text in called):
+                yield from _placed(each.body)
+
+
 def _moved(file: PlainFile, statement: ast.stmt, towers: ast.stmt, where: str) -> list[Change]:
     margin = file.alone(towers)
     if (
         margin is None
-        or file.alone(statement) != margin
+        or file.alone(statement) is None
         or file.text[: file.start(statement)][-1:] == ";"
     ):
         return []
-    gone, place = file.without(statement), file.starts[towers.lineno - 1]
+    gone, place = file.without(statement), file.above(towers)
     if gone[0] != file.starts[statement.lineno - 1]:
         return []  # a comment stands behind it
     parts = (margin, file.span(statement), "\n")

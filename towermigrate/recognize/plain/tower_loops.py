@@ -264,14 +264,13 @@ def _one(loop: _Loop) -> list[Change]:
 
 
 def _is_device(node: ast.For, name: str) -> bool:
-    """Whether a loop's name is what `tf.device` is given."""
+    """Whether a loop's name is what `tf.device` is given, or the function that makes what it is given."""
     return any(
-        isinstance(each, ast.Call)
-        and ast.unparse(each.func) == "tf.device"
-        and len(each.args) == 1
-        and isinstance(each.args[0], ast.Name)
-        and each.args[0].id == name
+        isinstance(one, ast.Name) and one.id == name
         for each in ast.walk(node)
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == "tf.device"
+        for given in each.args
+        for one in [given, *(given.args if isinstance(given, ast.Call) else ())]
     )
 
 

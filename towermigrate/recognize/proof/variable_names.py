@@ -7,11 +7,13 @@ it is in, are not there to change a name.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
+from collections.abc import Iterator
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External
-from towermigrate.recognize.proof.code import last_name
+from towermigrate.recognize.proof.code import Code, last_name
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.tags import enters_scope, naming
 from towermigrate.recognize.proof.towers import TowerProof
@@ -21,6 +23,14 @@ _SLOTS_ONLY = frozenset(
     f"{name}Optimizer"
     for name in "GradientDescent Momentum RMSProp Adagrad Adadelta Ftrl ProximalGradientDescent ProximalAdagrad".split()
 )
+
+_TELLS = re.compile(
+    r"\b(?:Saver|save|restore\w*|checkpoint\w*|Checkpoint\w*|Supervisor|Monitored\w*|Scaffold|\w*[Ee]stimator"
+    r"|(?:global|all|local|model|report_uninitialized)_variables|variables|get_variables\w*|get_slot\w*"
+    r"|GLOBAL_VARIABLES|get_operation\w*|get_tensor_by_name|get_all_collection_keys"
+    r"|graph_def|\w*meta_graph\w*|saved_model\w*|SavedModel\w*|getattr|globals|__dict__|vars|eval|exec)\b|\w_checkpoint|[gG]raph[dD]ef|^\*$"
+)
+"""Words without which no name of an optimizer's variable comes out of a graph."""
 
 
 def check_variable_names(proof: TowerProof) -> None:
@@ -39,7 +49,8 @@ def check_variable_names(proof: TowerProof) -> None:
             "apply_gradients",
             "minimize",
         ):
-            if enters_scope(proof, call) and not _has_slots_only(proof, scope, call.func.value):
+            slots = _has_slots_only(proof, scope, call.func.value)
+            if not slots and enters_scope(proof, call) and _are_told(proof):
                 _say(
                     proof,
                     call,
@@ -115,6 +126,22 @@ def _name_of(call: ast.Call) -> str:
         if keyword.arg == "name" and isinstance(keyword.value, ast.Constant):
             return str(keyword.value.value)
     return "Variable"
+
+
+def _are_told(proof: TowerProof) -> bool:
+    """Whether a program may say, keep or look for what an optimizer's variables are called."""
+    codes = files_beside(proof.codes, proof.code.path)
+    return codes is None or any(_TELLS.search(word) for code in codes for word in _words(code))
+
+
+def _words(code: Code) -> Iterator[str]:
+    """The names of a file, those that it asks objects for, and its texts without those that only describe."""
+    for node in code.nodes:
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.alias(name=word):
+                yield word
+            case ast.Constant(value=str() as text) if not text.count("\n"):
+                yield text
 
 
 def _has_slots_only(proof: TowerProof, scope: ast.AST, optimizer: ast.expr) -> bool:
