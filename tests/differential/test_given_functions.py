@@ -163,6 +163,7 @@ TAKEN = [
     taken("inputs asked for in the tower", ("loss = model_fn(input_fn)", "batch = input_fn()\n                loss = model_fn(batch)"), ("def model(input_fn):\n    inputs = input_fn()\n", "def model(inputs):\n")),
     taken("inputs asked for where they are given", ("loss = model_fn(input_fn)", "loss = model_fn(input_fn())"), ("def model(input_fn):\n    inputs = input_fn()\n", "def model(inputs):\n")),
     taken("devices that are given", (CALL, "    devices = ['/gpu:0', '/gpu:1']\n" + CALL.replace("optimizer)", "optimizer, devices)"))),
+    taken("devices by a comprehension", (CALL, "    devices = ['/gpu:%d' % i for i in range(2)]\n" + CALL.replace("optimizer)", "optimizer, devices)"))),
     taken("a default for the first of them", (GIVEN, "model_fn, input_fn, optimizer, controller='/cpu:0', devices=('/gpu:0', '/gpu:1')")),
     taken("a number of devices", ("devices=['/gpu:0', '/gpu:1']", "count=2"), ("i, device in enumerate(devices)", "i in range(count)"), ("tf.device(placed(device, ", "tf.device(placed('/gpu:%d' % i, ")),
     taken("an optimizer of slots only", ("AdamOptimizer(1e-2)", "MomentumOptimizer(0.1, 0.9)"), *SAVED),

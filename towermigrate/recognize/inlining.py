@@ -345,7 +345,7 @@ class _Join(Files):
         made: list[_Placed] = []
         for number, each in enumerate(placed):
             others: list[Caller] = [self.caller, *(p.function for p in placed if p is not each)]
-            taken = {name for other in others for name in other.locals | other.globals}
+            taken = {name for one in others for name in one.locals | one.globals | one.inner}
             renames = dict(each.renames)
             for own in sorted(each.function.locals & taken):
                 if own in renames or own in _shared(each):

@@ -171,12 +171,12 @@ class Files:
                 self.sure_import(function.path, name)
             own: Origin = (function.path, name)
             theirs = own if origin is None else self._origin(function.path, origin)
-            if theirs[0] is not None and self._is_set_elsewhere(theirs[1]):
+            if theirs[0] is not None and self.is_set_elsewhere(theirs[1]):
                 raise Unjoined  # an import would give what it was at first
             found.append((name, origin, theirs))
         return found
 
-    def _is_set_elsewhere(self, name: str) -> bool:
+    def is_set_elsewhere(self, name: str) -> bool:
         """Whether a name of a module may be set from outside of it: `graph.NUM_GPUS = 1`, or by its text."""
         attribute = re.compile(rf"(?<!\bself)(?<!\bcls)\.{name}\s*(?:[-+*/|&^%@]|//|\*\*)?=(?!=)")
         by_text = re.compile(rf"['\"]{name}['\"]|\b{name}=")

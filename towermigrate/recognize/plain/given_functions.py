@@ -99,7 +99,7 @@ class _Given(OneCall):
         name = value.id
         if bindings(self.caller, name) or bindings(self.function, name):
             return False
-        if name in self.file.shared_between_functions or self._is_set_elsewhere(name):
+        if name in self.file.shared_between_functions or self.is_set_elsewhere(name):
             return False
         binding = [each for each in self.file.tree.body if name in bound_by(each)]
         inside = len(stores(self.file.tree, name))
