@@ -12,6 +12,7 @@ import symtable
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from towermigrate.recognize.joined import MARK, line_starts
@@ -145,9 +146,16 @@ class Module:
 
     def uses(self, name: str) -> list[ast.Name]:
         """Where a name is read."""
-        return [
-            each for each in ast.walk(self.tree) if isinstance(each, ast.Name) and each.id == name
-        ]
+        return list(self._names.get(name, ()))
+
+    @cached_property
+    def _names(self) -> dict[str, list[ast.Name]]:
+        """All names of the file, each with its places."""
+        found: dict[str, list[ast.Name]] = {}
+        for each in ast.walk(self.tree):
+            if isinstance(each, ast.Name):
+                found.setdefault(each.id, []).append(each)
+        return found
 
     def declares_global(self, name: str) -> bool:
         """Whether a function of the file may bind a name of the module anew."""
@@ -200,12 +208,19 @@ def scopes(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Module]:
 
 def own_nodes(node: ast.FunctionDef | ast.Module) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions and classes in it."""
+    return iter(_own_nodes(node))
+
+
+@lru_cache(maxsize=64)
+def _own_nodes(node: ast.FunctionDef | ast.Module) -> Sequence[ast.AST]:
+    found: list[ast.AST] = []
     waiting: list[ast.AST] = list(node.body)
     while waiting:
         each = waiting.pop()
-        yield each
+        found.append(each)
         if not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(each))
+    return found
 
 
 def only_plain(node: ast.FunctionDef, of_class: bool = False) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from towermigrate.recognize.python_scopes import Module, own_nodes
 
@@ -186,30 +187,38 @@ def blocks(scope: Scope) -> Iterator[tuple[list[ast.stmt], bool]]:
                 waiting.append((handler.body, False))
 
 
-def stores(scope: ast.AST, name: str) -> list[ast.Name]:
+def stores(scope: ast.AST, name: str) -> Sequence[ast.Name]:
     """Where a name is bound, or deleted, in a scope and the functions in it."""
-    return [
-        each
-        for each in ast.walk(scope)
-        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
-    ]
+    return _bound(scope)[0].get(name, ())
 
 
 def bindings(scope: Scope, name: str) -> int:
     """How often a scope binds a name, as a parameter too; what binds it unseen counts twice."""
-    count = len(stores(scope, name))
+    return _bound(scope)[1][name]
+
+
+@lru_cache(maxsize=64)
+def _bound(scope: ast.AST) -> tuple[Mapping[str, Sequence[ast.Name]], Counter[str]]:
+    """Where each name of a scope is bound, and how often: asked for many names of few scopes."""
+    names: dict[str, list[ast.Name]] = {}
+    count: Counter[str] = Counter()
     for each in ast.walk(scope):
-        if isinstance(each, ast.arg) and each.arg == name:
-            count += 1
+        if isinstance(each, ast.Name):
+            if not isinstance(each.ctx, ast.Load):
+                names.setdefault(each.id, []).append(each)
+                count[each.id] += 1
+        elif isinstance(each, ast.arg):
+            count[each.arg] += 1
         elif isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            count += each is not scope and each.name == name
+            count[each.name] += each is not scope
         elif isinstance(each, ast.alias):
-            count += (each.asname or each.name).partition(".")[0] == name
-        elif isinstance(each, ast.ExceptHandler):
-            count += each.name == name
+            count[(each.asname or each.name).partition(".")[0]] += 1
+        elif isinstance(each, ast.ExceptHandler) and each.name:
+            count[each.name] += 1
         elif isinstance(each, ast.Global | ast.Nonlocal):
-            count += 2 * (name in each.names)
-    return count
+            for name in each.names:
+                count[name] += 2
+    return names, count
 
 
 def settled(file: PlainFile, node: ast.expr) -> bool:

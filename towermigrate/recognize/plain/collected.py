@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
 from towermigrate.recognize.plain.feeds import only_name
@@ -31,8 +32,13 @@ def is_tower_loop(loop: ast.For) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr in of_towers for one in ast.walk(loop))
 
 
-def loops_of_towers(file: PlainFile) -> Iterator[tuple[str, Scope, ast.For]]:
+@lru_cache(maxsize=8)
+def loops_of_towers(file: PlainFile) -> Sequence[tuple[str, Scope, ast.For]]:
     """The tower loops that run once whenever their scopes do, each with its scope, and the outermost function of that."""
+    return tuple(_loops(file))
+
+
+def _loops(file: PlainFile) -> Iterator[tuple[str, Scope, ast.For]]:
     for where, scope in file.scopes:
         for body, always in blocks(scope):
             for each in body if always else ():
@@ -160,6 +166,7 @@ def _listed(
     ]
 
 
+@lru_cache(maxsize=64)
 def is_pythons(file: PlainFile, name: str) -> bool:
     """Whether a name of Python's own means that in a file: nothing in it binds the name, and no star may."""
     for each in ast.walk(file.tree):
