@@ -98,6 +98,12 @@ TAKEN = [
     taken("a runner in a package of it", AS_MODULE[0], (FILE + "train.py", "from pkg.parts import trainer\n\ntrainer.main()\n"),
           (FILE + "pkg/parts/trainer.py", f"{TF}from data import batch, drawn\nfrom ..graph import build\n\n\n{RUN}")),
     taken("a builder that is no package's own", (FILE + "pkg/__init__.py", "from .graph import build\n")),
+    taken("a builder by another name", (RUNNER, "from pkg.graph import build as make\n"), called("make()")),
+    taken("a builder that its package hands on", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    taken("one of a package", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\n"), called("pkg.build()")),
+    taken("one that two packages hand on", (RUNNER, "from pkg import build as made\n"), called("made()"), (FILE + "pkg/__init__.py", "from .parts import build\n"), (FILE + "pkg/parts/__init__.py", "from pkg.graph import build\n"),
+          (BUILDER, "from pkg.model import net\nfrom pkg.parts.average import average_gradients\n")),
+    taken("a model that its package hands on", (FILE + "pkg/parts/__init__.py", "from .average import average_gradients as mean\n"), (BUILDER, "from .model import net\nfrom .parts import mean\n"), ("average_gradients(tower_grads)\n    train_op", "mean(tower_grads)\n    train_op")),
     taken("a module of the same name elsewhere", (FILE + "model.py", f"{TF}\n\n{NET.replace('linspace(-0.4', 'linspace(-0.3')}")),
 ]  # fmt: skip
 
@@ -108,7 +114,12 @@ LEFT = [
          (BUILDER, "from .model import net\nfrom average import average_gradients\n"), (FILE + "average.py", f"{TF}\n\n{AVERAGE}"), (FILE + "lib/average.py", f"{TF}\n\n{SUM}")),
     left("a package that calls another module so", "TM229", modules("from . import model\nfrom .parts import average as means\n"),
          (FILE + "pkg/parts/__init__.py", "from . import total as average\n"), (FILE + "pkg/parts/total.py", f"{TF}\n\n{SUM}")),
-    left("the package hands the builder on", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    left("the package has another name for the builder", "TM205", (FILE + "pkg/__init__.py", "from .graph import build as make\n"), (RUNNER, "from pkg import make\n"), called("make()")),
+    left("the package binds the builder anew", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nbuild = build\n"), (RUNNER, "from pkg import build\n")),
+    left("the package may have another builder", "TM205", (FILE + "pkg/__init__.py", "try:\n    from .fast import build\nexcept ImportError:\n    from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    left("the package's builder is replaced", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\nfrom pkg import build\n\npkg.build = None\n")),
+    left("the package's builder is called twice", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\nfrom pkg import build\n"), (CALLED, CALLED + "    with tf.Graph().as_default():\n        pkg.build()\n")),
+    left("two names for the builder", "TM205", (RUNNER, "from pkg.graph import build\nfrom pkg.graph import build as make\n"), (CALLED, "    with tf.Graph().as_default():\n        make()\n" + CALLED)),
 ]  # fmt: skip
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (

@@ -166,8 +166,17 @@ class _Join(Files):
                     for one in module.tree.body
                 )
                 return None if makes else module.definition(call.func.id)
-        for other in self.tree.imports.get(self.caller.path, set()) - {self.caller.path}:
-            name = call.func.id if isinstance(call.func, ast.Name) else call.func.attr
+        if isinstance(call.func, ast.Name):
+            file = self.tree.file(self.caller.path)
+            origin = None if file is None else file.imports.get(call.func.id)
+            other, name = (None, "") if origin is None else self._origin(self.caller.path, origin)
+            others = set() if other is None else {other}
+        else:
+            name = call.func.attr
+            others = set(self.tree.imports.get(self.caller.path, set()))
+            for each in others.copy():
+                others |= self.tree.imports.get(each, set())  # which a package may hand on
+        for other in sorted(others - {self.caller.path}):
             if any(each is call.func for each in self.uses_in(self.caller.path, other, name)):
                 return self.module(other).definition(name)
         return None

@@ -14,6 +14,8 @@ Origin = tuple[str | None, str]
 """The file of the tree, None for a library's, and the name there: none for the module itself."""
 _ITSELF = ""
 
+_PACKAGE = "/__init__.py"
+
 
 class Files:
     """The files of a tree as Python reads them; `path` is the one that functions of others are read in.
@@ -84,6 +86,9 @@ class Files:
                     case ast.ImportFrom(module=of, names=names, level=level) if user != path:
                         dotted = "." * level + (of or "")
                         direct = self.tree.module_path(user, dotted) == path
+                        if not direct and any(one.name == name for one in names):
+                            whole = f"{dotted}{'' if dotted.endswith('.') else '.'}{name}"
+                            direct = self._origin(user, whole) == (path, name)
                         if any(one.name == name for one in names) and not direct:
                             if self.tree.module_path(user, dotted) in reached:
                                 return True
@@ -116,8 +121,6 @@ class Files:
             for local, origin in file.imports.items()
             if self.tree.module_path(user, origin) == path
         }
-        if called - {name}:
-            raise Unjoined
         for each in called | modules:
             self.sure_import(user, each)
         found: list[ast.expr] = []
@@ -129,15 +132,44 @@ class Files:
                 whole = f"{file.imports.get(root, root)}.{rest}"
                 if root in modules and not rest or self.tree.module_path(user, whole) == path:
                     found.append(node)
+                elif root in file.imports and self._is_handed_on(user, root, whole, path, name):
+                    found.append(node)
         return found
 
-    def _origin(self, user: str, origin: str) -> Origin:
-        """The file of the tree, and the name in it, that an imported name comes from."""
+    def _origin(self, user: str, origin: str, depth: int = 4) -> Origin:
+        """The file of the tree, and the name in it, that an imported name comes from, through files that only hand it on."""
         of_itself = self.tree.module_path(user, origin)
         if of_itself is not None:
             return of_itself, _ITSELF
         module, name = _apart(origin)
-        return self.tree.module_path(user, module) if module else None, name
+        path = self.tree.module_path(user, module) if module else None
+        further = None if path is None or depth == 0 else self._handed_on(path, name)
+        if path is None or further is None:
+            return path, name
+        return self._origin(path, further, depth - 1)
+
+    def _is_handed_on(self, user: str, root: str, whole: str, path: str, name: str) -> bool:
+        """Whether `whole.name` of a file is a function of another one, which a package that it imports hands on."""
+        if self.tree.module_path(user, whole) is None:
+            return False
+        if self._origin(user, f"{whole}.{name}") != (path, name):
+            return False
+        self.sure_import(user, root)
+        return True
+
+    def _handed_on(self, path: str, name: str) -> str | None:
+        """Where a file has a name from that it binds by one import only, as a package does of what its modules define."""
+        there = self.tree.file(path)
+        origin = None if there is None or there.star_imports else there.imports.get(name)
+        if origin is None:
+            return None
+        try:
+            module = self.module(path)
+            self.sure_import(path, name)
+        except Unjoined:
+            return None
+        once = sum(name in bound_by(each) for each in module.tree.body) == 1
+        return origin if once and not module.declares_global(name) else None
 
     def lent(self, function: Definition, renames: Mapping[str, str]) -> list[str]:
         """Imports that give the file what a function of another file reads of its own module."""
@@ -231,6 +263,10 @@ class Files:
                 base, name = (each, theirs[1]) if theirs[1] != _ITSELF else _apart(each)
                 same = "" if name == local else f" as {local}"
                 return f"from {base} import {name}{same}" if base else f"import {name}{same}"
+        for each in known if origin is not None else ():  # as a package hands it on
+            name = _apart(origin or "")[1]
+            if self._origin(self.path, f"{each}.{name}") == theirs:
+                return f"from {each} import {name}" + ("" if name == local else f" as {local}")
         raise Unjoined
 
     def _names_of(self, path: str) -> list[str]:
@@ -244,7 +280,18 @@ class Files:
                 names += [f"{imported}{dot}{alias.name}" for alias in each.names]
             elif isinstance(each, ast.Import):
                 names += [alias.name for alias in each.names]
-        return [name for name in names if self.tree.module_path(self.path, name) == path]
+        found = {name: self.tree.module_path(self.path, name) for name in names}
+        inside = [
+            f"{name}.{path[len(there) - len(_PACKAGE) + 1 : -3].replace('/', '.')}"
+            for name, there in found.items()
+            if there is not None
+            and there.endswith(_PACKAGE)
+            and path != there
+            and path.startswith(there[: len(there) - len(_PACKAGE) + 1])
+            and not name.endswith(".")
+        ]  # what a package, which is imported itself, has in it
+        found |= {name: self.tree.module_path(self.path, name) for name in inside}
+        return [name for name, there in found.items() if there == path]
 
     def _names_beside(self, user: str, module: str) -> list[str]:
         """What the file calls a module that `user`, a file that it imports, calls by a name: one module must not be two."""

@@ -164,24 +164,17 @@ class Module:
         )
 
     def uses_of_import(self, module: str, name: str) -> bool:
-        """Whether this file may use a function of another one, whose last name is `module`."""
-        called = {module}
+        """Whether this file may use a function of another one, whose last name is `module`: of it, or as others hand it on."""
         for each in ast.walk(self.tree):
-            if isinstance(each, ast.Import):
-                called.update(
-                    a.asname for a in each.names if a.asname and a.name.split(".")[-1] == module
-                )
-            elif isinstance(each, ast.ImportFrom):
-                called.update(a.asname for a in each.names if a.asname and a.name == module)
-                if any(a.name == name or a.name == "*" for a in each.names):
-                    if (each.module or module).split(".")[-1] == module:
-                        return True
-        return any(
-            isinstance(each, ast.Attribute)
-            and each.attr == name
-            and ast.unparse(each.value).split(".")[-1] in called
-            for each in ast.walk(self.tree)
-        )
+            if isinstance(each, ast.ImportFrom):
+                if any(a.name == name for a in each.names):
+                    return True
+                starred = any(a.name == "*" for a in each.names)
+                if starred and (each.module or module).split(".")[-1] == module:
+                    return True
+            elif isinstance(each, ast.Attribute) and each.attr == name:
+                return True
+        return False
 
 
 def bound_by(statement: ast.stmt) -> set[str]:
