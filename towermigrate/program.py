@@ -72,6 +72,7 @@ class TowerInput:
     input written inline (`loss(x_splits[i])`), whose every place is then in `expressions`. `source` is the
     outer value (placeholder, queue, iterator) it comes from; `size` the rows per tower of a slice. `read` are the
     expressions by which the body reads the outer names of `kind == "same"`, where those are no names: `self.rate`.
+    `asked` is what an input is given by when a tower calls it, where that has no statement of its own.
     Of `kind == "own"` every tower makes a pipeline of its own by `statement`, and `source` is the expression that makes it.
     """
 
@@ -82,6 +83,7 @@ class TowerInput:
     size: str | None = None
     expressions: tuple[Span, ...] = ()
     read: tuple[str, ...] = ()
+    asked: Span | None = None
 
 
 @dataclass(frozen=True)

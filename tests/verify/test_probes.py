@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.differential.test_carried import trainer
+from tests.differential.test_given_functions import INPUTS, called
+from tests.differential.test_given_functions import program as given
 from tests.verify.converted import CONVERTED, FIXTURES
 from towermigrate.program import Count, Span, TowerProgram
 from towermigrate.recognize import recognize_tree
@@ -30,19 +32,23 @@ def _program(folder: Path) -> tuple[dict[str, str], TowerProgram]:
 def test_a_probed_program_is_the_program_but_for_the_probes(name: str) -> None:
     sources, program = _program(FIXTURES / name / "before")
     for path, text in probed(sources, program).items():
-        without = ast.dump(_WithoutProbes().visit(ast.parse(text)))
+        without = ast.dump(WithoutProbes().visit(ast.parse(text)))
         assert without == ast.dump(ast.parse(sources[path]))
         assert text.count("_tm_probe_.compute(") == len({s.compute for s in program.stages})
         assert text.count("_tm_probe_.begin_tower(") == 1
 
 
-class _WithoutProbes(ast.NodeTransformer):
+class WithoutProbes(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
         return None if _name(node.value) in _STATEMENTS else self._go_on(node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         self.generic_visit(node)
-        return node.args[-1] if _name(node) in ("compute", "apply", "extra", "inline") else node
+        return (
+            node.args[-1]
+            if _name(node) in ("compute", "apply", "extra", "inline", "asked", "loss", "minimize")
+            else node
+        )
 
     def _go_on(self, node: ast.Expr) -> ast.Expr:
         self.generic_visit(node)
@@ -165,3 +171,30 @@ def test_an_input_is_read_as_the_author_reads_it() -> None:
     assert [each.read for each in program.inputs if each.kind == "same"] == [("self.keep",)]
     (text,) = probed(sources, program).values()
     assert "_tm_probe_.inputs(('keep',), (self.keep,))" in text
+
+
+_LAMBDA = called("model, lambda: iterator.get_next(), optimizer")
+_METHOD = called("model, iterator.get_next, optimizer")
+_IN_PLACE = ("loss = model_fn(input_fn)", "loss = model_fn(input_fn())"), ("def model(input_fn):\n    inputs = input_fn()\n", "def model(inputs):\n")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "probe"),
+    [
+        ((), "return _tm_probe_.inline('batch', iterator.get_next())"),
+        (((INPUTS, ""), _LAMBDA), "lambda: _tm_probe_.inline('batch', iterator.get_next())"),
+        (((INPUTS, ""), _METHOD), "_tm_probe_.asked('batch', iterator.get_next)"),
+        (_IN_PLACE, "return _tm_probe_.inline('batch', iterator.get_next())"),
+    ],
+    ids=["a function", "a lambda", "a method", "called in place"],
+)
+def test_an_input_without_a_statement_is_looked_at_where_it_is_asked_for(
+    changes: tuple[tuple[str, str], ...], probe: str
+) -> None:
+    """The towers' `batch = iterator.get_next()` is a statement of the plain program only."""
+    sources = given(*changes)
+    (program,) = [each.program for each in recognize_tree(sources) if each.program]
+    (text,) = probed(sources, program).values()
+    assert probe in text
+    without = ast.dump(WithoutProbes().visit(ast.parse(text)))
+    assert without == ast.dump(ast.parse(sources["train.py"]))

@@ -106,6 +106,9 @@ def probed(sources: dict[str, str], program: TowerProgram) -> dict[str, str]:
             where = tower_input.statement
             file(where).before(where, "_tm_probe_.input_begin()")
             file(where).after(where, _inputs([(name, name) for name in tower_input.names]))
+        elif tower_input.asked is not None:
+            name = tower_input.names[0]
+            file(tower_input.asked).wrap(tower_input.asked, f"_tm_probe_.asked({name!r}, ")
         elif not tower_input.expressions:
             same.extend(zip(tower_input.names, tower_input.read or tower_input.names, strict=True))
     if same:

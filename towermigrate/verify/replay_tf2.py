@@ -175,7 +175,7 @@ class Replay:
         self.local.tower = index
         self.local.draws = 0
         return tuple(
-            self._recorded_input(trace, index, name, value)
+            self._recorded_structure(trace, index, name, value)
             for name, value in zip(names, args, strict=False)
         ) + tuple(args[len(names) :])
 
@@ -270,6 +270,16 @@ class Replay:
 
         with self.tf.device("/CPU:0"):
             self.tf.numpy_function(keep, [tensor], [])
+
+    def _recorded_structure(self, trace: _Trace, index: int, name: str, value: Any) -> Any:
+        """An input, or what a tower is given whole: a tuple, a dict of inputs."""
+        if not isinstance(value, tuple | list | dict):
+            return self._recorded_input(trace, index, name, value)
+        flat = [
+            self._recorded_input(trace, index, f"{name}[{number}]", each)
+            for number, each in enumerate(self.tf.nest.flatten(value))
+        ]
+        return self.tf.nest.pack_sequence_as(value, flat)
 
     def _recorded_input(self, trace: _Trace, index: int, name: str, value: Any) -> Any:
         if not self.tf.is_tensor(value) or isinstance(value, self.tf.IndexedSlices):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from towermigrate.findings import Finding
-from towermigrate.program import TowerProgram
+from towermigrate.program import Span, TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
@@ -52,6 +52,7 @@ from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, 
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
+from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
     feeds_one_by_one,
@@ -170,9 +171,16 @@ class Plain:
 
     def program(self, program: TowerProgram, function: str | None, line: int) -> TowerProgram:
         """What is known of the plain program, with the places of the author's text."""
+        told = program
         for step in reversed(self._steps):
-            program = step.program(program, function, line)
-        return program
+            told = step.program(told, function, line)
+        own = {**self.tree.sources, **self.befores}
+        return placed(program, told, self.tree.sources, own, self._span)
+
+    def _span(self, span: Span) -> Span:
+        for step in reversed(self._steps):
+            span = step.span(span)
+        return span
 
     def line(self, path: str, line: int) -> tuple[str, int]:
         """The author's file and line for a line of a file."""

@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, stores
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, bindings, stores
 from towermigrate.recognize.plain.collected import is_tower_loop
 from towermigrate.recognize.plain.handed_on import functions_of
 from towermigrate.recognize.plain.one_call import OneCall, changed_together
@@ -51,9 +51,10 @@ def _builds(function: ast.FunctionDef) -> bool:
 
 @dataclass(frozen=True)
 class _Reads:
-    """A function that only asks an iterator for its next batch: the iterator's name, and the definition that goes with it."""
+    """A function that only asks an iterator for its next batch: the iterator's name, how it asks, and its definition, if any."""
 
     iterator: str
+    asking: ast.expr
     definition: ast.FunctionDef | None
 
 
@@ -145,7 +146,9 @@ class _Given(OneCall):
                     if isinstance(target, ast.Name) and target.id == iterator
                 ]
                 if bound and bound[0] < self.call.lineno:
-                    return _Reads(iterator, definition)
+                    return _Reads(
+                        iterator, value if isinstance(value, ast.Attribute) else asked, definition
+                    )
         return None
 
     def _definition(self, name: str) -> ast.FunctionDef | None:
@@ -188,18 +191,18 @@ class _Given(OneCall):
                         raise Unjoined
                     waiting.remove(each.func)
                     span = self.file.span(each)
-                    found.append(Change(*span, (f"{iterator}.get_next()",), own))
+                    found.append(Change(*span, self._asked(reads), own))
             for each in own_nodes(self.function):
                 if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
                     given = [one for one in each.value.args if one in waiting]
                     if len(given) == 1 and self._calls_first(each.value, given[0], names):
                         waiting.remove(given[0])
-                        found += self._asked_before(each, given[0], iterator)
+                        found += self._asked_before(each, given[0], reads)
             if waiting:
                 raise Unjoined
         return found
 
-    def _asked_before(self, statement: ast.Assign, given: ast.expr, iterator: str) -> list[Change]:
+    def _asked_before(self, statement: ast.Assign, given: ast.expr, reads: _Reads) -> list[Change]:
         margin = self.file.alone(statement)
         assert isinstance(statement.value, ast.Call)
         others = [*statement.value.args, *(each.value for each in statement.value.keywords)]
@@ -209,9 +212,14 @@ class _Given(OneCall):
         name = self.file.free(self.function, "batch", "inputs")
         at, own = self.file.above(statement), self.function.name
         return [
-            Change(at, at, (f"{margin}{name} = {iterator}.get_next()\n",), own),
+            Change(at, at, (f"{margin}{name} = ", *self._asked(reads), "\n"), own),
             Change(*self.file.span(given), (f"lambda: {name}",), own),
         ]
+
+    def _asked(self, reads: _Reads) -> tuple[Part, ...]:
+        """The author's words for the next batch, so that it is known where they stand."""
+        span = self.file.span(reads.asking)
+        return (span, "()") if isinstance(reads.asking, ast.Attribute) else (span,)
 
     def _calls_first(self, call: ast.Call, given: ast.expr, names: Mapping[str, str]) -> bool:
         """Whether the function that is called begins by calling what it is given, and reads it nowhere else."""

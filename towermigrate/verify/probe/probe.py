@@ -106,7 +106,18 @@ class Probe:
         # One input may be written several times (`x[i]` twice): the same rows, but a tensor each.
         if isinstance(value, self.tf.Tensor):
             self._here().inputs.setdefault((self.tower, name), []).append(value)
+        elif isinstance(value, (tuple, list, dict)) and not hasattr(value, "indices"):
+            for number, each in enumerate(self.tf.nest.flatten(value)):
+                self.inline("%s[%d]" % (name, number), each)
         return value
+
+    def asked(self, name: str, function: Any) -> Any:
+        """What gives a tower its input, which is kept whenever it does."""
+
+        def given(*args: Any, **kwargs: Any) -> Any:
+            return self.inline(name, function(*args, **kwargs))
+
+        return given
 
     def compute(self, stages: Tuple[int, ...], function: Any) -> Any:
         def wrapped(*args: Any, **kwargs: Any) -> Any:
