@@ -260,7 +260,8 @@ class Machine:
         if name in frame.code.shared_names:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Either | Python) and len(found) > 1:
-            value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
+            number = all(isinstance(v, Python) for v in found)
+            value = Setting(own=number) if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Items) and value.mutable and _is_python(value):
             beside = self.codes.closure(self.home.path) if self.home is not None else []
             if any(name in self._changed_in_place(code) for code in {*beside, frame.code}):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, special
@@ -150,7 +151,25 @@ class Parts(Asks):
                 "TM222", frame.code, node,
                 f"what reading `{frame.code.said(node)}` of an object of `{made.name}` does is not known",
             )  # fmt: skip
-        return Setting()
+        return Setting(own=self._only_numbers(name, made))
+
+    def _only_numbers(self, name: str, made: ast.ClassDef) -> bool:
+        """Whether numbers or texts are all that an attribute of a class's objects is set to, wherever one of its name is."""
+        sets: list[ast.expr] = []
+        constants: set[int] = set()
+        nodes: list[ast.AST] = [*made.body]
+        for code in self.codes.closure(self.home.path) if self.home is not None else ():
+            if re.search(r"\bsetattr\b|__dict__|\bvars\(", code.text):
+                return False
+            nodes += code.nodes
+        for node in nodes:
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+                constants |= {id(each) for each in node.targets}
+            if isinstance(node, ast.Attribute) and node.attr == name:
+                sets += [] if isinstance(node.ctx, ast.Load) else [node]
+        for each in made.body:
+            sets += [t for t in ast.walk(each) if isinstance(t, ast.Name) and t.id == name]
+        return bool(sets) and all(id(each) in constants for each in sets)
 
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):

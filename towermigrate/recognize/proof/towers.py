@@ -29,6 +29,7 @@ from towermigrate.recognize.proof.values import (
     Items,
     Made,
     Object,
+    Python,
     Setting,
     Tensor,
     Text,
@@ -122,17 +123,20 @@ class TowerProof(Statements):
         """What a parameter of the scope is given: a setting, unless a call is seen that gives it another thing."""
         names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
         position = names.index(name) if name in names else len(names)
+        numbers = [] if name in names else [False]
         for code in self.codes.closure(self.code.path):
             for call in code.calls.get(function.name, ()):
                 if not self._may_call(call, function, code):
                     continue
                 given = [k.value for k in call.keywords if k.arg == name]
                 given += call.args[position : position + 1]
+                numbers.append(bool(given))
                 for node in given:
                     value = self._given_by(node, call, code)
                     if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
-        return Setting()
+                    numbers.append(isinstance(value, Python))
+        return Setting(own=bool(numbers) and all(numbers))
 
     def _may_call(self, call: ast.Call, function: ast.AST, code: Code) -> bool:
         """Whether a call may be of a function: `sess.run(…)` is no call of a function `run`, unless that is a method."""
