@@ -13,6 +13,7 @@ from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.stars import all_brought
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Class,
@@ -347,6 +348,8 @@ class _Settled:
                     for alias in node.names:
                         if alias.name == one.name and (alias.asname or alias.name) == name:
                             found.append(name)
+        if one.frame.code in all_brought(self.proof.codes, one.name, code):
+            found.append(one.name)
         return found
 
     def _harmed(self, one: _Watched, code: Code, region: ast.AST, name: str) -> bool:
