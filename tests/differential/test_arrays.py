@@ -97,6 +97,7 @@ LEFT = [
     other("written to a file", "TM222", "m = np.ones(3)", "np.save('m.npy', m)"),
     other("of a tensor", "TM222", "m = np.fliplr(tf.ones([1, 3]))"),
     other("into a table", "TM224", "m = np.sin(TABLE[0], out=TABLE[1])"),
+    other("into a row that has a name", "TM222", "row = TABLE[1]", "m = np.sin(TABLE[0], out=row)"),
     other("into a table by its place", "TM222", "m = np.sin(TABLE[0], TABLE[1])"),
     other("a sum into a table by its place", "TM222", "m = np.add(TABLE[0], 1.0, TABLE[1])"),
     other("put into a table", "TM222", "np.put(TABLE, [0], [5.0])", "m = np.sort(TABLE[0])"),

@@ -142,7 +142,7 @@ class Natives(Parts):
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
             )
         known = name in library.NUMPY or name in library.OTHERS
-        if len(args.given) > library.OUT_PLACES.get(name, len(args.given)):
+        if len(args.given) > library.OUT_PLACES.get(name, len(args.given)) or "out" in args.named:
             known = False  # it writes to an array
         if self.strict and (not known or any(may_run(value) for value in args.all())):
             if name.startswith(("numpy.random.", "random.")):
@@ -165,11 +165,7 @@ class Natives(Parts):
         if name in ("functools.reduce", "copy.deepcopy"):
             return Setting()
         if known:
-            anew = (
-                self.strict
-                and name not in library.VIEWS
-                and not {"out", "copy"} & args.named.keys()
-            )
+            anew = self.strict and name not in library.VIEWS and "copy" not in args.named
             return Setting(plain=True, own=anew) if name in library.NUMPY else Plain()
         if not quiet:
             self.escapes(args.all())
