@@ -115,6 +115,7 @@ LEFT = [
     other("columns of a table that are added to", "TM222", "m = TABLE.T", "m += 1.0", "m = np.sum(m, 1)"),
     other("one of two lists that grows", "TM206", "m = FIRST if len(args) > 2 else LAST", "m += [1.0]", "m = m[-3:]", more=((NET, "FIRST = [1.0, 2.0, 3.0]\nLAST = [1.0, 2.0, 4.0]\nargs = [x for x in DEVICES]\n\n\n" + NET),)),
     other("lists of the command line that grow", "TM206", "m = args.weight", "m *= 2", "m = m[-3:]", more=((NET, ARGS[1].replace("type=float, default=0.5", "nargs=3, type=float, default=[1.0, 2.0, 3.0]")),)),
+    other("a table among the arguments of the command line", "TM206", "m = args.table", "m *= 2.0", more=((NET, ARGS[1].replace("\n\n\n" + NET, "\nargs.table = np.ones(3)\n\n\n" + NET)),)),
     other("a table of an object that is added to", "TM206", "m = settings.weight", "m *= 2.0", more=((NET, OBJECT[1].replace("0.5", "np.ones(3)")),)),
     other("a number of an object that may be set to a table", "TM206", "m = settings.weight", "m *= 2.0", more=((NET, "def set_table(settings):\n    settings.weight = np.ones(3)\n\n\n" + OBJECT[1]),)),
     other("a table that the program is given that is added to", "TM206", "m = weight", "m *= 2.0", more=(*GIVEN, ("train(0.5)", "train(np.ones(3))"))),

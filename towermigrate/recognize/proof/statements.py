@@ -284,8 +284,7 @@ class Statements(Stops):
     @cached_property
     def _tells_lists(self) -> bool:
         """Whether the command line may give lists, or what the program makes of its words."""
-        files = self.codes.closure(self.home.path) if self.home is not None else []
-        return any(_TOLD_LISTS.search(code.text) for code in files)
+        return any(_TOLD_LISTS.search(code.text) for code in self.files)
 
     # -- expressions as statements
 
