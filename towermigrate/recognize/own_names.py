@@ -49,7 +49,29 @@ def _is_own(file: SourceFile, name: str) -> bool:
     origin = file.imports.get(name)
     if origin is not None:
         return not origin.startswith(_ALIKE)
-    return any(name in own for own in _bound(file, name))
+    return any(name in own for own in _bound(file, name)) or any(
+        _is_brought(each, name) for each in _starred(file)
+    )
+
+
+def _starred(file: SourceFile) -> list[SourceFile]:
+    """The files of the tree all of whose names a file has by a star, directly or through others."""
+    found: list[SourceFile] = [file]
+    for each in found:
+        for star in each.star_imports:
+            path = file.tree.module_path(each.path, star) if file.tree and star.strip(".") else None
+            other = file.tree.file(path) if file.tree is not None and path is not None else None
+            if other is not None and other not in found:
+                found.append(other)
+    return found[1:]
+
+
+def _is_brought(file: SourceFile, name: str) -> bool:
+    """Whether who takes all of a file's names has one of Python's for something else."""
+    origin = file.imports.get(name)
+    if origin is not None:
+        return not origin.startswith(_ALIKE)
+    return any(name in own for own in _bound_by_module(file, name))
 
 
 def _bound(file: SourceFile, name: str) -> Iterator[list[str]]:
@@ -57,6 +79,10 @@ def _bound(file: SourceFile, name: str) -> Iterator[list[str]]:
     for function in file.functions.values():
         yield parameters(function.node)
         yield binds(function.node.body)
+    yield from _bound_by_module(file, name)
+
+
+def _bound_by_module(file: SourceFile, name: str) -> Iterator[list[str]]:
     other_name = name in _COUNTS and any(
         isinstance(node, cst.Assign) and _is_other_name(node) for node in walk(file.module)
     )

@@ -331,15 +331,28 @@ class Tree:
             if found is not None:
                 return found
         if not rest:
-            for star in file.star_imports:
-                found = self._imported(
-                    file.path, f"{star}.{name}" if star.strip(".") else star + name
-                )
-                if found is not None:
-                    return found
+            found = self._by_star(file, name)
+            if found is not None:
+                return found
             for qualified, function in file.functions.items():
                 if qualified.endswith(".<locals>." + name):
                     return function
+        return None
+
+    def _by_star(
+        self, file: SourceFile, name: str, through: frozenset[str] = frozenset()
+    ) -> Function | None:
+        """The function that the last star brings which brings a name; a file that takes all of another's hands them on."""
+        for star in reversed(file.star_imports):
+            found = self._imported(file.path, f"{star}.{name}" if star.strip(".") else star + name)
+            if found is not None:
+                return found
+            path = self.module_path(file.path, star) if star.strip(".") else None
+            other = self.file(path) if path is not None and path not in through else None
+            if other is not None and name not in other.bound:
+                found = self._by_star(other, name, through | {file.path})
+            if found is not None or other is not None and name in other.bound:
+                return found
         return None
 
     def _imported(self, importer: str, full: str) -> Function | None:

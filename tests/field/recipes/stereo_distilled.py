@@ -3,6 +3,7 @@
 REPOSITORY = "goldenwoman/Recursive_Stereo_Disill"
 PROGRAM = "MS_main.py"
 REFERENCE = "tower"
+STYLE = "session"
 DIFFERS = "not explained; the tower graph is the same twice"
 
 

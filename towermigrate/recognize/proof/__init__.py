@@ -81,7 +81,11 @@ def prove(
     if code is None:
         message = "the file is not understood by this Python, so nothing could be proved of it"
         return Proved([note("TM222", file, scope.candidate.loop, message)])
-    averages = [place_of(file, stage.average) for stage in stages if stage.mean is None]
+    averages = {
+        place_of(file, stage.average): scope.tree.resolve(file, stage.average.func)
+        for stage in stages
+        if stage.mean is None
+    }
     of_means = frozenset(
         (code.path, *place_of(file, stage.average)) for stage in stages if stage.mean is not None
     )

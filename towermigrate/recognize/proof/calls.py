@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
 from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import cells, library, special
-from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.code import Code, last_name
 from towermigrate.recognize.proof.effects import of_gradients
 from towermigrate.recognize.proof.expressions import form_of, formed, spelled
 from towermigrate.recognize.proof.frames import Frame
@@ -96,7 +96,8 @@ class Calls(Objects):
             if not self.strict:
                 self.escapes(args.all())
                 python = isinstance(function, Setting) and all(is_python(v) for v in args.all())
-                return Setting() if python else Foreign()
+                told = last_name(node.func) == "parse_args"
+                return Setting(told=told) if python else Foreign()
             return self._unknown(node, frame)
         if not self.strict:
             self.escapes([function, *args.all()])

@@ -230,7 +230,7 @@ class Expressions(Machine):
             if not settings:
                 return Plain()
             plain = all(v.plain for v in settings)
-            return Setting(plain, all(v.plain or v.flag for v in settings))
+            return Setting(plain, all(v.plain or v.flag for v in settings), self.strict)
         return self._mixed(node, left, right, frame)
 
     def _added_up(self, left: Items, right: Items) -> Items:

@@ -207,11 +207,40 @@ IN_STEP = PYTHON - _all("builtins.", "map filter isinstance type repr sorted any
 
 NUMPY = _all(
     "numpy.",
-    "abs absolute add arange array asarray ceil clip cos cumprod cumsum diag divide dot dtype exp expand_dims eye "
-    "floor full isscalar linspace log log10 log2 max maximum mean min minimum multiply ones ones_like power prod "
-    "reshape round sin sqrt square stack sum tile transpose zeros zeros_like hanning hamming outer concatenate "
-    "float16 float32 float64 int8 int16 int32 int64 uint8 bool_ int_ float_ product",
+    "abs absolute add allclose amax amin arange arccos arcsin arctan arctan2 argmax argmin argsort array array_equal asarray "
+    "average blackman broadcast_to ceil clip column_stack concatenate convolve copy cos cosh count_nonzero cross cumprod "
+    "cumsum deg2rad degrees diag diff divide dot dstack dtype einsum equal exp expand_dims expm1 eye flip fliplr flipud "
+    "floor floor_divide fmod full full_like greater greater_equal hamming hanning hstack hypot identity indices inner interp "
+    "isfinite isinf isnan isscalar kaiser kron less less_equal linspace log log10 log1p log2 logical_and logical_not "
+    "logical_or logical_xor logspace matmul max maximum mean median meshgrid min minimum mod multiply negative not_equal "
+    "ones ones_like outer pad percentile power prod product rad2deg radians ravel reciprocal remainder repeat reshape rint "
+    "roll rot90 round sign sin sinh sort sqrt square squeeze stack std subtract sum swapaxes tan tanh tensordot tile trace "
+    "transpose tri tril triu true_divide trunc unique var vstack where zeros zeros_like "
+    "float16 float32 float64 int8 int16 int32 int64 uint8 bool_ int_ float_",
 )
+"""Functions that give numbers or arrays, and do nothing else."""
+VIEWS = _all(
+    "numpy.",
+    "asarray broadcast_to diag expand_dims flip fliplr flipud ravel reshape rot90 squeeze swapaxes transpose",
+)
+"""Those of them whose arrays may be others, or parts of others, that they are given."""
+_ONE_ARRAY = (
+    "abs absolute arccos arcsin arctan ceil cos cosh deg2rad degrees exp expm1 floor isfinite isinf isnan log log10 log1p "
+    "log2 logical_not negative rad2deg radians reciprocal rint sign sin sinh sqrt square tan tanh trunc"
+)
+_TWO_ARRAYS = (
+    "add arctan2 divide dot equal floor_divide fmod greater greater_equal hypot less less_equal logical_and logical_or "
+    "logical_xor matmul maximum minimum mod multiply not_equal outer power remainder subtract true_divide "
+    # an array, and along what
+    "amax amin argmax argmin concatenate max median min round stack"
+)
+_THREE = "clip cumprod cumsum mean percentile prod product std sum var"
+OUT_PLACES = {
+    f"numpy.{name}": place
+    for place, names in enumerate((_ONE_ARRAY, _TWO_ARRAYS, _THREE), 1)
+    for name in names.split()
+}
+"""Where the array stands among the arguments of some of them that what they give is written to."""
 NUMPY_CONSTANTS = _all(
     "numpy.", "pi e inf nan newaxis float16 float32 float64 int32 int64 uint8 bool_"
 )

@@ -15,6 +15,7 @@ from towermigrate.recognize.proof.asked import AskedFor
 from towermigrate.recognize.proof.code import BUILTINS, Code, Codes, root_of
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Entered, Frame, Read, Tag
+from towermigrate.recognize.proof.stars import all_brought, brought
 from towermigrate.recognize.proof.values import (
     Class,
     Either,
@@ -251,7 +252,8 @@ class Machine:
         try:
             with self.mode(False):
                 found = [self.bound_by(name, node, frame) for node in frame.own[name]]
-                by_star = [self.outer(name, one) for one in self._by_star(name, frame.code)]
+                stars = all_brought(self.codes, name, frame.code)
+                by_star = [self.outer(name, self.module(one)) for one in stars]
         finally:
             self._evaluating.discard(key)
         if by_star and not all(isinstance(v, External) and same(v, found[0]) for v in by_star):
@@ -260,7 +262,8 @@ class Machine:
         if name in frame.code.shared_names:
             value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Either | Python) and len(found) > 1:
-            value = Setting() if all(_is_python(v) for v in found) else Foreign(name)
+            number = all(isinstance(v, Python) for v in found)
+            value = Setting(own=number) if all(_is_python(v) for v in found) else Foreign(name)
         if isinstance(value, Items) and value.mutable and _is_python(value):
             beside = self.codes.closure(self.home.path) if self.home is not None else []
             if any(name in self._changed_in_place(code) for code in {*beside, frame.code}):
@@ -319,15 +322,6 @@ class Machine:
         if isinstance(value, Unknown) and module.code.mentions_tensorflow(node):
             return Foreign()
         return value
-
-    def _by_star(self, name: str, code: Code) -> list[Frame]:
-        """The files of the tree by whose star imports a name may come that the file binds too."""
-        found = [
-            self.codes.imported(code.path, "." * star.level + (star.module or ""))
-            for star in code.star_imports
-        ]
-        files = [self.module(one) for one in found if one is not None and one is not code]
-        return [one for one in files if name in one.own and not name.startswith("_")]
 
     @cached_property
     def running(self) -> frozenset[str]:
@@ -397,6 +391,9 @@ class Machine:
                 inner = self.module(target)
                 if alias.name in inner.own:
                     return self.outer(alias.name, inner)
+                star = brought(self.codes, alias.name, target)
+                if star is not None and star.code is not None:
+                    return self.outer(alias.name, self.module(star.code))
                 return Foreign(name)
             return Foreign(name) if node.level else named(below)
         return Unknown()
@@ -405,18 +402,14 @@ class Machine:
         origin = frame
         while origin.parent is not None:
             origin = origin.parent
-        for star in origin.code.star_imports:
-            base = "." * star.level + (star.module or "")
-            target = self.codes.imported(origin.code.path, base)
-            if target is not None:
-                inner = self.module(target)
-                if name in inner.own:
-                    return self.lookup(name, inner, node, code)
-            elif base.split(".")[0] != "__future__":
-                return self.report(
-                    "TM229", code, node,
-                    f"`{name}` may come from `from {base} import *`, and what it then is is not known",
-                )  # fmt: skip
+        star = brought(self.codes, name, origin.code)
+        if star is not None and star.code is not None:
+            return self.lookup(name, self.module(star.code), node, code)
+        if star is not None:
+            return self.report(
+                "TM229", code, node,
+                f"`{name}` may come from `from {star.module} import *`, and what it then is is not known",
+            )  # fmt: skip
         if name in BUILTINS:
             return External("builtins." + name)
         return self.report("TM222", code, node, f"`{name}` is bound nowhere that could be seen")

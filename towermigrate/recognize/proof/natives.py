@@ -142,6 +142,8 @@ class Natives(Parts):
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
             )
         known = name in library.NUMPY or name in library.OTHERS
+        if len(args.given) > library.OUT_PLACES.get(name, len(args.given)) or "out" in args.named:
+            known = False  # it writes to an array
         if self.strict and (not known or any(may_run(value) for value in args.all())):
             if name.startswith(("numpy.random.", "random.")):
                 return self.report(
@@ -163,7 +165,8 @@ class Natives(Parts):
         if name in ("functools.reduce", "copy.deepcopy"):
             return Setting()
         if known:
-            return Setting(plain=True) if name in library.NUMPY else Plain()
+            anew = self.strict and name not in library.VIEWS and "copy" not in args.named
+            return Setting(plain=True, own=anew) if name in library.NUMPY else Plain()
         if not quiet:
             self.escapes(args.all())
         if name.startswith(library.QUIET_LIBRARIES) and all(is_python(v) for v in args.all()):
@@ -276,7 +279,7 @@ class Natives(Parts):
         if name in ("int", "float") and values and isinstance(values[0], Static):
             return Plain()
         if name in _NUMBERS and values and isinstance(values[0], Setting):
-            return Setting(plain=True)
+            return Setting(plain=True, own=True)
         if name in ("str", "repr", "unicode", "slice") or name == "format":
             text = self._text(values, node, frame)
             if isinstance(text, Text) and name == "str" and len(args.all()) == 1:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Iterable
+from functools import cached_property
 
 from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, special
@@ -39,6 +42,8 @@ from towermigrate.recognize.proof.values import (
     text_of,
 )
 
+_BY_TEXT = re.compile(r"\bsetattr\b|__dict__|\bvars\(")
+"""What may set attributes that it does not spell."""
 UNROLL = 40
 """Rounds of a loop over a known list that are run one by one."""
 
@@ -85,6 +90,8 @@ class Parts(Asks):
             return self._of_instance(value, name, node, frame)
         if isinstance(value, Setting) and self.running & {name, "__getattr__", "__getattribute__"}:
             return self._runs_code(node, frame)
+        if isinstance(value, Setting) and value.told and self._may_be_set(name):
+            return Setting()
         if isinstance(value, Setting | Foreign):
             return value
         if isinstance(value, Record) and name in value.fields:
@@ -150,7 +157,37 @@ class Parts(Asks):
                 "TM222", frame.code, node,
                 f"what reading `{frame.code.said(node)}` of an object of `{made.name}` does is not known",
             )  # fmt: skip
-        return Setting()
+        return Setting(own=self._only_numbers(name, made))
+
+    def _only_numbers(self, name: str, made: ast.ClassDef) -> bool:
+        """Whether numbers or texts are all that an attribute of a class's objects is set to, wherever one of its name is."""
+        constants = _given_constants(made.body)
+        inside = [n for each in made.body for n in ast.walk(each) if isinstance(n, ast.Name)]
+        own = [each for each in inside if each.id == name]
+        if not all(id(each) in constants for each in own) or self._may_be_set(name):
+            return False
+        return bool(own) or any(name in code.stored_attributes for code in self.files)
+
+    def _may_be_set(self, name: str) -> bool:
+        """Whether an attribute of a name may be set to anything but a number or a text, of whatever object."""
+        return self._sets_any or name in self._set_otherwise
+
+    @cached_property
+    def _sets_any(self) -> bool:
+        return any(_BY_TEXT.search(code.text) for code in self.files)
+
+    @cached_property
+    def _set_otherwise(self) -> frozenset[str]:
+        """The attributes that the program sets, in some place, to what is no number or text as it is written."""
+        return frozenset(
+            node.attr
+            for code in self.files
+            for constants in [_given_constants(code.nodes)]
+            for node in code.nodes
+            if isinstance(node, ast.Attribute)
+            and not isinstance(node.ctx, ast.Load)
+            and id(node) not in constants
+        )
 
     def _of_python(self, value: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         if isinstance(value, Static):
@@ -380,3 +417,13 @@ class Parts(Asks):
 
 def _targets(target: ast.expr) -> list[str]:
     return [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+def _given_constants(nodes: Iterable[ast.AST]) -> set[int]:
+    """The targets, by their identity, of statements among some nodes that give them a number or a text."""
+    return {
+        id(target)
+        for node in nodes
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,6 +14,7 @@ from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.stars import all_brought
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
     Class,
@@ -26,6 +28,7 @@ from towermigrate.recognize.proof.values import (
     Tensor,
     Text,
 )
+from towermigrate.tree import imported_files, modules_in
 
 _SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -47,6 +50,8 @@ _COPIES = {
 """Builtins whose results hold nothing of their argument."""
 _DEEP = 4
 """How many calls inside of calls are looked into for what changes an object."""
+_OF_FUNCTIONS = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
+"""What a function is made of, and may be made of something else by."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -235,17 +240,56 @@ class _Settled:
             return True
         if frame.is_module:
             for code, target in self._stores:
-                if target.attr == name and self._is_module(code, target):
+                if target.attr == name and (self._handed_on or self._is_module(code, target)):
                     self._say(one, code, target, "is set as an attribute of its module")
                     return True
-            for code, node in self._by_name:
+            set_there = (
+                (c, n) for c in self.closure for n in self._setters(c) if self._sets(c, n, name)
+            )
+            for code, node in (*self._by_name, *set_there):
                 self._say(one, code, node, f"may be set by its name: `{code.said(node)}`")
                 return True
         return False
 
-    def _is_module(self, code: Code, target: ast.Attribute) -> bool:
+    def _sets(self, code: Code, call: ast.Call, name: str) -> bool:
+        """Whether `setattr` may set a name of a module: one that is spelled, of whatever, or any of what is imported."""
+        given = call.args[1] if len(call.args) > 1 else None
+        if isinstance(given, ast.Constant):
+            return given.value == name
+        return bool(call.args) and self._is_module(code, call.args[0])
+
+    @cached_property
+    def _handed_on(self) -> bool:
+        """Whether a module of the tree may have a name that its import does not give it: as an argument, of a library."""
+        for code in self.closure:
+            if re.search(r"\bimport_module\b|__import__", code.text):
+                return True
+            for node in code.nodes:
+                if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                    continue
+                if isinstance(code.parents.get(id(node)), ast.Attribute):
+                    continue
+                for one in code.bindings.get(node.id, []):
+                    modules = (
+                        modules_in([one]) if isinstance(one, ast.Import | ast.ImportFrom) else ()
+                    )
+                    named = {
+                        (k, m)
+                        for k, m in modules
+                        if m.rpartition(".")[2] == node.id or isinstance(one, ast.Import)
+                    }
+                    if imported_files(self.proof.codes.tree.sources, code.path, named):
+                        return True
+        return False
+
+    def _is_module(self, code: Code, target: ast.expr) -> bool:
         nodes = code.bindings.get(root_of(target) or "", [])
-        return any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes)
+        if any(isinstance(n, ast.Import | ast.ImportFrom) for n in nodes):
+            return True
+        if not isinstance(target, ast.Attribute) or not nodes:
+            return False
+        with self.proof.mode(False):
+            return isinstance(self.proof.value(target.value, self.proof.module(code)), Module)
 
     def _set_by_name(self) -> Iterator[tuple[Code, ast.AST]]:
         """Every place that may set names of modules without spelling them."""
@@ -256,10 +300,16 @@ class _Settled:
                     if (
                         name in ("globals", "exec", "eval", "reload")
                         or name == "vars"
-                        and not node.args
+                        and all(self._is_module(code, each) for each in node.args)
                     ):
                         yield code, node
                 elif isinstance(node, ast.Attribute):
+                    if node.attr == "__dict__" and self._is_module(code, node.value):
+                        yield code, node
+                    if node.attr in _OF_FUNCTIONS and not isinstance(node.ctx, ast.Load):
+                        yield code, node
+                    if node.attr == "__globals__":
+                        yield code, node
                     whole = f"{root_of(node)}.{node.attr}"
                     if whole in ("sys.modules", "importlib.reload", "imp.reload"):
                         yield code, node
@@ -347,6 +397,8 @@ class _Settled:
                     for alias in node.names:
                         if alias.name == one.name and (alias.asname or alias.name) == name:
                             found.append(name)
+        if one.frame.code in all_brought(self.proof.codes, one.name, code):
+            found.append(one.name)
         return found
 
     def _harmed(self, one: _Watched, code: Code, region: ast.AST, name: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from functools import cached_property
 
 from towermigrate.flow.scopes import bound_in, own_nodes
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value
@@ -38,6 +40,9 @@ from towermigrate.recognize.proof.values import (
 
 _NO_SCOPE = "no scope"
 """Stands for no variable scope: no part of a name."""
+_TOLD_LISTS = re.compile(
+    r"nargs\s*=|['\"]append['\"]|DEFINE_(?:multi|list|spaceseplist)|\btype\s*=\s*(?!(?:int|float|str|bool|None)\b)\w"
+)
 _ROUNDS = 6
 _ONCE = {
     "Try": "a `try`", "While": "a `while` loop", "Global": "`global`",
@@ -224,7 +229,10 @@ class Statements(Stops):
             return
         before = self.value(ast.copy_location(ast.Name(name, ast.Load()), node), frame)
         if not self._extended(node, before, value, frame):
-            self.bind_name(name, self.operator(node, before, value, frame), frame)
+            made = self.operator(node, before, value, frame)
+            if self._may_be_array(before, value):
+                self._changes(before, node, frame)
+            self.bind_name(name, made, frame)
 
     def _extended(self, node: ast.AugAssign, before: Value, value: Value, frame: Frame) -> bool:
         """`list += more` and its kin, which change the list itself; whether they do."""
@@ -254,8 +262,29 @@ class Statements(Stops):
         if self._extended(node, before, value, frame):
             return
         made = self.operator(node, before, value, frame)
-        if not self.stored(holder, target, made, frame):
+        if self._may_be_array(before, value) or not self.stored(holder, target, made, frame):
             self._changes(Unknown(), node, frame)
+
+    def _may_be_array(self, before: Value, value: Value) -> bool:
+        """Whether `before += value` may change an array, or a list, that something else holds: it is not bound anew then."""
+        if holds_tensor(value) or not self.strict:
+            return False  # an array takes none: it is a number
+        lists = isinstance(value, Items) or self._tells_lists
+        held = before.values if isinstance(before, Either) else (before,)
+        return any(
+            isinstance(one, Items)
+            and one.outer
+            and one.mutable
+            or isinstance(one, Setting)
+            and not one.own
+            and (lists or not (one.flag or one.told))
+            for one in held
+        )
+
+    @cached_property
+    def _tells_lists(self) -> bool:
+        """Whether the command line may give lists, or what the program makes of its words."""
+        return any(_TOLD_LISTS.search(code.text) for code in self.files)
 
     # -- expressions as statements
 

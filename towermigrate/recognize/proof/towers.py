@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -11,6 +11,7 @@ import libcst as cst
 
 from towermigrate.flow.scopes import bindings, names_of
 from towermigrate.flow.values import Unknown, Value
+from towermigrate.recognize import source
 from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.proof.code import Code, Codes
@@ -29,6 +30,7 @@ from towermigrate.recognize.proof.values import (
     Items,
     Made,
     Object,
+    Python,
     Setting,
     Tensor,
     Text,
@@ -51,7 +53,12 @@ class TowerProof(Statements):
     """The run of one program: what stands before its towers, one tower, what stands behind them."""
 
     def __init__(
-        self, codes: Codes, scope: Scope, code: Code, body: Body | None, averages: Iterable[Place]
+        self,
+        codes: Codes,
+        scope: Scope,
+        code: Code,
+        body: Body | None,
+        averages: Mapping[Place, source.Function | None],
     ) -> None:
         super().__init__(codes)
         self.facts = scope
@@ -62,7 +69,7 @@ class TowerProof(Statements):
         self.merges = frozenset((code.path, *place_of(scope.file, call)) for call in scope.merges)
         self.code = self.home = code
         self.body = body
-        self.averages = frozenset(averages)
+        self.averages = averages
         computes = body.computes if body is not None else []
         self.of_variables = frozenset(
             (code.path, *place_of(scope.file, compute.call))
@@ -122,17 +129,20 @@ class TowerProof(Statements):
         """What a parameter of the scope is given: a setting, unless a call is seen that gives it another thing."""
         names = [a.arg for a in [*function.args.posonlyargs, *function.args.args]]
         position = names.index(name) if name in names else len(names)
+        numbers = [] if name in names else [False]
         for code in self.codes.closure(self.code.path):
             for call in code.calls.get(function.name, ()):
                 if not self._may_call(call, function, code):
                     continue
                 given = [k.value for k in call.keywords if k.arg == name]
                 given += call.args[position : position + 1]
+                numbers.append(bool(given))
                 for node in given:
                     value = self._given_by(node, call, code)
                     if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
-        return Setting()
+                    numbers.append(isinstance(value, Python))
+        return Setting(own=bool(numbers) and all(numbers))
 
     def _may_call(self, call: ast.Call, function: ast.AST, code: Code) -> bool:
         """Whether a call may be of a function: `sess.run(…)` is no call of a function `run`, unless that is a method."""
@@ -318,6 +328,11 @@ class TowerProof(Statements):
                     return given[0]
                 return Items([(each, True) for each in given], True) if given else Object("queue")
             if self.strict and place in self.averages and isinstance(function, Function):
+                if not _is_one(function, self.averages[place]):
+                    return self.report(
+                        "TM203", frame.code, node,
+                        f"`{frame.code.said(node.func)}` is another function here than the one of its name",
+                    )  # fmt: skip
                 return self._averaged(node, frame)
         return super().call(function, node, frame)
 
@@ -512,3 +527,12 @@ def _everywhere(needs: frozenset[str]) -> frozenset[str]:
 def _is_compound(node: ast.stmt) -> bool:
     """Whether a statement holds statements, which its lines then are."""
     return hasattr(node, "body")
+
+
+def _is_one(function: Function, read: source.Function | None) -> bool:
+    """Whether a function that is called is the one that was read for it."""
+    node = function.node
+    if read is None or isinstance(node, ast.Lambda) or function.code.path != read.file.path:
+        return False
+    lines = {node.lineno, *(each.lineno for each in node.decorator_list)}
+    return node.name == read.node.name.value and read.file.line(read.node) in lines

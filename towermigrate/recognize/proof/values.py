@@ -48,11 +48,15 @@ class Setting(Value):
     """A Python value made before the towers that may be mutable: an argument, a flag, an array.
 
     `plain` ones are surely arrays or collections of Python's own, whose methods are known; `flag` ones are what a command
-    line gives, and are computed of that: no objects of the program's own.
+    line gives, and are computed of that: no objects of the program's own. `own` ones are numbers or texts, or are made
+    anew wherever they are computed, so that nothing else holds them. `told` ones are what a parser of the command line
+    gives: numbers and texts, and lists where it says so.
     """
 
     plain: bool = False
     flag: bool = False
+    own: bool = False
+    told: bool = False
 
 
 @dataclass(eq=False)
@@ -502,7 +506,8 @@ def _merged(a: Value, b: Value) -> Value | None:
             needs, a.variable or b.variable, a.gradient or b.gradient, many=a.many or b.many
         )
     if isinstance(a, Setting) and isinstance(b, Setting):
-        return a if b.plain else b
+        kept = a if b.plain else b
+        return Setting(kept.plain, kept.flag, a.own and b.own, a.told and b.told)
     if isinstance(a, Static) and isinstance(b, Static):
         return Static(a.shape, a.rank and b.rank)
     if type(a) is type(b) and isinstance(a, Index | Differs):
