@@ -26,6 +26,7 @@ from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.carried import Carried
+from towermigrate.recognize.entered import entered_around
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
@@ -172,6 +173,12 @@ class _Emission:
         if again is not None and not may_run_again(analysis):
             message = f"`{each.function}` may run more than once in a process: it is called here"
             found.append(note("TM235", *again, message))
+        function = analysis.candidate.qualified if analysis.candidate.function else None
+        around = entered_around(analysis.tree, analysis.file.path, function)
+        if around is not None:
+            path, line, text = around
+            message = f"`{text}` is entered around the program, where loop style has no graph"
+            found.append(Finding("TM210", path, line, 0, message))
         return found
 
     def _emitted(

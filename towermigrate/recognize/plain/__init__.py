@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.around import called_in_graphs
 from towermigrate.recognize.plain.assigned import assigned_variables
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
@@ -76,7 +77,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
+    r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -205,7 +206,8 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
+        around = partial(called_in_graphs, tree, path)
+        readers: list[_Reader] = [around, partial(handed_on, tree), *alone, *own, *_READERS]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:
