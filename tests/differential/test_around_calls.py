@@ -49,8 +49,8 @@ def case(name: str, *changes: Change) -> Any:
     return pytest.param(changes, id=name)
 
 
-def other(name: str, *changes: Change) -> Any:
-    return pytest.param(changes, "TM210", id=name)
+def other(name: str, *changes: Change, rule: str = "TM210") -> Any:
+    return pytest.param(changes, rule, id=name)
 
 
 TAKEN = [
@@ -62,13 +62,20 @@ TAKEN = [
     case("a graph under a condition", main("if len(DEVICES) == 2:", f"    {GRAPH}", "        print('begins')", "", "        # train", "        train()")),
     case("a graph where errors are caught", main("try:", f"    {GRAPH}", "        train()", "except KeyboardInterrupt:", "    print('stopped')")),
     case("a graph that TensorFlow's main is called in", begins(GRAPH, "    tf.app.run()", front="def main(_):\n    train()\n\n\n")),
-    case("a graph and another name of the function", main("go = train", GRAPH, "    go()")),
     case("a graph with a seed", main(GRAPH, "    tf.set_random_seed(3)", "    train()")),
     case("files and options", main("with open('log.txt', 'w') as log, np.printoptions(precision=3):", "    log.write('begins')", "    train()")),
     case("a function that enters nothing of TensorFlow", begins("with timed():", "    train()", front="import contextlib\n\n\n@contextlib.contextmanager\ndef timed():\n    print('begins')\n    yield\n    print('ends')\n\n\n")),
 ]  # fmt: skip
 
 LEFT = [
+    other("a graph and another name of the function", main("go = train", GRAPH, "    go()")),
+    other("a graph in each of several turns", main("for _ in range(2):", f"    {GRAPH}", "        train()"), rule="TM235"),
+    other("a graph in a function that is called twice", begins("for go in (main, main):", "    go()", front=f"def main():\n    {GRAPH}\n        train()\n\n\n"), rule="TM235"),
+    other("a tensor in front", main("two = tf.constant(2.0)", "train()")),
+    other("a tensor in front, in the graph", main(GRAPH, "    two = tf.constant(2.0)", "    train()")),
+    other("a tensor that a function makes in front", begins("prepare()", "train()", front="def prepare():\n    return tf.constant(2.0)\n\n\n"), rule="TM210"),
+    other("a variable in front", main("more = tf.Variable(2.0, trainable=False, name='more')", "train()")),
+    other("a global step in front", main("tf.train.get_or_create_global_step()", "train()")),
     other("a graph by its name", main("g = tf.Graph()", "with g.as_default():", "    train()")),
     other("a graph that is asked for", main("with tf.Graph().as_default() as g:", "    train()", "    print(g is not None)")),
     other("a graph beside another's seed", RANDOM, main("tf.set_random_seed(3)", GRAPH, "    train()")),
@@ -89,6 +96,27 @@ LEFT = [
     other("entered by hand, by a name", main("entered = tf.Graph().as_default()", "entered.__enter__()", "train()")),
     other("entered on a stack", main("import contextlib", "with contextlib.ExitStack() as stack:", "    stack.enter_context(tf.variable_scope('all'))", "    train()")),
 ]  # fmt: skip
+
+STEP = "    step_count = tf.train.get_or_create_global_step()\n"
+ANEW = (STEP, "    tf.reset_default_graph()\n" + STEP)
+SHOWN = (
+    "        print('draws', drawn[0])\n",
+    "        print('draws', drawn[0], sess.run(step_count))\n",
+)
+TWICE: list[tuple[str, Change]] = [
+    ("in a comprehension", begins("[train() for _ in range(2)]")),
+    ("by a loop over functions", begins("for go in (train, train):", "    go()")),
+    ("by another name", begins("go = train", "go()", "go()")),
+    ("by a lambda", begins("go = lambda: train()", "go()", "go()")),
+    ("by a function that it is handed to", begins("twice(train)", front="def twice(f):\n    f()\n    f()\n\n\n")),
+    ("by a decorator", begins("twice(train)()", front="def twice(f):\n    def g():\n        f()\n        f()\n    return g\n\n\n")),
+    ("of a table", begins("for way in 'ab':", "    {'a': train, 'b': train}[way]()")),
+    ("by a function that calls itself", begins("main(1)", front="def main(n):\n    train()\n    if n:\n        main(n - 1)\n\n\n")),
+    ("by an object that is called", begins("go = Go()", "go()", "go()", front="class Go(object):\n    def __call__(self):\n        train()\n\n\n")),
+]  # fmt: skip
+
+TAKEN += [case(f"twice {name}", ANEW, SHOWN, change) for name, change in TWICE]
+LEFT += [other(f"twice {name}", change, rule="TM235") for name, change in TWICE]
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
     asked_of(TAKEN, LEFT, program)

@@ -17,11 +17,14 @@ _ENTERS = re.compile(
 )
 _QUIET = re.compile(r"\btf\.(?:io\.)?(?:gfile|logging|python_io|test|flags)\.[\w.]+")
 _BY_HAND = ("__enter__", "enter_context")
+_REPEATS = (
+    ast.For, ast.While, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 _DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def entered_around(tree: Tree, path: str, function: str | None) -> tuple[str, int, str] | None:
-    """What may be entered around a program: its file and line, and how it is written there; None where there is nothing.
+def around_of(tree: Tree, path: str, function: str | None) -> Around | None:
+    """What stands around a program; None where nothing can.
 
     Args:
         tree: the tree of files.
@@ -37,12 +40,11 @@ def entered_around(tree: Tree, path: str, function: str | None) -> tuple[str, in
         reached |= more
     files: dict[str, ast.Module] = {}
     for each in sorted(reached):
-        if _ENTERS.search(tree.sources[each]):
-            try:
-                files[each] = ast.parse(tree.sources[each])
-            except (SyntaxError, ValueError):
-                continue
-    return Around(files, path, [function]).found()
+        try:
+            files[each] = ast.parse(tree.sources[each])
+        except (SyntaxError, ValueError):
+            continue
+    return Around(files, path, [function])
 
 
 class Around:
@@ -58,23 +60,38 @@ class Around:
         self, files: Mapping[str, ast.Module], path: str, functions: Collection[str]
     ) -> None:
         self.files = files
+        self.nodes = [node for tree in files.values() for node in ast.walk(tree)]
+        calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        self.called = {id(each.func) for each in calls}
+        self.classes = {
+            id(one): node
+            for node in self.nodes
+            if isinstance(node, ast.ClassDef)
+            for one in node.body
+            if isinstance(one, _DEFINITION)
+        }
         last = {each.rpartition(".")[2] for each in functions}
         self.builders = [
             node
             for node in ast.walk(files[path] if path in files else ast.Module([], []))
             if isinstance(node, _DEFINITION) and node.name in last
         ]
-        # A class is called where its `__init__` is.
-        self.names = {
-            each.rpartition(".")[0].rpartition(".")[2] if each.endswith(".__init__") else each.rpartition(".")[2]
-            for each in functions
-        }  # fmt: skip
-        self.libraries = {name for tree in files.values() for name in _libraries(tree)}
+        self.modules = {name for tree in files.values() for name in _imported(tree)}
         self.defined: dict[str, list[ast.AST]] = {}
-        for tree in files.values():
-            for node in ast.walk(tree):
-                if isinstance(node, _DEFINITION | ast.ClassDef):
-                    self.defined.setdefault(node.name, []).append(node)
+        for node in self.nodes:
+            if isinstance(node, _DEFINITION | ast.ClassDef):
+                self.defined.setdefault(node.name, []).append(node)
+        self.bound: dict[str, list[ast.expr]] = {}
+        for node in self.nodes:
+            for target in node.targets if isinstance(node, ast.Assign) else ():
+                if isinstance(node, ast.Assign) and isinstance(target, ast.Name | ast.Attribute):
+                    self.bound.setdefault(_name_of(target), []).append(node.value)
+        self._known: dict[str, list[ast.AST]] = {}
+        self.names: set[str] = set()
+        """By these names the program may be begun; `methods` are names behind a dot."""
+        self.methods: set[str] = set()
+        for builder in self.builders:
+            self._add(builder)
         self._close()
 
     def found(self) -> tuple[str, int, str] | None:
@@ -112,62 +129,125 @@ class Around:
             yield node
             waiting += reversed([*ast.iter_child_nodes(node)])
 
+    def again(self) -> tuple[str, int, str] | None:
+        """What may begin the program another time: a second mention, one that is repeated, or a function that is handed it."""
+        seen: dict[str, int] = {}
+        for path, tree in self.files.items():
+            for node in self._outside(tree):
+                name = self._mentioned(node)
+                if name is not None:
+                    seen[name] = seen.get(name, 0) + 1
+                    if seen[name] > 1:
+                        return path, getattr(node, "lineno", 0), ast.unparse(node)
+                if isinstance(node, _REPEATS) and self._mentions(node):
+                    return path, getattr(node, "lineno", 0), ast.unparse(node).split("\n")[0]
+                if isinstance(node, ast.Call) and self._is_handed_on(node):
+                    return path, node.lineno, ast.unparse(node)
+                if isinstance(node, _DEFINITION) and self._leads_here(node):
+                    for each in node.decorator_list:
+                        if self._repeats(each):
+                            return path, each.lineno, ast.unparse(each)
+        return None
+
+    def _is_handed_on(self, call: ast.Call) -> bool:
+        given = [*call.args, *(each.value for each in call.keywords)]
+        return any(map(self._hands_on, given)) and self._repeats(call.func)
+
+    def _repeats(self, function: ast.expr) -> bool:
+        """Whether a function of the program's may call what it is handed more than once."""
+        for each in ast.walk(function):
+            if isinstance(each, ast.Name | ast.Attribute):
+                for made in self.defined.get(_name_of(each), ()):
+                    parameters = {one.arg for one in ast.walk(made) if isinstance(one, ast.arg)}
+                    uses = [
+                        n for n in ast.walk(made) if isinstance(n, ast.Name) and n.id in parameters
+                    ]
+                    repeated = any(isinstance(n, _REPEATS) for n in ast.walk(made))
+                    called = [n for n in uses if id(n) in self.called]
+                    if len(called) > 1 or called and repeated:
+                        return True
+        return False
+
+    def begins_plainly(self) -> bool:
+        """Whether all that leads to the program are calls by its name, each in a place that shows how often it runs."""
+        if self.again() is not None:
+            return False
+        plain = {id(n.func) for n in self.nodes if isinstance(n, ast.Call)}
+        return all(
+            id(n) in plain for n in self.nodes if self._mentioned(n) and not self._in_builder(n)
+        )
+
+    def _in_builder(self, node: ast.AST) -> bool:
+        return any(node is one for each in self.builders for one in ast.walk(each))
+
     # ---- who leads to the program
+
+    def _add(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        owner = self.classes.get(id(function))
+        if owner is None:
+            self.names.add(function.name)
+        elif function.name in ("__init__", "__call__"):
+            self.names.add(owner.name)
+            if function.name == "__call__":
+                self.names |= {
+                    target.id
+                    for node in self.nodes
+                    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+                    if ast.unparse(node.value.func).rpartition(".")[2] == owner.name
+                    for target in node.targets
+                    if isinstance(target, ast.Name)
+                } - {owner.name}  # fmt: skip
+        else:
+            self.methods.add(function.name)
 
     def _close(self) -> None:
         """All names by which the program may be begun: of functions that call it, of what it is bound to."""
         while True:
-            before = len(self.names)
-            for tree in self.files.values():
-                for node in ast.walk(tree):
-                    if isinstance(node, _DEFINITION) and not any(node is b for b in self.builders):
-                        if any(self._mentions(each) for each in node.body):
-                            self.names.add(node.name)
-                    elif isinstance(node, ast.ClassDef) and "__init__" in self.names:
-                        if any(
-                            isinstance(n, _DEFINITION) and n.name == "__init__" for n in node.body
-                        ):
-                            self.names.add(node.name)
-                    elif isinstance(node, ast.Assign) and self._hands_on(node.value):
-                        self.names |= {
-                            each.id for each in node.targets if isinstance(each, ast.Name)
-                        }
-            if len(self.names) == before:
+            before = len(self.names) + len(self.methods)
+            for node in self.nodes:
+                if isinstance(node, _DEFINITION) and not self._is_builder(node):
+                    if any(self._mentions(each) for each in node.body):
+                        self._add(node)
+                elif isinstance(node, ast.Assign) and self._hands_on(node.value):
+                    self.names |= {each.id for each in node.targets if isinstance(each, ast.Name)}
+            if len(self.names) + len(self.methods) == before:
                 return
+
+    def _is_builder(self, node: ast.AST) -> bool:
+        return any(node is each for each in self.builders)
+
+    def _leads_here(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        return self._is_builder(node) or node.name in self.names | self.methods
 
     def _mentions(self, node: ast.AST) -> bool:
         """Whether a node may begin the program: by a name of it, or by TensorFlow, which calls `main`."""
-        for each in ast.walk(node):
-            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
-                if each.id in self.names:
-                    return True
-            elif isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
-                if each.attr in self.names and self._may_be_own(each):
-                    return True
-                if each.attr == "run" and ast.unparse(each).endswith("app.run"):
-                    if "main" in self.names:
-                        return True
-        return False
+        return any(self._mentioned(each) for each in ast.walk(node))
 
-    def _may_be_own(self, node: ast.Attribute) -> bool:
-        """Whether an attribute may be the program's: no library's, and no session's `run`."""
+    def _mentioned(self, node: ast.AST) -> str | None:
+        """The name of the program's that a node is."""
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return node.id if node.id in self.names else None
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            return None
         root: ast.expr = node
         while isinstance(root, ast.Attribute | ast.Call):
             root = root.value if isinstance(root, ast.Attribute) else root.func
-        if isinstance(root, ast.Name) and root.id in self.libraries:
-            return False
-        return node.attr != "run" or "sess" not in ast.unparse(node.value).lower()
+        library = isinstance(root, ast.Name) and root.id in self.modules
+        if node.attr == "run" and ast.unparse(node).endswith("app.run"):
+            return "main" if "main" in self.names else None
+        if node.attr in self.names and library and not _is_librarys(node):
+            return node.attr
+        session = node.attr == "run" and "sess" in ast.unparse(node.value).lower()
+        own = id(node) in self.called and not _is_librarys(node) and not session
+        return node.attr if node.attr in self.methods and own else None
 
     def _hands_on(self, value: ast.expr) -> bool:
         """Whether an expression holds the program's function itself, not what it gives."""
-        called = {id(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)}
         return any(
-            isinstance(each, ast.Name | ast.Attribute)
-            and id(each) not in called
-            and (each.id if isinstance(each, ast.Name) else each.attr) in self.names
-            and (isinstance(each, ast.Name) or self._may_be_own(each))
+            self._mentioned(each) is not None and id(each) not in self.called
+            or isinstance(each, ast.Lambda) and self._mentions(each.body)
             for each in ast.walk(value)
-        )
+        )  # fmt: skip
 
     # ---- what is entered
 
@@ -185,12 +265,14 @@ class Around:
         return any(
             self._enters(each, depth - 1)
             for name in names
-            for each in [*self._entering(name), *self._values(name)]
+            for each in [*self._entering(name), *self.bound.get(name, ())]
         )
 
     def _entering(self, name: str) -> list[ast.AST]:
         """What a function or a class enters: the `with` statements in it, and what it gives."""
-        found: list[ast.AST] = []
+        if name in self._known:
+            return self._known[name]
+        found: list[ast.AST] = self._known.setdefault(name, [])
         for made in self.defined.get(name, ()):
             for each in ast.walk(made):
                 if isinstance(each, ast.With):
@@ -202,23 +284,10 @@ class Around:
                         found.append(each.func.value)
         return found
 
-    def _values(self, name: str) -> list[ast.AST]:
-        """What a name is bound to, where an assignment binds it."""
-        return [
-            each.value
-            for tree in self.files.values()
-            for each in ast.walk(tree)
-            if isinstance(each, ast.Assign)
-            for target in each.targets
-            if isinstance(target, ast.Name | ast.Attribute)
-            and (target.id if isinstance(target, ast.Name) else target.attr) == name
-        ]
-
     def _wraps(self, node: ast.AST) -> bool:
         """Whether something of the program that enters TensorFlow's is handed the program, or decorates it."""
         if isinstance(node, _DEFINITION):
-            leads = node.name in self.names or any(node is each for each in self.builders)
-            return leads and any(self._may_wrap(each) for each in node.decorator_list)
+            return self._leads_here(node) and any(map(self._may_wrap, node.decorator_list))
         if not isinstance(node, ast.Call):
             return False
         given = [*node.args, *(each.value for each in node.keywords)]
@@ -233,12 +302,18 @@ class Around:
         )
 
 
-def _libraries(tree: ast.Module) -> Iterator[str]:
-    """The names of modules that a file imports by `import`, TensorFlow's among them."""
+def _name_of(node: ast.Name | ast.Attribute) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """The names of modules that a file imports."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
-                if alias.name.partition(".")[0] in ("tensorflow", "numpy", "os", "sys", "tf_slim"):
-                    yield alias.asname or alias.name.partition(".")[0]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
-            yield from (alias.asname or alias.name for alias in node.names)
+                yield alias.asname or alias.name.partition(".")[0]
+
+
+def _is_librarys(node: ast.Attribute) -> bool:
+    """Whether an attribute is one of TensorFlow or of NumPy: `tf.train`."""
+    return re.match(r"(?:tf|tensorflow|np|numpy|os|sys|slim)\.", ast.unparse(node)) is not None

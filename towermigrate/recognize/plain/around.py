@@ -32,6 +32,8 @@ def called_in_graphs(tree: Tree, path: str, file: PlainFile) -> list[Change]:
     if len(functions) != 1 or "__init__" in functions:
         return []
     around = Around(files, path, functions)
+    if not around.begins_plainly():
+        return []
     found = [
         change
         for each in around.withs(file.path)
