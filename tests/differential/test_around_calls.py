@@ -63,6 +63,12 @@ TAKEN = [
     case("a graph where errors are caught", main("try:", f"    {GRAPH}", "        train()", "except KeyboardInterrupt:", "    print('stopped')")),
     case("a graph that TensorFlow's main is called in", begins(GRAPH, "    tf.app.run()", front="def main(_):\n    train()\n\n\n")),
     case("a graph with a seed", main(GRAPH, "    tf.set_random_seed(3)", "    train()")),
+    case("TensorFlow's own beginning", begins("tf.app.run(main=main)", front="def main(_):\n    train()\n\n\n")),
+    case("TensorFlow's own beginning, by its place", begins("tf.app.run(main)", front="def main(_):\n    train()\n\n\n")),
+    case("TensorFlow's own beginning, by a lambda", begins("tf.app.run(lambda _: train())")),
+    case("a function of a table", begins("WAYS[WAY]()", front="WAY = 'train'\nWAYS = {'train': train, 'batch': batch}\n\n\n")),
+    case("another thread", begins("import threading", "thread = threading.Thread(target=train)", "thread.start()", "thread.join()")),
+    case("a file that a setting names", ("DEVICES = ", "FLAGS = tf.app.flags.FLAGS\ntf.app.flags.DEFINE_string('log', 'log.txt', '')\nDEVICES = "), begins("with open(FLAGS.log, 'w') as log:", "    log.write('begins')", "    train()")),
     case("files and options", main("with open('log.txt', 'w') as log, np.printoptions(precision=3):", "    log.write('begins')", "    train()")),
     case("a function that enters nothing of TensorFlow", begins("with timed():", "    train()", front="import contextlib\n\n\n@contextlib.contextmanager\ndef timed():\n    print('begins')\n    yield\n    print('ends')\n\n\n")),
 ]  # fmt: skip
@@ -105,6 +111,7 @@ SHOWN = (
 )
 TWICE: list[tuple[str, Change]] = [
     ("in a comprehension", begins("[train() for _ in range(2)]")),
+    ("by a map of a lambda", begins("list(map(lambda _: train(), range(2)))")),
     ("by a loop over functions", begins("for go in (train, train):", "    go()")),
     ("by another name", begins("go = train", "go()", "go()")),
     ("by a lambda", begins("go = lambda: train()", "go()", "go()")),

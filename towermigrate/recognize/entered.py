@@ -15,11 +15,14 @@ from towermigrate.recognize.source import Tree
 _ENTERS = re.compile(
     r"as_default|arg_scope|\btf\.|\btensorflow\b|\.(?:device|variable_scope|name_scope|Graph|Session)\b"
 )
-_QUIET = re.compile(r"\btf\.(?:io\.)?(?:gfile|logging|python_io|test|flags)\.[\w.]+")
+_QUIET = re.compile(r"\btf\.(?:io\.)?(?:gfile|logging|python_io|test|app|flags)\.[\w.]+")
 _BY_HAND = ("__enter__", "enter_context")
 _REPEATS = (
     ast.For, ast.While, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
+_MAPS = frozenset("map imap starmap filter imap_unordered map_async".split())
+"""What calls the function that it is handed again and again."""
+_OF_THREADS = frozenset("start join daemon setDaemon is_alive name __name__ __doc__".split())
 _DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -63,6 +66,20 @@ class Around:
         self.nodes = [node for tree in files.values() for node in ast.walk(tree)]
         calls = [node for node in self.nodes if isinstance(node, ast.Call)]
         self.called = {id(each.func) for each in calls}
+        self.asked = {
+            id(node.value)
+            for node in self.nodes
+            if isinstance(node, ast.Attribute) and node.attr in _OF_THREADS
+        }
+        """What is started, or asked what it is called: it is not begun there."""
+        self.mains = {
+            id(each.func)
+            for each in calls
+            if ast.unparse(each.func).endswith("app.run")
+            and not each.args
+            and not any(one.arg == "main" for one in each.keywords)
+        }
+        """What begins the `main` of the script."""
         self.classes = {
             id(one): node
             for node in self.nodes
@@ -139,7 +156,8 @@ class Around:
                     seen[name] = seen.get(name, 0) + 1
                     if seen[name] > 1:
                         return path, getattr(node, "lineno", 0), ast.unparse(node)
-                if isinstance(node, _REPEATS) and self._mentions(node):
+                repeats = isinstance(node, _REPEATS) and not isinstance(node, ast.Lambda)
+                if repeats and self._mentions(node):
                     return path, getattr(node, "lineno", 0), ast.unparse(node).split("\n")[0]
                 if isinstance(node, ast.Call) and self._is_handed_on(node):
                     return path, node.lineno, ast.unparse(node)
@@ -151,7 +169,9 @@ class Around:
 
     def _is_handed_on(self, call: ast.Call) -> bool:
         given = [*call.args, *(each.value for each in call.keywords)]
-        return any(map(self._hands_on, given)) and self._repeats(call.func)
+        if not any(map(self._hands_on, given)):
+            return False
+        return ast.unparse(call.func).rpartition(".")[2] in _MAPS or self._repeats(call.func)
 
     def _repeats(self, function: ast.expr) -> bool:
         """Whether a function of the program's may call what it is handed more than once."""
@@ -226,14 +246,14 @@ class Around:
     def _mentioned(self, node: ast.AST) -> str | None:
         """The name of the program's that a node is."""
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return node.id if node.id in self.names else None
+            return node.id if node.id in self.names and id(node) not in self.asked else None
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             return None
         root: ast.expr = node
         while isinstance(root, ast.Attribute | ast.Call):
             root = root.value if isinstance(root, ast.Attribute) else root.func
         library = isinstance(root, ast.Name) and root.id in self.modules
-        if node.attr == "run" and ast.unparse(node).endswith("app.run"):
+        if id(node) in self.mains:
             return "main" if "main" in self.names else None
         if node.attr in self.names and library and not _is_librarys(node):
             return node.attr
@@ -255,13 +275,13 @@ class Around:
         """Whether an expression may enter something of TensorFlow's, itself or by what of the program it names."""
         if _ENTERS.search(_QUIET.sub("", ast.unparse(node))):
             return True
-        names = [
-            each.id if isinstance(each, ast.Name) else each.attr
-            for each in ast.walk(node)
-            if isinstance(each, ast.Name | ast.Attribute)
-        ]
         if not depth:
             return False
+        while isinstance(node, ast.Call):
+            node = node.func
+        names = [
+            _name_of(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)
+        ]
         return any(
             self._enters(each, depth - 1)
             for name in names
