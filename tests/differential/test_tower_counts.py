@@ -26,6 +26,14 @@ OF_LIST: tuple[Change, ...] = (
     (DEVICES, "DEVICES = ['/gpu:0', '/gpu:1', '/gpu:2']\n"),
     ("range(2)", "range(len(DEVICES))"),
 )
+OF_ITEM: tuple[Change, ...] = (
+    (DEVICES, "COUNTS = [3]\n" + DEVICES),
+    ("range(2)", "range(COUNTS[0])"),
+)
+OF_HELD: tuple[Change, ...] = (
+    (DEVICES, "GPUS = [0, 1, 2]\nCONFIG = {'gpus': GPUS}\n" + DEVICES),
+    ("range(2)", "range(len(GPUS))"),
+)
 OF_MODULE: tuple[Change, ...] = ((DEVICES, "GPUS = 3\n" + DEVICES), ("range(2)", "range(GPUS)"))
 
 
@@ -65,10 +73,30 @@ TAKEN = [
     case("a list that a function is given", *OF_LIST, *function("given.pop()", called="prepare(DEVICES)", given="given")),
     case("a name of the module", *OF_MODULE, *function("global GPUS", "GPUS = 2")),
     case("before the function is called", *OF_SETTINGS, ("    train()\n", "    settings.gpus = 2\n    train()\n")),
+    case("an item of a list by another name", *OF_ITEM, front("chosen = COUNTS", "chosen[0] = 2")),
+    case("an item that a function sets", *OF_ITEM, *function("given[0] = 2", called="prepare(COUNTS)", given="given")),
+    case("a list that another holds", *OF_HELD, front("CONFIG['gpus'].pop()")),
+    case("a part of a list that another holds", *OF_HELD, front("del CONFIG['gpus'][1:]", "CONFIG['gpus'] += [5]")),
+    case("a list of another, by its name", *OF_HELD[:1], ("range(2)", "range(len(CONFIG['gpus']))"), front("GPUS.pop()")),
+    case("a list by a method that is handed on", *OF_LIST, front("list(map(DEVICES.remove, ['/gpu:2']))")),
+    case("a list by a library", *OF_LIST, front("import heapq", "heapq.heappop(DEVICES)")),
+    case("a set by another name", (DEVICES, "GPUS = {0, 1, 2}\n" + DEVICES), ("range(2)", "range(len(GPUS))"), front("chosen = GPUS", "chosen.discard(2)")),
+    case("a dict by another name", (DEVICES, "GPUS = dict(a=0, b=1, c=2)\n" + DEVICES), ("range(2)", "range(len(GPUS))"), front("chosen = GPUS", "chosen.popitem()")),
+    case("an array", (DEVICES, "COUNTS = np.array([3])\n" + DEVICES), ("range(2)", "range(COUNTS[0])"), front("np.subtract(COUNTS, 1, out=COUNTS)")),
+    case("what a property reads, by another name", *OF_SETTINGS, ("    gpus = 3\n", "    number = 3\n\n    @property\n    def gpus(self):\n        return self.number\n"), front("chosen = settings", "chosen.number = 2")),
+    case("what an object computes, by another name", *OF_SETTINGS, ("    gpus = 3\n", "    number = 3\n\n    def __getattr__(self, name):\n        return self.number\n"), front("chosen = settings", "chosen.number = 2")),
+    case("what a function reads", (TRAIN, "GPUS = 3\n\n\ndef count():\n    return GPUS\n\n\n" + TRAIN), ("range(2)", "range(count())"), front("global GPUS", "GPUS = 2")),
+    case("what a lambda reads", ("range(2)", "range(count())"), front("number = 3", "count = lambda: number", "number = 2")),
+    case("a function that counts its calls", (TRAIN, "def count(seen=[1]):\n    seen[0] += 1\n    return seen[0]\n\n\n" + TRAIN), ("range(2)", "range(count())")),
+    case("in an expression", ("range(2)", "range(number)"), front("number = 3", "print((number := 2))")),
+    case("by a name that is computed", *OF_SETTINGS, front("chosen = settings", "for key in ['gp' + 'us']:", "    setattr(chosen, key, 2)")),
+    case("an item by a name that is computed", *OF_DICT, *function("for key, value in new.items():", "    given[key] = value", called="prepare(CONFIG, dict(gpus=2))", given="given, new")),
+    case("an item by an update of another", *OF_DICT, *function("given.update(new)", called="prepare(CONFIG, dict(gpus=2))", given="given, new")),
     case("and a function that sets something else", ("range(2)", "range(len(DEVICES))"), *function("np.random.seed(0)")),
 ]  # fmt: skip
 
 LEFT = [
+    other("a list by another name behind the optimizer", "TM211", *OF_LIST, front("chosen = DEVICES"), (OPT, OPT + "    chosen.pop()\n")),
     other("behind the optimizer", "TM211", *OF_SETTINGS, (OPT, OPT + "    settings.gpus = 2\n")),
     other("by a function behind the optimizer", "TM211", *OF_SETTINGS, (TRAIN, "def prepare():\n    settings.gpus = 2\n\n\n" + TRAIN), (OPT, OPT + "    prepare()\n")),
 ]  # fmt: skip

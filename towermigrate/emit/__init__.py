@@ -26,6 +26,7 @@ from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.carried import Carried
+from towermigrate.recognize.entered import around_of
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
@@ -168,10 +169,21 @@ class _Emission:
         if others:
             message = f"the file has another tower loop, at line {others[0].line}"
             found.append(Finding("TM221", each.path, each.line, 0, message))
+        function = analysis.candidate.qualified if analysis.candidate.function else None
+        around = around_of(analysis.tree, analysis.file.path, function)
         again = runs_again(analysis.tree, analysis.file, analysis.candidate.function)
-        if again is not None and not may_run_again(analysis):
+        other = around.again() if around is not None and again is None else None
+        if (again is not None or other is not None) and not may_run_again(analysis):
             message = f"`{each.function}` may run more than once in a process: it is called here"
-            found.append(note("TM235", *again, message))
+            if again is not None:
+                found.append(note("TM235", *again, message))
+            elif other is not None:
+                found.append(Finding("TM235", other[0], other[1], 0, message))
+        entered = around.found() if around is not None else None
+        if entered is not None:
+            path, line, text = entered
+            message = f"`{text}` is entered around the program, where loop style has no graph"
+            found.append(Finding("TM210", path, line, 0, message))
         return found
 
     def _emitted(

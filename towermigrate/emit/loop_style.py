@@ -298,8 +298,8 @@ class LoopStyle:
         """
         assert self.a.program is not None
         counted = self.a.program.loop.count.expression
-        names = set(reads(self.t.expression(counted)))
         changes = CountChanges(self.a.tree, self.a.file.path, counted)
+        names = set(reads(self.t.expression(counted))) | changes.asked
         needed = [
             k
             for k, (item, _) in enumerate(stay)

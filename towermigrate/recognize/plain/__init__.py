@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -16,6 +16,7 @@ from functools import partial
 from towermigrate.findings import Finding
 from towermigrate.program import Span, TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.around import called_in_graphs
 from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
 from towermigrate.recognize.plain.averaged import (
@@ -84,7 +85,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
+    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -225,7 +226,8 @@ def plain(
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
         given = [partial(one, tree, where) for one in of_calls] if each == path else []
-        readers: list[_Reader] = [*given, partial(handed_on, tree), *alone, *own, *_READERS]
+        around = partial(called_in_graphs, tree, path)
+        readers: list[_Reader] = [*given, around, partial(handed_on, tree), *alone, *own, *_READERS]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:

@@ -10,7 +10,11 @@ from towermigrate.flow.values import External, Value
 from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code
-from towermigrate.recognize.proof.switched import calls_of_tensorflow, read_at_once
+from towermigrate.recognize.proof.switched import (
+    calls_of_tensorflow,
+    makes_tensors,
+    read_at_once,
+)
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import Module
 
@@ -42,7 +46,9 @@ def check_elsewhere(proof: TowerProof) -> None:
                 continue
             if name in _ASKS:
                 said = "asks for the graph outside of the function that builds it; loop style has none there"
-            elif name in _NEEDS_A_GRAPH and id(call) not in proof.staying_calls:
+            elif id(call) not in proof.staying_calls and (
+                name in _NEEDS_A_GRAPH or makes_tensors(name) and staying.is_beside(code, call)
+            ):
                 said = "stands outside of the function that builds the towers, where loop style has no graph"
             else:
                 continue
@@ -80,14 +86,22 @@ class _Staying:
                 for where, one in self._defined(code, "main"):
                     self.known.add(id(one))
                     waiting.append((where, list(ast.walk(one))))
+        self._follow(waiting, self.known, moved)
+        self.of_builder: set[int] = set()
+        self._follow([(proof.code, list(ast.walk(builder)))], self.of_builder, set())
+
+    def _follow(
+        self, waiting: list[tuple[Code, list[ast.AST]]], known: set[int], moved: set[int]
+    ) -> None:
+        """Add the functions that nodes may call, directly or not."""
         while waiting:
             code, nodes = waiting.pop()
             for node in nodes:
                 if id(node) in moved or self._for_another_graph(code, node):
                     continue
                 for where, one in self._named(code, node):
-                    if id(one) not in self.known:
-                        self.known.add(id(one))
+                    if id(one) not in known:
+                        known.add(id(one))
                         waiting.append((where, list(ast.walk(one))))
 
     def _for_another_graph(self, code: Code, node: ast.AST) -> bool:
@@ -148,6 +162,11 @@ class _Staying:
         if not functions:
             return bool(around) or id(node) in self.at_once
         return any(id(each) in self.known for each in functions)
+
+    def is_beside(self, code: Code, node: ast.AST) -> bool:
+        """Whether a place is in a function that runs in front of the builder, or behind it, and not for it."""
+        functions = [each for each in _around(code, node) if isinstance(each, _DEFINITION)]
+        return any(id(each) in self.known - self.of_builder for each in functions)
 
 
 def _names(proof: TowerProof, code: Code) -> Iterator[tuple[ast.AST, str]]:

@@ -18,6 +18,7 @@ _ASKS = frozenset({
 _SHAPES = frozenset({"tf.TensorShape", "tf.Dimension"})
 _MAKES = frozenset({
     "tf.constant", "tf.Variable", "tf.get_variable", "tf.placeholder", "tf.placeholder_with_default",
+    "tf.train.get_or_create_global_step", "tf.train.create_global_step", "tf.contrib.framework.get_or_create_global_step",
 })  # fmt: skip
 
 
@@ -44,7 +45,7 @@ def check_switches(proof: TowerProof) -> None:
         if proof.function or code is not proof.code:
             at_import = {id(node) for node in own_nodes(read_at_once(proof, code))}
             for call, name in calls_of_tensorflow(proof, code):
-                if id(call) in at_import and id(call) not in moved and _makes(name):
+                if id(call) in at_import and id(call) not in moved and makes_tensors(name):
                     proof.always(
                         "TM217", code, call,
                         f"`{code.said(call)}` is made when its file is read: in loop style at once, and not in a graph",
@@ -95,5 +96,6 @@ def calls_of_tensorflow(proof: TowerProof, code: Code) -> Iterator[tuple[ast.Cal
                 yield node, value.name
 
 
-def _makes(name: str) -> bool:
+def makes_tensors(name: str) -> bool:
+    """Whether a function of TensorFlow makes something of a graph as soon as it is called."""
     return name in _MAKES or name in library.PURE - library.INITIALIZERS - library.SUMMARIES
