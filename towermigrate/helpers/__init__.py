@@ -30,6 +30,7 @@ from towermigrate.helpers.batches import (  # noqa: E402
     per_tower_batches,
     same_batches,
 )
+from towermigrate.helpers.before import with_towers_before  # noqa: E402
 from towermigrate.helpers.checkpoints import TF1Saver, create_variables, tf1_saver  # noqa: E402
 from towermigrate.helpers.clipping import (  # noqa: E402
     clip_by_global_norm,
@@ -140,4 +141,5 @@ __all__ = [
     "trainable_variables",
     "unfed",
     "value",
+    "with_towers_before",
 ]

@@ -281,7 +281,8 @@ def _collections(
             if _unscoped(file, call) and not _of_number(call, body.index):
                 reasons.findings.append(_unscoped_refusal(file, call))
     for function in functions:
-        seen = [c for c in calls(function.node) if _unscoped(function.file, c)]
+        summed = _summed(function) if function.file is file and not function.is_method else set()
+        seen = [c for c in calls(function.node) if _unscoped(function.file, c) and c not in summed]
         if not seen:
             continue
         in_return = {
@@ -309,6 +310,19 @@ def _unscoped(file: SourceFile, call: cst.Call) -> bool:
         and argument(call, None, "scope") is None
         and not (name.endswith("get_losses") and call.args)
     )
+
+
+def _summed(function: Function) -> set[cst.Call]:
+    """Reads of collections that are summed where they are read: the proof knows what they count."""
+    return {
+        given.value
+        for call in calls(function.node)
+        if function.file.tf(call.func) == "tf.add_n"
+        for given in call.args[:1]
+        if isinstance(given.value, cst.Call)
+        and function.file.tf(given.value.func) == "tf.get_collection"
+        and len(given.value.args) == 1
+    }
 
 
 def _of_number(call: cst.Call, index: str | None) -> bool:

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import towermigrate.helpers as tm
 from tests.helpers.conformance import XLA, XLA_2, Results, Rows, Runner, numbers
-from tests.helpers.conformance_rows.reasons import NO_STRINGS, NO_TEXTS
+from tests.helpers.conformance_rows.reasons import MEETS_TOWERS, NO_STRINGS, NO_TEXTS
 
 v1 = tf.compat.v1
 
@@ -63,6 +63,20 @@ def _(run: Runner) -> Results:
     batch = run.feed(numbers(run.towers))
     in_step = run.step(tower, after=after)(batch)
     return {"after": read(after(run.step(tower)(batch))), "in the step": read(in_step)}
+
+
+@ROWS.case(
+    "with_towers_before",
+    expect=lambda n: {"sums": [k * (k + 1) / 2 for k in range(1, n + 1)], "rows": [n * (n + 1) / 2] * 2},
+    cannot={XLA_2: MEETS_TOWERS},
+)  # fmt: skip
+def _(run: Runner) -> Results:
+    def tower(x: Any) -> Any:
+        x = tf.reshape(x, [])
+        return tm.with_towers_before(x), tm.with_towers_before(tf.stack([x, x]))
+
+    sums, rows = run.step(tower)(run.feed(numbers(run.towers)))
+    return {"sums": tm.each_tower(sums, **run.where), "rows": tm.last_tower(rows, **run.where)}
 
 
 @ROWS.case(

@@ -324,7 +324,7 @@ class TowerProof(Statements):
     def _averaged(self, node: ast.Call, frame: Frame) -> Value:
         """The mean over the towers: one pair for each variable."""
         args = self._arguments(node, frame)
-        gradient = Tensor(args.needs(), gradient=True)
+        gradient = Tensor(self.averaged_needs(args.needs()), gradient=True)
         pair = Items([(gradient, True), (Tensor(variable=True), True)], True, False, False)
         return Items([(pair, True)], False)
 
