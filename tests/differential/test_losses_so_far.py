@@ -1,4 +1,4 @@
-"""Losses of a tower that count those of the towers before, by a collection without a scope: what loop style sums, and what it leaves."""
+"""Collections that all towers share: losses that count those of the towers before, and reads by the name of a tower's scope."""
 
 from __future__ import annotations
 
@@ -44,6 +44,15 @@ COUNT: Change = ("drawn = [0]\n", "drawn = [0]\nNUM = 2\n")
 UNUSED = "def unused(x):\n    tf.add_to_collection('parts', tf.reduce_sum(x))\n    return x\n\n\n"
 
 
+NAMED: tuple[Change, ...] = (
+    DECAYED,
+    (NET, FUNCTION.replace("(out, y)", "(out, y, name)", 1) + "    return tf.add_n(tf.get_collection('parts', name))\n\n\n" + NET),
+    (LOSS, "                    loss = tower_loss(out, y, 'tower_%d' % i)\n                    loss += 0.1 * tf.add_n(tf.get_collection('parts', scope))\n"),
+)  # fmt: skip
+TEXT = "'tower_%d' % i)\n                    loss"
+ENTERED = "with tf.name_scope('tower_%d' % i) as scope:"
+
+
 def case(name: str, *changes: Change, form: tuple[Change, ...] = FORM) -> Any:
     return pytest.param((*form, *changes), id=name)
 
@@ -76,6 +85,13 @@ TAKEN = [
     case("of Adam", ("MomentumOptimizer(0.1, 0.9)", "AdamOptimizer(0.05)")),
     case("beside a function that nothing calls", (NET, UNUSED + NET)),
     case("by the key of TensorFlow's losses", ("'parts'", "'losses'")),
+    case("of the tower's own, by the name of its scope", form=NAMED),
+    case("by a name in two parts", (TEXT, "'%s_%d' % ('tower', i))\n                    loss"), form=NAMED),
+    case("by a name that the scope has too", (ENTERED, "with tf.name_scope(own) as scope:"), ("                with tf.name_scope", "                own = 'tower_%d' % i\n                with tf.name_scope"), (TEXT, "own)\n                    loss"), form=NAMED),
+    case("by the scope's name with a slash", (TEXT, "'tower_%d/' % i)\n                    loss"), form=NAMED),
+    case("by another kind of name", ("'tower_%d'", "'%d_tower'"), form=NAMED),
+    case("gone over", ("    return tf.add_n(tf.get_collection('parts', name))\n", "    parts = tf.get_collection('parts', name)\n    return sum(0.5 * part for part in parts)\n"), form=NAMED),
+    case("beside all of them", ("    return tf.add_n(tf.get_collection('parts', name))\n", "    own = tf.add_n(tf.get_collection('parts', name))\n    return own + tf.add_n(tf.get_collection('parts'))\n"), form=NAMED),
     case("with a summary", (LOSS.replace(LOSS, CALLED[1]), CALLED[1] + "                    summaries = [tf.summary.scalar('total', loss)]\n"), (SAVER, "    merged = tf.summary.merge(summaries)\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, RUN + "            writer.add_summary(sess.run(merged, feed_dict={X: bx, Y: by}), step)\n")),
 ]  # fmt: skip
 
@@ -95,6 +111,13 @@ LEFT = [
     other("in one tower alone", "TM214", (SUM, "    if tf.get_variable_scope().reuse:\n        return error\n" + SUM)),
     other("in a branch of the graph", "TM222", (SUM, "    return tf.cond(error > 0.1, lambda: tf.add_n(tf.get_collection('parts')), lambda: error)\n")),
     other("that TensorFlow's losses have too", "TM219", ("'parts'", "'losses'"), ("    error = tf.reduce_mean(tf.square(out - y), name='error')\n", "    error = tf.losses.mean_squared_error(y, out)\n")),
+    other("by another name than the scope's", "TM219", (TEXT, "'tow_%d' % i)\n                    loss"), form=NAMED),
+    other("by the name of another tower", "TM219", (TEXT, "'tower_%d' % (i + 1))\n                    loss"), form=NAMED),
+    other("by the name of a scope that is not read", "TM219", ("                    loss += 0.1 * tf.add_n(tf.get_collection('parts', scope))\n", ""), form=NAMED),
+    other("by a pattern", "TM219", ("'tower_%d'", "'tower.*%d'"), form=NAMED),
+    other("by the name of a scope in another", "TM219", ("    with tf.variable_scope(tf.get_variable_scope()):\n", "    with tf.variable_scope(tf.get_variable_scope()), tf.name_scope('all'):\n"), form=NAMED),
+    other("behind another scope of the name", "TM219", (START, START + "    with tf.name_scope('tower_1'):\n        scale = tf.constant(2.0)\n"), form=NAMED),
+    other("of what is added before the towers", "TM219", (START, START + "    tf.add_to_collection('parts', tf.constant(0.5, name='tower_1'))\n"), form=NAMED),
 ]  # fmt: skip
 
 

@@ -30,7 +30,7 @@ from towermigrate.helpers.batches import (  # noqa: E402
     per_tower_batches,
     same_batches,
 )
-from towermigrate.helpers.before import with_towers_before  # noqa: E402
+from towermigrate.helpers.before import scope_in_replica, with_towers_before  # noqa: E402
 from towermigrate.helpers.checkpoints import TF1Saver, create_variables, tf1_saver  # noqa: E402
 from towermigrate.helpers.clipping import (  # noqa: E402
     clip_by_global_norm,
@@ -127,6 +127,7 @@ __all__ = [
     "regularization_loss",
     "same_batch",
     "same_batches",
+    "scope_in_replica",
     "shard_batch",
     "sum_over_towers",
     "summary_writer",

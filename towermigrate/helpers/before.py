@@ -1,5 +1,6 @@
-"""What a tower adds up with the towers before it: a TF1 collection, read without a scope, held what all of them had put there."""
+"""What a tower found in a collection of TF1's graph: what all towers up to it had put there, or what its scope's name began."""
 
+import re
 from typing import Any
 
 import tensorflow as tf
@@ -59,3 +60,26 @@ def with_towers_before(total: Any) -> Any:
 
 def _times(count: int, total: Any) -> Any:
     return tf.concat([[count], tf.ones(tf.rank(total), tf.int32)], 0)
+
+
+def scope_in_replica(scope: str) -> str:
+    """The beginning of the names of what stands in this replica's name scope `scope`: `replica_1/tower_1` of `tower_1`.
+
+    `tf.get_collection(key, scope)` compares names with it. Outside of replicas, and in the first one, it is `scope` itself.
+
+    Args:
+      scope: a name scope without one around it, as a TF1 graph had it.
+
+    Example:
+      >>> strategy = tower_strategy(2, devices="cpu:2")
+      >>> scopes = []
+      >>> @tf.function(autograph=False)
+      ... def step():
+      ...     strategy.run(lambda: scopes.append(scope_in_replica(f"tower_{tower_index()}")))
+      >>> step()
+      >>> scopes
+      ['tower_0', 'replica_1/tower_1']
+    """
+    around = tf.compat.v1.get_default_graph().get_name_scope()
+    own = re.match(r"replica_\d+(?=/|$)", around)
+    return scope if own is None else f"{own[0]}/{scope}"

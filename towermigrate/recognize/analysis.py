@@ -157,7 +157,8 @@ class Analysis:
     stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
     more than once in a process, each time in a graph of its own. `tags` are those of the summaries, without case.
     `numbered` is what TF1 would number over the towers if the scope around it were one around them (see `proof.Proved`).
-    `sums` are the functions, and their calls, that sum a collection of all towers.
+    `sums` are the functions, and their calls, that sum a collection of all towers, `scoped` those that read one by the text
+    of the tower's name scope.
     """
 
     scope: Scope
@@ -182,6 +183,7 @@ class Analysis:
     tags: frozenset[str] = frozenset()
     numbered: tuple[tuple[Finding, Finding], ...] = ()
     sums: tuple[tuple[str, str], ...] = ()
+    scoped: tuple[tuple[str, str], ...] = ()
 
     @property
     def file(self) -> SourceFile:

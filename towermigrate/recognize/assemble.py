@@ -150,7 +150,7 @@ class Assembler:
         analysis.normalizes = proved.normalizes
         analysis.tags = proved.tags
         analysis.numbered = proved.numbered
-        analysis.sums = proved.sums
+        analysis.sums, analysis.scoped = proved.sums, proved.scoped
         self._sums(analysis)
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)

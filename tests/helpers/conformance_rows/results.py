@@ -80,6 +80,27 @@ def _(run: Runner) -> Results:
 
 
 @ROWS.case(
+    "scope_in_replica",
+    expect=lambda n: {"found": [float(x) for x in numbers(n)]},
+)
+def _(run: Runner) -> Results:
+    """Of what stands in a scope and beside it, a tower finds what stands in it."""
+
+    def tower(x: Any) -> Any:
+        with tf.name_scope("tower"):
+            inside = tf.identity(x)
+        if tf.executing_eagerly():  # which names nothing
+            return x
+        named = [
+            one for one in (inside, x * 8.0) if one.name.startswith(tm.scope_in_replica("tower"))
+        ]
+        return tf.add_n(named)
+
+    values = run.step(tower)(run.feed(numbers(run.towers)))
+    return {"found": tm.each_tower(values, **run.where)}
+
+
+@ROWS.case(
     "as_numpy", expect=lambda n: {"last": float(n), "types": ["float32", "NoneType", "bytes"]}
 )
 def _(run: Runner) -> Results:

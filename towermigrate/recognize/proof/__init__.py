@@ -20,6 +20,7 @@ from towermigrate.recognize.proof.elsewhere import check_elsewhere
 from towermigrate.recognize.proof.kept import check_kept
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
+from towermigrate.recognize.proof.own_scopes import check_scoped
 from towermigrate.recognize.proof.places import check_places
 from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.regularizers import check_regularizers
@@ -51,6 +52,7 @@ class Proved:
         numbered: what would keep it from loop style if a scope that the towers enter were one around them: where that
             is entered, and what TF1 would number then.
         sums: the functions of the towers' file, and their calls, that sum a collection of all towers.
+        scoped: those that read one by the text of the tower's name scope.
     """
 
     findings: list[Finding]
@@ -59,6 +61,7 @@ class Proved:
     tags: frozenset[str] = frozenset()
     numbered: tuple[tuple[Finding, Finding], ...] = ()
     sums: tuple[tuple[str, str], ...] = ()
+    scoped: tuple[tuple[str, str], ...] = ()
 
 
 def prove(
@@ -121,6 +124,7 @@ def prove(
         check_tags(proof)
         check_kept(proof)
         check_sums(proof, code)
+        check_scoped(proof, code, proof.loop)
         check_variable_names(proof)
         _check_means(proof, stages)
     except OutOfSteps:
@@ -138,9 +142,10 @@ def prove(
         for entered, finding in proof.numbered
         if id(entered) in inside
     )
-    sums = tuple((each.function, ast.unparse(each.call)) for each in proof.sums.values())
+    sums = tuple((each.function, ast.unparse(each.call)) for each in proof.used_sums)
+    scopes = tuple((each.function, ast.unparse(each.call)) for each in proof.scoped.values())
     found = list(proof.findings.values())
-    return Proved(found, proof.scaled, bool(proof.norms), tags, numbered, sums)
+    return Proved(found, proof.scaled, bool(proof.norms), tags, numbered, sums, scopes)
 
 
 def _settled(

@@ -32,13 +32,18 @@ _OF_LIBRARY = frozenset("losses LOSSES add_loss".split())
 
 @dataclass(frozen=True)
 class Sum:
-    """A call that sums a collection of all towers: where it stands, in which function, and the collection's key."""
+    """A call that sums what a `read` finds in a collection of all towers.
+
+    `function` is that of its file which it stands in, `key` the collection's; `added` counts what its tower had added to
+    collections by then.
+    """
 
     code: Code
     call: ast.Call
     read: ast.Call
     function: str
     key: str
+    added: int
 
 
 class SoFar(Regularizers):
@@ -47,13 +52,25 @@ class SoFar(Regularizers):
     def __init__(self, codes: Codes) -> None:
         super().__init__(codes)
         self.sums: dict[str, Sum] = {}
+        self.added: list[tuple[str, Code, ast.Call]] = []
+        """What towers add to collections, with its key."""
+        self._used: set[str] = set()
+
+    @property
+    def used_sums(self) -> list[Sum]:
+        """Those that something depends on which is trained or fetched; others are thrown away."""
+        return [one for need, one in self.sums.items() if need in self._used]
+
+    def all_towers(self, needs: frozenset[str]) -> None:
+        self._used |= needs & self.sums.keys()
+        super().all_towers(needs)
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if self.strict and self.where == "a tower" and not self.evaluates:
             if name == "tf.add_n":
                 self._sum(args, node, frame)
-            elif name == "tf.add_to_collection" and text_of(args.get(0, "name")) in self._keys():
-                self._behind(node, frame)
+            elif name == "tf.add_to_collection":
+                self.added.append((text_of(args.get(0, "name")) or "", frame.code, node))
         if self.strict and name == "tf.gradients":
             self._takes_gradients(args, node, frame)
         return super().tf_call(name, args, node, frame)
@@ -72,15 +89,6 @@ class SoFar(Regularizers):
         """What the mean over the towers needs of what their gradients need."""
         return needs - {f"{key} by itself" for key in self.sums}
 
-    def _keys(self) -> set[str]:
-        return {each.key for each in self.sums.values()}
-
-    def _behind(self, node: ast.Call, frame: Frame) -> None:
-        self.always(
-            "TM219", frame.code, node,
-            f"`{frame.code.said(node)}` adds to a collection that its tower has summed, and that the towers behind sum",
-        )  # fmt: skip
-
     def _sum(self, args: Arguments, node: ast.Call, frame: Frame) -> None:
         """Note a sum of all that a collection holds, where that is all that is done with what it holds."""
         given = args.get(0, "inputs")
@@ -98,7 +106,8 @@ class SoFar(Regularizers):
         if len(around) != 1 or not isinstance(around[0], ast.FunctionDef):
             return
         self.unscoped.pop(given.need, None)
-        self.sums[given.need] = Sum(code, node, read, around[0].name, key.value)
+        made = Sum(code, node, read, around[0].name, key.value, len(self.added))
+        self.sums.setdefault(given.need, made)
 
     def _takes_gradients(self, args: Arguments, node: ast.Call, frame: Frame) -> None:
         if needs_of(args.get(0, "ys") or Unknown()) & self.sums.keys():
@@ -120,8 +129,14 @@ def check_sums(proof: SoFar, home: Code) -> None:
     """
     files = files_beside(proof.codes, home.path) if proof.sums else None
     live = live_functions(proof.codes, files or [])
-    for one in proof.sums.values():
-        where = None if files is None else _elsewhere(proof, files, live, one.key)
+    for one in proof.used_sums:
+        for key, code, node in proof.added[one.added :]:
+            if key == one.key:
+                proof.always(
+                    "TM219", code, node,
+                    f"`{code.said(node)}` adds to a collection that its tower has summed, and that the towers behind it sum",
+                )  # fmt: skip
+        where = None if files is None else added_elsewhere(proof, files, live, one.key)
         if files is None or where is not None:
             said = f" (line {where[0].place(where[1])[0]} of {where[0].path})" if where else ""
             proof.always(
@@ -130,7 +145,7 @@ def check_sums(proof: SoFar, home: Code) -> None:
             )  # fmt: skip
 
 
-def _elsewhere(
+def added_elsewhere(
     proof: SoFar, files: list[Code], live: frozenset[tuple[str, str]], key: str
 ) -> tuple[Code, ast.AST] | None:
     """A place that may add to a collection and that is not run in towers alone."""
