@@ -63,6 +63,7 @@ from towermigrate.helpers.results import (  # noqa: E402
     sum_over_towers,
 )
 from towermigrate.helpers.scoped import trainable_variables  # noqa: E402
+from towermigrate.helpers.shown import ShownVariable, shown_variables  # noqa: E402
 from towermigrate.helpers.stages import Stage, Stages  # noqa: E402
 from towermigrate.helpers.strategy import tower_index, tower_strategy  # noqa: E402
 from towermigrate.helpers.summaries import (  # noqa: E402
@@ -93,6 +94,7 @@ __all__ = [
     "LossMetric",
     "Stage",
     "Stages",
+    "ShownVariable",
     "SummaryWriter",
     "TF1RestoreReport",
     "TF1Saver",
@@ -129,6 +131,7 @@ __all__ = [
     "same_batches",
     "scope_in_replica",
     "shard_batch",
+    "shown_variables",
     "sum_over_towers",
     "summary_writer",
     "tf1_saver",

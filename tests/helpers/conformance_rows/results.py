@@ -101,6 +101,22 @@ def _(run: Runner) -> Results:
 
 
 @ROWS.case(
+    "shown_variables",
+    "ShownVariable",
+    expect=lambda n: {
+        "said": ["<tf.Variable 'shown:0' shape=(2,) dtype=float32_ref>"],
+        "size": 2.0,
+    },
+)
+def _(run: Runner) -> Results:
+    with run.scope():
+        variable = tf.Variable([1.0, 2.0], name="shown")
+    made = tm.shown_variables(variable)
+    assert all(isinstance(one, tm.ShownVariable) for one in made)
+    return {"said": [repr(one) for one in made], "size": float(made[0].get_shape().as_list()[0])}
+
+
+@ROWS.case(
     "as_numpy", expect=lambda n: {"last": float(n), "types": ["float32", "NoneType", "bytes"]}
 )
 def _(run: Runner) -> Results:
