@@ -41,6 +41,10 @@ TRAINED: tuple[Change, ...] = (
 )  # fmt: skip
 NUMBERED: Change = ("for i in range(2):", "for i in range(NUM):")
 COUNT: Change = ("drawn = [0]\n", "drawn = [0]\nNUM = 2\n")
+SUMMED: tuple[Change, ...] = (
+    (SAVER, "    merged = tf.summary.merge(summaries)\n    writer = tf.summary.FileWriter('log')\n" + SAVER),
+    (RUN, RUN + "            writer.add_summary(sess.run(merged, feed_dict={X: bx, Y: by}), step)\n"),
+)  # fmt: skip
 UNUSED = "def unused(x):\n    tf.add_to_collection('parts', tf.reduce_sum(x))\n    return x\n\n\n"
 
 
@@ -84,6 +88,9 @@ TAKEN = [
     case("clipped behind the average", (AVERAGED, AVERAGED + "    grads = [(tf.clip_by_norm(g, 0.2), v) for g, v in grads]\n")),
     case("of Adam", ("MomentumOptimizer(0.1, 0.9)", "AdamOptimizer(0.05)")),
     case("beside a function that nothing calls", (NET, UNUSED + NET)),
+    case("with a summary of its name", ("get_collection('parts'))", "get_collection('parts'), name='total')"), (CALLED[1], CALLED[1] + "                    summaries = [tf.summary.scalar(loss.op.name, loss)]\n"), *SUMMED),
+    case("with a summary of a name behind it", (CALLED[1], CALLED[1] + "                    twice = tf.reduce_sum(tf.stack([loss, tf.identity(loss)]))\n                    summaries = [tf.summary.scalar(t.op.name, t) for t in [loss, twice]]\n"), *SUMMED),
+    case("of one part, named", (DECAYED[1], DECAYED[0]), ("get_collection('parts'))", "get_collection('parts'), name='total')")),
     case("by the key of TensorFlow's losses", ("'parts'", "'losses'")),
     case("of the tower's own, by the name of its scope", form=NAMED),
     case("by a name in two parts", (TEXT, "'%s_%d' % ('tower', i))\n                    loss"), form=NAMED),
@@ -92,11 +99,12 @@ TAKEN = [
     case("by another kind of name", ("'tower_%d'", "'%d_tower'"), form=NAMED),
     case("gone over", ("    return tf.add_n(tf.get_collection('parts', name))\n", "    parts = tf.get_collection('parts', name)\n    return sum(0.5 * part for part in parts)\n"), form=NAMED),
     case("beside all of them", ("    return tf.add_n(tf.get_collection('parts', name))\n", "    own = tf.add_n(tf.get_collection('parts', name))\n    return own + tf.add_n(tf.get_collection('parts'))\n"), form=NAMED),
-    case("with a summary", (LOSS.replace(LOSS, CALLED[1]), CALLED[1] + "                    summaries = [tf.summary.scalar('total', loss)]\n"), (SAVER, "    merged = tf.summary.merge(summaries)\n    writer = tf.summary.FileWriter('log')\n" + SAVER), (RUN, RUN + "            writer.add_summary(sess.run(merged, feed_dict={X: bx, Y: by}), step)\n")),
+    case("with a summary", (CALLED[1], CALLED[1] + "                    summaries = [tf.summary.scalar('total', loss)]\n"), *SUMMED),
 ]  # fmt: skip
 
 LEFT = [
     other("in a list", "TM219", (SUM, "    parts = tf.get_collection('parts')\n    return tf.add_n(parts)\n")),
+    other("of one part", "TM219", (DECAYED[1], DECAYED[0])),
     other("whose parts are gone over", "TM219", (SUM, "    return sum(p for p in tf.get_collection('parts'))\n")),
     other("whose parts are counted", "TM219", (SUM, SUM.rstrip("\n") + " / len(tf.get_collection('parts'))\n")),
     other("in the loop", "TM219", (CALLED[1], "                    tf.add_to_collection('parts', tf.reduce_mean(tf.square(out - y)))\n                    loss = tf.add_n(tf.get_collection('parts'))\n")),

@@ -31,7 +31,9 @@ def as_shared(analysis: Analysis, text: str) -> str:
             key = name, ast.unparse(ast.parse(f"({code(inner)})", mode="eval"))
             missing.discard(key)
             if key in analysis.sums:
-                return _given(templates, "tm.with_towers_before(_)", inner)
+                first, *more = inner.args
+                own = _given(templates, "tm.with_towers_before(_)", first.value)
+                return inner.with_changes(args=[first.with_changes(value=own), *more])
             if key in analysis.scoped:
                 first, second = inner.args
                 own = _given(templates, "tm.scope_in_replica(_)", second.value)

@@ -67,13 +67,14 @@ def _(run: Runner) -> Results:
 
 @ROWS.case(
     "with_towers_before",
-    expect=lambda n: {"sums": [k * (k + 1) / 2 for k in range(1, n + 1)], "rows": [n * (n + 1) / 2] * 2},
+    expect=lambda n: {"sums": [k * (k + 1) / 2 for k in range(1, n + 1)], "rows": [n * (n + 1) / 8, n * (n + 1) * 3 / 8]},
     cannot={XLA_2: MEETS_TOWERS},
 )  # fmt: skip
 def _(run: Runner) -> Results:
     def tower(x: Any) -> Any:
         x = tf.reshape(x, [])
-        return tm.with_towers_before(x), tm.with_towers_before(tf.stack([x, x]))
+        parts = [0.25 * x, 0.75 * x]
+        return tuple(tf.add_n(tm.with_towers_before(each)) for each in (parts, [tf.stack(parts)]))
 
     sums, rows = run.step(tower)(run.feed(numbers(run.towers)))
     return {"sums": tm.each_tower(sums, **run.where), "rows": tm.last_tower(rows, **run.where)}

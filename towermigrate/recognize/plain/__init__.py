@@ -250,9 +250,12 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
         if each.start < done:
             continue
         pieces.own(file.path, file.text, done, each.start)
+        # What stands for an expression ends where that does.
+        whole = len(each.parts) == 1 and "\n" not in file.text[each.start : each.end]
+        end = each.end if whole and each.end > each.start else None
         for part in each.parts:
             if isinstance(part, str):
-                pieces.new(part, file.path, each.start)
+                pieces.new(part, file.path, each.start, end)
             else:
                 pieces.own(file.path, file.text, *part)
         done = each.end

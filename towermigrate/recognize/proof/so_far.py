@@ -105,6 +105,11 @@ class SoFar(Regularizers):
         around = [each for each in code.tree.body if any(n is node for n in ast.walk(each))]
         if len(around) != 1 or not isinstance(around[0], ast.FunctionDef):
             return
+        if (
+            len([each for each in self.added if each[0] == key.value]) < 2
+            and "name" not in args.named
+        ):
+            return  # of one part the first tower's sum is that part, with its name
         self.unscoped.pop(given.need, None)
         made = Sum(code, node, read, around[0].name, key.value, len(self.added))
         self.sums.setdefault(given.need, made)
