@@ -132,7 +132,7 @@ class TowerProof(Statements):
                     value = self._given_by(node, call, code)
                     if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
-        return Setting()
+        return Setting(called=name)
 
     def _may_call(self, call: ast.Call, function: ast.AST, code: Code) -> bool:
         """Whether a call may be of a function: `sess.run(…)` is no call of a function `run`, unless that is a method."""

@@ -48,11 +48,13 @@ class Setting(Value):
     """A Python value made before the towers that may be mutable: an argument, a flag, an array.
 
     `plain` ones are surely arrays or collections of Python's own, whose methods are known; `flag` ones are what a command
-    line gives, and are computed of that: no objects of the program's own.
+    line gives, and are computed of that: no objects of the program's own. `called` is the name of the attribute, or of the
+    parameter, that it was read by.
     """
 
     plain: bool = False
     flag: bool = False
+    called: str = ""
 
 
 @dataclass(eq=False)
@@ -502,7 +504,9 @@ def _merged(a: Value, b: Value) -> Value | None:
             needs, a.variable or b.variable, a.gradient or b.gradient, many=a.many or b.many
         )
     if isinstance(a, Setting) and isinstance(b, Setting):
-        return a if b.plain else b
+        if a.plain or b.plain or a.called == b.called and a.flag == b.flag:
+            return a if b.plain else b
+        return Setting(flag=a.flag and b.flag)
     if isinstance(a, Static) and isinstance(b, Static):
         return Static(a.shape, a.rank and b.rank)
     if type(a) is type(b) and isinstance(a, Index | Differs):
