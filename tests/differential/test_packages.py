@@ -94,6 +94,10 @@ TAKEN = [
     taken("the builder's module", (RUNNER, "from pkg import graph\n"), called("graph.build()")),
     taken("the builder's module by its path", (RUNNER, "import pkg.graph\n"), called("pkg.graph.build()")),
     taken("the builder's module by another name", (RUNNER, "import pkg.graph as made\n"), called("made.build()")),
+    taken("the builder by another name", (RUNNER, "from pkg.graph import build as make\n"), called("make()")),
+    taken("the builder by another name, beside others", (RUNNER, "from pkg.graph import np as numbers, build as make\n"), called("make()")),
+    taken("the package hands the builder on", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    taken("the package hands the runner on", AS_MODULE[1], (FILE + "pkg/__init__.py", "from .trainer import main\n"), (FILE + "train.py", "from pkg import main\n\nmain()\n")),
     taken("a runner in the package", *AS_MODULE),
     taken("a runner in a package of it", AS_MODULE[0], (FILE + "train.py", "from pkg.parts import trainer\n\ntrainer.main()\n"),
           (FILE + "pkg/parts/trainer.py", f"{TF}from data import batch, drawn\nfrom ..graph import build\n\n\n{RUN}")),
@@ -108,7 +112,15 @@ LEFT = [
          (BUILDER, "from .model import net\nfrom average import average_gradients\n"), (FILE + "average.py", f"{TF}\n\n{AVERAGE}"), (FILE + "lib/average.py", f"{TF}\n\n{SUM}")),
     left("a package that calls another module so", "TM229", modules("from . import model\nfrom .parts import average as means\n"),
          (FILE + "pkg/parts/__init__.py", "from . import total as average\n"), (FILE + "pkg/parts/total.py", f"{TF}\n\n{SUM}")),
-    left("the package hands the builder on", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    left("the package hands it on by another name", "TM205", (RUNNER, "from pkg import make as graph\n"), called("graph()"), (FILE + "pkg/__init__.py", "from pkg.graph import build as make\n")),
+    left("a package of a package hands it on", "TM205", (FILE + "pkg/__init__.py", "from .parts import build\n"), (FILE + "pkg/parts/__init__.py", "from .graph import build\n"),
+          (FILE + "pkg/parts/graph.py", FILES["pkg/graph.py"].replace("from .model", "from ..model").replace("from .parts.average", "from .average")), (FILE + "pkg/graph.py", ""), (RUNNER, "from pkg import build\n")),
+    left("the package hands another builder on", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nif len(__name__) > 9:\n    from .other import build\n"),
+         (FILE + "pkg/other.py", "def build():\n    raise RuntimeError\n"), (RUNNER, "from pkg import build\n")),
+    left("the package hands a builder on that it changes", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nbuilt = build\n\n\ndef build():\n    return built()\n"), (RUNNER, "from pkg import build\n")),
+    left("the builder by two names", "TM205", (RUNNER, "from pkg.graph import build as make\nfrom pkg.graph import build\n"), called("(make if len(DATA) else build)()"), (BATCH, BATCH + "\n\nDATA = [1]\n"), ("from data import batch, drawn\n", "from data import DATA, batch, drawn\n")),
+    left("the builder by a name that is bound anew", "TM205", (RUNNER, "from pkg.graph import build as make\n\nmake = dict(make=make)['make']\n"), called("make()")),
+    left("another module that is no package", "TM205", (RUNNER, "from made import build\n"), (FILE + "made.py", "from pkg.graph import build\n")),
 ]  # fmt: skip
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (

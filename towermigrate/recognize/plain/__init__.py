@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `imported`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -37,6 +37,7 @@ from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
+from towermigrate.recognize.plain.imported import direct_imports
 from towermigrate.recognize.plain.inner_names import inner_numbers
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.lines import one_a_line
@@ -74,6 +75,7 @@ from towermigrate.recognize.plain.variables import runs_of_variables
 from towermigrate.recognize.plain.zipped import tuples_of_towers
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
+from towermigrate.tree import imported_files, modules_named
 
 _HINTS = re.compile(
     r"\.run\(|\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
@@ -205,7 +207,13 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (first, own_graphs, switches, kept_values, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        readers: list[_Reader] = [partial(handed_on, tree), *alone, *own, *_READERS]
+        readers: list[_Reader] = [
+            partial(direct_imports, tree, path),
+            partial(handed_on, tree),
+            *alone,
+            *own,
+            *_READERS,
+        ]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:
@@ -232,8 +240,13 @@ def plain(
             )
     if not texts:
         return None
+    imports = dict(tree.imports)
+    for each, text in texts.items():  # a function may be imported from the file that defines it now
+        imports[each] = imports.get(each, set()) | imported_files(
+            tree.sources, each, modules_named(text)
+        )
     return Plain(
-        Tree({**tree.sources, **texts}, tree.imports),
+        Tree({**tree.sources, **texts}, imports),
         texts,
         {each: tree.sources[each] for each in texts},
         {each: frozenset(names) for each, names in changed.items()},
