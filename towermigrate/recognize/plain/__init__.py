@@ -31,7 +31,7 @@ from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
-from towermigrate.recognize.plain.fetches import named_fetches, structures
+from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, structures
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
@@ -129,6 +129,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     named_starts,
     apart_starts,
     named_fetches,
+    picked_parts,
     structures,
     feed_functions,
     feeds_of_lists,
