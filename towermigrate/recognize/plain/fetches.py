@@ -22,6 +22,7 @@ from towermigrate.recognize.plain.changes import (
     run_of,
     stores,
 )
+from towermigrate.recognize.plain.methods import sessions_of
 from towermigrate.recognize.python_scopes import own_nodes
 
 _MAKES_OPS = re.compile(
@@ -88,16 +89,21 @@ def picked_parts(file: PlainFile) -> list[Change]:
     """`out = sess.run({'loss': loss, 'summary': merged})` whose `out['loss']` are read, as a run that gives each a name."""
     found: list[Change] = []
     for where, scope in file.scopes:
-        for each in own_nodes(scope):
+        sessions = sessions_of(scope)
+        for each in own_nodes(scope) if sessions else ():
             if isinstance(each, ast.Assign):
-                found += [Change(*change, where) for change in _picked(file, scope, each)]
+                found += [Change(*change, where) for change in _picked(file, scope, sessions, each)]
     return found
 
 
-def _picked(file: PlainFile, scope: Scope, statement: ast.Assign) -> list[Changed]:
+def _picked(
+    file: PlainFile, scope: Scope, sessions: set[str], statement: ast.Assign
+) -> list[Changed]:
     call = run_of(statement.value)
     fetched = None if call is None else fetches_of(call)
-    if call is None or not isinstance(fetched, ast.Dict | ast.List) or len(statement.targets) != 1:
+    if call is None or ast.unparse(call.func).partition(".")[0] not in sessions:
+        return []
+    if not isinstance(fetched, ast.Dict | ast.List) or len(statement.targets) != 1:
         return []
     (target,) = statement.targets
     if not isinstance(target, ast.Name) or bindings(scope, target.id) != 1:
