@@ -358,7 +358,9 @@ class RunRewriter(cst.CSTTransformer):
         parts.append(self.names.variables)
         for item in earlier:
             parts += _variables_of(item)
-            parts += [code(stage.optimizer) for stage in a.stages if stage.apply_item is item]
+            applied = [stage for stage in a.stages if stage.apply_item is item]
+            applied.sort(key=lambda stage: _place(a, stage.apply))
+            parts += [code(stage.optimizer) for stage in applied]
             average = _average_of(item)
             parts += [] if average is None else [average]
         return f"tm.shown_variables({', '.join(dict.fromkeys(parts))})"
@@ -645,6 +647,11 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         elif keyword not in (None, "var_list", "sharded"):
             return None
     return f"tm.tf1_saver({', '.join(parts)})"
+
+
+def _place(analysis: Analysis, call: cst.Call) -> tuple[int, int]:
+    where = analysis.file.span(call)
+    return where.line, where.column
 
 
 def _variables_of(item: Item) -> list[str]:
