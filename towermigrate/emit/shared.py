@@ -23,7 +23,7 @@ def as_shared(analysis: Analysis, text: str) -> str:
     missing = {*analysis.sums, *analysis.scoped}
     body: list[cst.SimpleStatementLine | cst.BaseCompoundStatement] = []
     for node in module.body:
-        name = node.name.value if isinstance(node, cst.FunctionDef) else ""
+        name = node.name.value if isinstance(node, cst.FunctionDef | cst.ClassDef) else ""
 
         def new(inner: cst.CSTNode, name: str = name) -> cst.CSTNode | None:
             if not isinstance(inner, cst.Call):

@@ -34,7 +34,7 @@ _OF_LIBRARY = frozenset("losses LOSSES add_loss".split())
 class Sum:
     """A call that sums what a `read` finds in a collection of all towers.
 
-    `function` is that of its file which it stands in, `key` the collection's; `added` counts what its tower had added to
+    `function` is that of its file which it stands in, or the class, `key` the collection's; `added` counts what its tower had added to
     collections by then.
     """
 
@@ -103,7 +103,7 @@ class SoFar(Regularizers):
         if not isinstance(key, ast.Constant) or not isinstance(key.value, str):
             return
         around = [each for each in code.tree.body if any(n is node for n in ast.walk(each))]
-        if len(around) != 1 or not isinstance(around[0], ast.FunctionDef):
+        if len(around) != 1 or not isinstance(around[0], ast.FunctionDef | ast.ClassDef):
             return
         if (
             len([each for each in self.added if each[0] == key.value]) < 2
