@@ -130,6 +130,8 @@ class _Assigned:
                 return name in self.counted
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult()):
                 return self._is_number(left, any_kind) and self._is_number(right, any_kind)
+            case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Pow() | ast.FloorDiv() | ast.Mod()):  # fmt: skip
+                return any_kind and self._is_number(left) and self._is_number(right)
             case ast.Call(func=ast.Name(id="int" | "float" as made), args=[_], keywords=[]):
                 if made == "float" and not any_kind:
                     return False
