@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `imported`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`assigned`, `averaged`, `collected`, `constants`, `dealt`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `imported`, `inner_names`, `entries`, `methods`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -53,6 +53,7 @@ from towermigrate.recognize.plain.placeholders import (
     placeholder_lists,
     placeholders_of_towers,
 )
+from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
@@ -101,6 +102,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     reused_scopes,
     scopes_around_towers,
     own_splits,
+    prepared_inputs,
     identities,
     named_optimizers,
     named_savers,
