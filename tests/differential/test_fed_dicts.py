@@ -35,6 +35,22 @@ def left(name: str, rule: str, *changes: Change) -> object:
     return pytest.param(changes, rule, id=name)
 
 
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+MADE = "    Y = tf.placeholder(tf.float32, [None, 1])\n"
+RATE = (MADE, MADE + "    factor = tf.placeholder_with_default(1.0, [])\n")
+SCALED = ("tf.square(out - y))", "tf.square(out - y)) * factor")
+LATER = "            if step % 2:\n                feed[factor] = 0.5 * step\n"
+
+
+def filled(text: str, made: str = "{X: bx, Y: by}") -> tuple[Change, ...]:
+    """A dict that is filled in front of the run that it is fed to."""
+    fed = RUN.replace("{X: bx, Y: by}", "feed")
+    return RATE, SCALED, (RUN, f"            feed = {made}\n" + text + fed)
+
+
+OWN = ("placeholder_with_default(1.0, [])", "placeholder(tf.float32, [])")
+OTHERWISE = "            else:\n                feed[factor] = 2.0\n"
+
 TEST = ("bx, by = batch(4)", "test = {X: bx, Y: by}")
 LOOKED = "print('%.6f' % sess.run(loss, feed_dict=test))"
 
@@ -50,10 +66,25 @@ TAKEN = [
     taken("of arrays that a method changes", before(), each_step(f"vx.sort(axis=0)\n            print('%.6f' % {LEFT_OVER})")),
     taken("of a function's result", before(made="        valid = {X: batch(4)[0], Y: batch(4)[1]}\n"), each_step()),
     taken("in front of the session", ("    with tf.Session(", "    vx, vy = batch(4)\n    valid = {X: vx, Y: vy}\n    with tf.Session("), each_step()),
+    taken("filled under a condition", *filled(LATER)),
+    taken("filled under a condition, behind others", *filled("            feed[Y] = by\n" + LATER, "{X: bx}")),
+    taken("filled under a condition, in front of others", *filled(LATER + "            feed[Y] = by * 0.5\n", "{X: bx}")),
+    taken("filled in one way or another", *filled(LATER + OTHERWISE)),
+    taken("filled in one way or another, without a default", *filled(LATER + OTHERWISE), OWN),
+    taken("set anew under a condition", *filled(LATER, "{X: bx, factor: 1.5, Y: by}"), OWN),
+    taken("filled with a whole number", *filled(LATER.replace("0.5 * step", "2")), ("with_default(1.0, [])", "with_default(1, [])"), ("* factor", "* tf.cast(factor, tf.float32)")),
+    taken("filled under a condition that draws", *filled(LATER.replace("step % 2", "batch(2)[0][0, 0] > 0.2"))),
     taken("under a condition", before("        if drawn[0]:\n            print('%.6f' % sess.run(loss, feed_dict=valid))\n")),
 ]  # fmt: skip
 
 LEFT = [
+    left("filled under a condition, of no default", "TM209", *filled(LATER), OWN),
+    left("filled under a condition, of a default that is computed", "TM209", *filled(LATER), ("with_default(1.0, [])", "with_default(tf.constant(1.0), [])")),
+    left("set anew under a condition, what was computed", "TM209", *filled(LATER, "{X: bx, factor: batch(2)[0][0, 0], Y: by}"), OWN),
+    left("filled in a loop", "TM209", *filled(LATER.replace("if step % 2:", "for _ in range(step % 2):"))),
+    left("filled in two ways with two inputs", "TM209", *filled(LATER + OTHERWISE.replace("factor", "Y"))),
+    left("filled of itself", "TM209", *filled(LATER.replace("0.5 * step", "feed[X].mean()"))),
+    left("taken out under a condition", "TM209", *filled("            if step % 2:\n                del feed[factor]\n", "{X: bx, factor: 0.5, Y: by}")),
     left("that is changed", "TM209", before("        valid[X] = vx * 2.0\n"), each_step()),
     left("that is changed in the loop", "TM209", before(), each_step(f"valid[Y] = vy * step\n            print('%.6f' % {LEFT_OVER})")),
     left("that is bound twice", "TM210", before("        valid = {X: vx * 2.0, Y: vy}\n"), each_step()),

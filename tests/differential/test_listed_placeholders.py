@@ -84,6 +84,16 @@ DIRECTLY = """\
 """
 TURNS = "{X[0]: batch(2)[0], Y[0]: batch(2)[1], X[1]: batch(2)[0], Y[1]: batch(2)[1]}"
 
+LOOKED = """\
+            if step % 2:
+                print('%.5f' % sess.run(loss, feed_dict={X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}))
+"""
+
+
+def deeper(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
 TAKEN = [
     case("by comprehensions"),
     case("appended in a loop", form=((MADE, LOOP), *FORM[1:])),
@@ -102,6 +112,9 @@ TAKEN = [
     case("made in the towers, named", *IN_TOWERS, *FORM[2:], ("[None, 3])\n", "[None, 3], name='x_%d' % i)\n"), ("[None, 1])\n", "[None, 1], name='y_{}'.format(i))\n"), form=()),
     case("made in the towers beside a list", *IN_TOWERS, *FORM[2:], ("    X, Y = [], []\n", "    X, Y, tower_grads = [], [], []\n"), ("    tower_grads = []\n", ""), form=()),
     case("made in the towers, appended at once", IN_TOWERS[0], (TAKEN_APART, DIRECTLY), *FORM[2:], form=()),
+    case("made in the towers, behind other statements", IN_TOWERS[0], (TAKEN_APART, "                    each = 'tower_%d' % i\n                    with tf.name_scope('inputs'):\n" + deeper(IN_TOWERS[1][1]) + "                        name = each + '/out'\n"), *FORM[2:], form=()),
+    case("made in the towers of a Python 2 count", *IN_TOWERS, *FORM[2:], ("for i in range(2)", "for i in xrange(2)"), ("import numpy as np\n", "import numpy as np\nfrom six.moves import xrange\n"), form=()),
+    case("fed one by one, looked at behind each update", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}") + LOOKED), form=FORM[:2]),
     case("made in the towers, fed one by one", *IN_TOWERS, *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")), form=()),
     case("made in the towers of a shape before", *IN_TOWERS, *FORM[2:], ("[None, 3])\n", "shape)\n"), ("    X, Y = [], []\n", "    X, Y = [], []\n    shape = [None, 3]\n"), form=()),
     case("one in a list, one for all", (LISTS[1], LISTS[1].replace("[tf.placeholder(tf.float32, [None, 1]) for _ in range(2)]", "tf.placeholder(tf.float32, [])")), ("X[i], Y[i]", "X[i], tf.reshape(Y, [1, 1])"), ("                feed[Y[k]] = by\n", "            feed[Y] = 0.5\n")),
@@ -135,6 +148,9 @@ LEFT = [
     other("fed one by one, from the end", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[1]: a, X[0]: b, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
     other("fed one by one, one of them twice", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, X[1]: a, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
     other("fed one by one, looked at with the first alone", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}") + "            print('%.5f' % sess.run(loss, {X[1]: a, Y[1]: c}))\n"), form=FORM[:2]),
+    other("fed one by one, looked at in front of each update", "TM209", *ONE_BY_ONE, (RUN, LOOKED + RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")), form=FORM[:2]),
+    other("fed one by one, looked at behind an update under a condition", "TM209", *ONE_BY_ONE, (RUN, "            value = 0.0\n            if step > 1:\n" + deeper(RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")) + LOOKED), form=FORM[:2]),
+    other("fed one by one, looked at for more towers", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}") + LOOKED.replace("X[1]: b,", "X[1]: b, X[2]: b,")), form=FORM[:2]),
     other("fed what another has", "TM209", ("feed[Y[k]] = by", "feed[Y[k]] = feed[X[k]].sum(1, keepdims=True)")),
     other("fed to a look alone", "TM209", (FROM_FEED[1], FROM_FEED[1] + FED[1].replace("feed", "more") + "            print('%.5f' % sess.run(loss, feed_dict=more))\n")),
     other("fed to fewer", "TM209", ("            for k in range(2):", "            for k in range(1, 2):"), ("_, value = sess.run([train_op, loss]", "value = sess.run(loss")),

@@ -116,6 +116,8 @@ LEFT = [
     other("that sets a name of the module", "TM210", ways("test", TEST.replace("    X = tf", "    global X\n    X = tf", 1))),
     other("with a thread", "TM210", ways("test", TEST.replace("    X = tf", "    import threading\n    threading.Thread(target=print).start()\n    X = tf", 1))),
     other("that is begun by what is not known", "TM210", ways("test"), ("\n    main()\n", "\n    import launcher\n    launcher.launch(main)\n")),
+    other("whose setting is made of itself", "TM210", ways("test"), ("        test(4)\n", "        rows = '4 '\n        rows = rows.strip()\n        test(int(rows))\n")),
+    other("whose setting a function makes of itself", "TM210", ways("test", "def stripped():\n    rows = '4 '\n    rows = rows.strip()\n    return rows\n\n\n" + TEST), ("        test(4)\n", "        rows = stripped()\n        test(int(rows.strip()))\n")),
     other("under a condition that is not known", "TM210", ways("test"), ("    if MODE == 'train':\n", "    import setup\n    if setup.trains(MODE):\n")),
     other("that may fail", "TM210", ways("test"), ("        test(4)\n", "        try:\n            test(4)\n        except ValueError:\n            print(tf.global_variables())\n")),
 ]  # fmt: skip

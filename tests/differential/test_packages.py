@@ -94,16 +94,20 @@ TAKEN = [
     taken("the builder's module", (RUNNER, "from pkg import graph\n"), called("graph.build()")),
     taken("the builder's module by its path", (RUNNER, "import pkg.graph\n"), called("pkg.graph.build()")),
     taken("the builder's module by another name", (RUNNER, "import pkg.graph as made\n"), called("made.build()")),
+    taken("the builder by another name", (RUNNER, "from pkg.graph import build as make\n"), called("make()")),
+    taken("the builder by another name, beside others", (RUNNER, "from pkg.graph import np as numbers, build as make\n"), called("make()")),
+    taken("the package hands the builder on", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
+    taken("the package hands the runner on", AS_MODULE[1], (FILE + "pkg/__init__.py", "from .trainer import main\n"), (FILE + "train.py", "from pkg import main\n\nmain()\n")),
     taken("a runner in the package", *AS_MODULE),
     taken("a runner in a package of it", AS_MODULE[0], (FILE + "train.py", "from pkg.parts import trainer\n\ntrainer.main()\n"),
           (FILE + "pkg/parts/trainer.py", f"{TF}from data import batch, drawn\nfrom ..graph import build\n\n\n{RUN}")),
     taken("a builder that is no package's own", (FILE + "pkg/__init__.py", "from .graph import build\n")),
-    taken("a builder by another name", (RUNNER, "from pkg.graph import build as make\n"), called("make()")),
-    taken("a builder that its package hands on", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "from pkg import build\n")),
     taken("one of a package", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\n"), called("pkg.build()")),
     taken("one that two packages hand on", (RUNNER, "from pkg import build as made\n"), called("made()"), (FILE + "pkg/__init__.py", "from .parts import build\n"), (FILE + "pkg/parts/__init__.py", "from pkg.graph import build\n"),
           (BUILDER, "from pkg.model import net\nfrom pkg.parts.average import average_gradients\n")),
     taken("a model that its package hands on", (FILE + "pkg/parts/__init__.py", "from .average import average_gradients as mean\n"), (BUILDER, "from .model import net\nfrom .parts import mean\n"), ("average_gradients(tower_grads)\n    train_op", "mean(tower_grads)\n    train_op")),
+    taken("a package of a package hands it on", (FILE + "pkg/__init__.py", "from .parts import build\n"), (FILE + "pkg/parts/__init__.py", "from .graph import build\n"),
+          (FILE + "pkg/parts/graph.py", FILES["pkg/graph.py"].replace("from .model", "from ..model").replace("from .parts.average", "from .average")), (FILE + "pkg/graph.py", ""), (RUNNER, "from pkg import build\n")),
     taken("a module of the same name elsewhere", (FILE + "model.py", f"{TF}\n\n{NET.replace('linspace(-0.4', 'linspace(-0.3')}")),
 ]  # fmt: skip
 
@@ -120,6 +124,13 @@ LEFT = [
     left("the package's builder is replaced", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\nfrom pkg import build\n\npkg.build = None\n")),
     left("the package's builder is called twice", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\nfrom pkg import build\n"), (CALLED, CALLED + "    with tf.Graph().as_default():\n        pkg.build()\n")),
     left("two names for the builder", "TM205", (RUNNER, "from pkg.graph import build\nfrom pkg.graph import build as make\n"), (CALLED, "    with tf.Graph().as_default():\n        make()\n" + CALLED)),
+    left("the package hands it on by another name", "TM205", (RUNNER, "from pkg import make as graph\n"), called("graph()"), (FILE + "pkg/__init__.py", "from pkg.graph import build as make\n")),
+    left("the package hands another builder on", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nif len(__name__) > 9:\n    from .other import build\n"),
+         (FILE + "pkg/other.py", "def build():\n    raise RuntimeError\n"), (RUNNER, "from pkg import build\n")),
+    left("the package hands a builder on that it changes", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nbuilt = build\n\n\ndef build():\n    return built()\n"), (RUNNER, "from pkg import build\n")),
+    left("the builder by two names", "TM205", (RUNNER, "from pkg.graph import build as make\nfrom pkg.graph import build\n"), called("(make if len(DATA) else build)()"), (BATCH, BATCH + "\n\nDATA = [1]\n"), ("from data import batch, drawn\n", "from data import DATA, batch, drawn\n")),
+    left("the builder by a name that is bound anew", "TM205", (RUNNER, "from pkg.graph import build as make\n\nmake = dict(make=make)['make']\n"), called("make()")),
+    left("another module that is no package", "TM205", (RUNNER, "from made import build\n"), (FILE + "made.py", "from pkg.graph import build\n")),
 ]  # fmt: skip
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (

@@ -19,6 +19,7 @@ from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
 from towermigrate.emit.parting import NotParted, parted
 from towermigrate.emit.session import Headline, SessionStyle
+from towermigrate.emit.shared import as_shared
 from towermigrate.emit.templates import Templates, tidy_first
 from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
@@ -406,6 +407,8 @@ def _emit_program(
     module = imported
     texts = {file.path: module.code}
     pins = _unpinned(sources, analysis, texts)
+    if analysis.sums or analysis.scoped:
+        texts[file.path] = as_shared(analysis, texts[file.path])
     if analysis.plain is not None:  # functions of other files that the towers call
         beside = {*before, *([] if made is None else made.befores)}
         for path, text in analysis.plain.texts.items():

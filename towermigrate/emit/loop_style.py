@@ -578,11 +578,13 @@ class LoopStyle:
                 self.removed_items.append(item)
                 continue
             runs = run_calls(item.node, a.kinds)
-            if id(item.node) in a.scope.described and index < built:
+            early_listing = id(item.node) in a.scope.described and index < built
+            if early_listing and not self._is_complete(index, built):
                 self.reasons.say(
                     "TM230", a.file, item.node,
                     f"`{code(item.node).strip().splitlines()[0]}` lists variables before the last of the graph is built",
                 )  # fmt: skip
+            rewriter.position = index
             if not created and (early and index > built or self._needs_variables(item) or runs):
                 created = apart = True
                 made.extend(self._create())
@@ -665,6 +667,21 @@ class LoopStyle:
         if item.kind is Kind.SAVER:
             return True
         return any(self.a.file.tf(c.func) in _LISTS for c in calls(item.node))
+
+    def _is_complete(self, index: int, built: int) -> bool:
+        """Whether the steps can be traced in front of a statement, though parts of the graph stand behind it."""
+        a = self.a
+        between = a.after[index : built + 1]
+        if any(item.kind is Kind.EVALUATION for item in between):
+            return False
+        stay = [item for item in between if item.kind not in IN_GRAPH | _OBJECTS]
+        runs = [item for item in stay if item.kind not in (Kind.SAVER, Kind.WRITER, Kind.INIT)]
+        if a.scope.reads_mutable and any(id(i.node) not in a.scope.described for i in runs):
+            return False  # which may change what the steps read
+        made = {name for item in stay for name in (*item.binds, *item.changes)}
+        if a.candidate.function is None and made:
+            return False  # functions may read them
+        return not any(made & item.reads for item in between if item.kind in IN_GRAPH)
 
     def _create(self) -> list[cst.BaseStatement]:
         """`tm.create_variables(step, *specs)` for every step that trains, and for others that may read another value later."""

@@ -20,6 +20,7 @@ from towermigrate.emit.templates import (
     with_lead,
 )
 from towermigrate.recognize.analysis import Analysis, Run
+from towermigrate.recognize.evaluation import makes_variables
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
@@ -35,6 +36,7 @@ from towermigrate.recognize.syntax import (
     statements,
     walk,
 )
+from towermigrate.recognize.tables import lists_trained
 from towermigrate.recognize.tower import Input
 
 
@@ -51,6 +53,7 @@ class RunRewriter(cst.CSTTransformer):
         # A call that picks of tables is the run of any of their keys: only the names of the steps differ.
         self.runs = {id(r.call): r for r in analysis.runs}
         self.moved = 0
+        self.position = 0  # of the statement being rewritten, among those behind the towers
         self.column = 10**6  # of the statement being rewritten; none yet
         self.taken_over: set[int] = set()
         self.set_before = set_before(analysis, planned.reasons)
@@ -321,10 +324,46 @@ class RunRewriter(cst.CSTTransformer):
         made = self._service(original_node, updated_node)
         if made is not None:
             return made
+        if id(original_node) in self.a.scope.shown:
+            return self.t.expression(self._shown(original_node))
         changed = self._lists(original_node)
         if isinstance(changed, cst.BaseExpression):
             return changed
         return updated_node
+
+    def _shown(self, call: cst.Call) -> str:
+        """What the helpers show in place of the variables that a call lists: those that TF1 had made by then, in its order."""
+        a = self.a
+        if lists_trained(call, a.file):
+            return f"tm.shown_variables({self.names.variables}.trainable())"
+        earlier = a.after[: self.position]
+        unnamed = [
+            item
+            for item in [*a.before, *earlier]
+            if not _variables_of(item)
+            and any(
+                makes_variables(a.kinds, a.file, each)
+                or (a.file.tf(each.func) or "").endswith("create_global_step")
+                for each in calls(item.node)
+            )
+        ]
+        if unnamed or any(
+            len(step.under) == 1 and None not in step.under for step in self.planned.steps
+        ):
+            raise refuse(
+                "TM223", a.file, call,
+                f"`{code(call)}` lists variables, and it is not known of all of them when they are made",
+            )  # fmt: skip
+        parts = [name for item in a.before for name in _variables_of(item)]
+        parts.append(self.names.variables)
+        for item in earlier:
+            parts += _variables_of(item)
+            applied = [stage for stage in a.stages if stage.apply_item is item]
+            applied.sort(key=lambda stage: _place(a, stage.apply))
+            parts += [code(stage.optimizer) for stage in applied]
+            average = _average_of(item)
+            parts += [] if average is None else [average]
+        return f"tm.shown_variables({', '.join(dict.fromkeys(parts))})"
 
     def leave_Attribute(
         self, original_node: cst.Attribute, updated_node: cst.Attribute
@@ -608,6 +647,15 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
         elif keyword not in (None, "var_list", "sharded"):
             return None
     return f"tm.tf1_saver({', '.join(parts)})"
+
+
+def _place(analysis: Analysis, call: cst.Call) -> tuple[int, int]:
+    where = analysis.file.span(call)
+    return where.line, where.column
+
+
+def _variables_of(item: Item) -> list[str]:
+    return sorted(item.binds) if item.kind is Kind.VARIABLE else []
 
 
 def _average_of(item: Item) -> str | None:

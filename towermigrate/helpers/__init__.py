@@ -30,6 +30,7 @@ from towermigrate.helpers.batches import (  # noqa: E402
     per_tower_batches,
     same_batches,
 )
+from towermigrate.helpers.before import scope_in_replica, with_towers_before  # noqa: E402
 from towermigrate.helpers.checkpoints import TF1Saver, create_variables, tf1_saver  # noqa: E402
 from towermigrate.helpers.clipping import (  # noqa: E402
     clip_by_global_norm,
@@ -62,6 +63,7 @@ from towermigrate.helpers.results import (  # noqa: E402
     sum_over_towers,
 )
 from towermigrate.helpers.scoped import trainable_variables  # noqa: E402
+from towermigrate.helpers.shown import ShownVariable, shown_variables  # noqa: E402
 from towermigrate.helpers.stages import Stage, Stages  # noqa: E402
 from towermigrate.helpers.strategy import tower_index, tower_strategy  # noqa: E402
 from towermigrate.helpers.summaries import (  # noqa: E402
@@ -92,6 +94,7 @@ __all__ = [
     "LossMetric",
     "Stage",
     "Stages",
+    "ShownVariable",
     "SummaryWriter",
     "TF1RestoreReport",
     "TF1Saver",
@@ -126,7 +129,9 @@ __all__ = [
     "regularization_loss",
     "same_batch",
     "same_batches",
+    "scope_in_replica",
     "shard_batch",
+    "shown_variables",
     "sum_over_towers",
     "summary_writer",
     "tf1_saver",
@@ -140,4 +145,5 @@ __all__ = [
     "trainable_variables",
     "unfed",
     "value",
+    "with_towers_before",
 ]

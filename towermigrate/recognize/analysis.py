@@ -105,7 +105,8 @@ class Scope:
     so in a loop.
     `whole_means` are the means that are of all elements of their list, whatever the shape of what it holds.
     `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
-    `described` are the statements that only say what the trained variables are called, and the nodes that ask it.
+    `described` are the statements that only say what the variables are called, and the nodes that ask it, `shown` those of
+    them that list variables in whose place the helpers show what TF1 said of them.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
@@ -126,6 +127,7 @@ class Scope:
     whole_means: set[str] = field(default_factory=set)
     trained: dict[int, Mean] = field(default_factory=dict)
     described: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
     reasons: Reasons = field(default_factory=Reasons)
 
     @property
@@ -157,6 +159,8 @@ class Analysis:
     stands behind the towers read, `rates` the schedules that the author computes in the graph. `anew` says that it may run
     more than once in a process, each time in a graph of its own. `tags` are those of the summaries, without case.
     `numbered` is what TF1 would number over the towers if the scope around it were one around them (see `proof.Proved`).
+    `sums` are the functions, and their calls, that sum a collection of all towers, `scoped` those that read one by the text
+    of the tower's name scope.
     """
 
     scope: Scope
@@ -180,6 +184,8 @@ class Analysis:
     anew: bool = False
     tags: frozenset[str] = frozenset()
     numbered: tuple[tuple[Finding, Finding], ...] = ()
+    sums: tuple[tuple[str, str], ...] = ()
+    scoped: tuple[tuple[str, str], ...] = ()
 
     @property
     def file(self) -> SourceFile:

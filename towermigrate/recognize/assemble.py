@@ -150,9 +150,21 @@ class Assembler:
         analysis.normalizes = proved.normalizes
         analysis.tags = proved.tags
         analysis.numbered = proved.numbered
+        analysis.sums, analysis.scoped = proved.sums, proved.scoped
+        self._sums(analysis)
         if not any(one.rule in STRUCTURE for one in reasons.findings):
             analysis.program = self._program(analysis)
         return analysis
+
+    def _sums(self, a: Analysis) -> None:
+        """Where a tower's loss counts those of the towers before, its gradients must be averaged as they are."""
+        for part in a.stages if a.sums else ():
+            averaged = part.mean is not None or part.how.none_policy in ("crash", "zeros", "filled")
+            if not part.compute.plain or part.compute.optimizer is None or not averaged:
+                self.scope.reasons.say(
+                    "TM219", self.file, part.compute.call,
+                    f"`{code(part.compute.loss)}` counts the losses of the towers before, and its gradients are not averaged as they are",
+                )  # fmt: skip
 
     def _position(self, items: Sequence[Item]) -> int:
         """Where the loop stands among the statements of its scope, itself or the block that holds it."""

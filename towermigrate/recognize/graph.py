@@ -301,12 +301,13 @@ class GraphReader(ScopeReader):
         )
 
     def _describes(self, item: Item) -> bool:
-        """Whether a statement only says what the trained variables are called; it then stays."""
+        """Whether a statement only says what the variables are called; it then stays."""
         scope = self.candidate.function or self.file.module
-        nodes = described(item.node, self.file, self.kinds, scope)
-        if not nodes or any(self.kinds.of_name(n) is not Kind.PYTHON for n in item.binds):
+        found = described(item.node, self.file, self.kinds, scope)
+        if not found.nodes or any(self.kinds.of_name(n) is not Kind.PYTHON for n in item.binds):
             return False
-        self.scope.described |= {id(item.node), *nodes}
+        self.scope.described |= {id(item.node), *found.nodes}
+        self.scope.shown |= found.shown
         item.kind = Kind.PYTHON
         self.kinds.env.update(dict.fromkeys(item.binds, Kind.PYTHON))
         return True

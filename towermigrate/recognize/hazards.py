@@ -277,11 +277,13 @@ def _collections(
 ) -> None:
     """Unscoped reads of a collection see the towers built before; under a trace they do not."""
     for node in body.kept:
+        summed = _summed(file, node)
         for call in calls(node):
-            if _unscoped(file, call) and not _of_number(call, body.index):
+            if call not in summed and _unscoped(file, call) and not _of_number(call, body.index):
                 reasons.findings.append(_unscoped_refusal(file, call))
     for function in functions:
-        seen = [c for c in calls(function.node) if _unscoped(function.file, c)]
+        summed = _summed(file, function.node) if function.file is file else set()
+        seen = [c for c in calls(function.node) if _unscoped(function.file, c) and c not in summed]
         if not seen:
             continue
         in_return = {
@@ -309,6 +311,19 @@ def _unscoped(file: SourceFile, call: cst.Call) -> bool:
         and argument(call, None, "scope") is None
         and not (name.endswith("get_losses") and call.args)
     )
+
+
+def _summed(file: SourceFile, node: cst.CSTNode) -> set[cst.Call]:
+    """Reads of collections that are summed where they are read: the proof knows what they count."""
+    return {
+        given.value
+        for call in calls(node)
+        if file.tf(call.func) == "tf.add_n"
+        for given in call.args[:1]
+        if isinstance(given.value, cst.Call)
+        and file.tf(given.value.func) == "tf.get_collection"
+        and len(given.value.args) == 1
+    }
 
 
 def _of_number(call: cst.Call, index: str | None) -> bool:

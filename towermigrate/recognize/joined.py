@@ -61,11 +61,14 @@ class Pieces:
             self.origins.append((self.length, self.length + end - start, path, start))
             self._add(text[start:end])
 
-    def new(self, text: str, path: str, start: int) -> None:
-        """Others, that stand for what begins at `start`."""
-        if text:
-            self.origins.append((self.length, self.length, path, start))
-            self._add(text)
+    def new(self, text: str, path: str, start: int, end: int | None = None) -> None:
+        """Others, that stand for what begins at `start`, and ends at `end` where that is known."""
+        if not text:
+            return
+        self.origins.append((self.length, self.length, path, start))
+        self._add(text)
+        if end is not None and len(text) > 1:  # its last character is theirs
+            self.origins.append((self.length - 1, self.length, path, end - 1))
 
     def _add(self, text: str) -> None:
         self.texts.append(text)

@@ -19,7 +19,9 @@ def placeholder_of_each(file: SourceFile, value: cst.CSTNode, count: str) -> cst
     each, made = value.for_in, value.elt
     if each.ifs or each.inner_for_in is not None or each.asynchronous is not None:
         return None
-    if code(each.iter) != f"range({count})" or not isinstance(each.target, cst.Name):
+    if code(each.iter) not in (f"range({count})", f"xrange({count})") or not isinstance(
+        each.target, cst.Name
+    ):
         return None
     if file.tf(made.func) != "tf.placeholder":
         return None

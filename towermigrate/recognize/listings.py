@@ -1,4 +1,4 @@
-"""Statements that only say what the trained variables are called, how many there are, and of what shapes.
+"""Statements that only say what the variables are called, how many there are, and of what shapes.
 
 They print once behind the graph, and stay where they are: the variables are there, in TF1's order and with its names.
 """
@@ -6,12 +6,13 @@ They print once behind the graph, and stay where they are: the variables are the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import libcst as cst
 
-from towermigrate.recognize.kinds import Kind, Kinds, builds_graph
-from towermigrate.recognize.source import SourceFile
+from towermigrate.recognize.kinds import Kind, Kinds, builds_graph, collection_key
+from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, reads, walk
 from towermigrate.recognize.tables import lists_trained
 
@@ -21,9 +22,23 @@ _ASKED = ("{}.name", "{}.op.name", "{}.get_shape().as_list()", "{}.shape.as_list
 _SIZES = ("{}.get_shape()", "{}.shape")
 """What is the same text, though another object: `print(v.name, v.get_shape())`."""
 
+_SHOWN = ("{}", "{}.dtype", *_SIZES)
+"""What is the same text of what the helpers show in place of a variable."""
 
-def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTNode) -> set[int]:
-    """The nodes of a statement that list trained variables or ask for their names; empty where it does more.
+
+@dataclass
+class Described:
+    """The nodes of a statement that list variables or ask for their names; none where it does more.
+
+    `shown` are the lists of variables in whose place the helpers show what TF1 said of them.
+    """
+
+    nodes: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
+
+
+def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTNode) -> Described:
+    """What a statement does that only says what variables there are.
 
     Args:
         node: a statement behind the towers.
@@ -38,35 +53,81 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
         )
         for n in inner
     ):
-        return set()
-    found: set[int] = set()
-    shown = not re.search(r"\b(print|str)\s*=[^=]|\b(def|import|as)\s+(print|str)\b", file.text)
+        return Described()
+    found = Described()
+    prints = not re.search(r"\b(print|str)\s*=[^=]|\b(def|import|as)\s+(print|str)\b", file.text)
+    may_show = prints and not _has_resources(kinds.traits.tree, file)
+
+    def ask(name: str, parts: list[cst.CSTNode], listed: cst.CSTNode) -> bool:
+        every = _lists_all(listed, file)
+        asked = None if every else _asked(name, parts, _SIZES if prints else ())
+        if asked is None and may_show:
+            asked = _asked(name, parts, _SHOWN)
+            found.shown.add(id(listed))
+            asked = (
+                asked if asked is None else set()
+            )  # what is shown in their place has an operation
+        found.nodes.update({id(listed)} if asked is None else {id(listed), *asked})
+        return asked is not None
+
     for one in inner:
-        if isinstance(one, cst.For) and lists_trained(one.iter, file):
+        if isinstance(one, cst.For) and _lists(one.iter, file):
             if one.orelse is not None or not isinstance(one.target, cst.Name):
-                return set()
-            asked = _asked(one.target.value, [one.body], shown)
+                return Described()
             name = one.target.value
             everywhere = _names(name, [scope]) - _of_comprehensions(name, scope)
-            if asked is None or everywhere - _names(name, [one]):
-                return set()
-            found |= {id(one.iter), *asked}
-        elif isinstance(one, cst.BaseSimpleComp | cst.DictComp) and lists_trained(
-            one.for_in.iter, file
-        ):
+            if not ask(name, [one.body], one.iter) or everywhere - _names(name, [one]):
+                return Described()
+        elif isinstance(one, cst.BaseSimpleComp | cst.DictComp) and _lists(one.for_in.iter, file):
             target = one.for_in.target
             if not isinstance(target, cst.Name) or one.for_in.inner_for_in is not None:
-                return set()
+                return Described()
             made = [one.key, one.value] if isinstance(one, cst.DictComp) else [one.elt]
-            asked = _asked(target.value, [*made, *one.for_in.ifs], shown)
-            if asked is None:
-                return set()
-            found |= {id(one.for_in.iter), *asked}
+            if not ask(target.value, [*made, *one.for_in.ifs], one.for_in.iter):
+                return Described()
         elif isinstance(one, cst.Call) and code(one.func) == "len" and len(one.args) == 1:
             own = kinds.traits.tree.resolve(file, one.func) is not None or "len" in file.imports
-            if lists_trained(one.args[0].value, file) and not own:
-                found.add(id(one.args[0].value))
-    return found if _only_python(node, file, kinds, found) else set()
+            counted = one.args[0].value
+            if _lists(counted, file) and not own:
+                found.nodes.add(id(counted))
+                if _lists_all(counted, file):
+                    found.shown.add(id(counted))
+        elif may_show:
+            whole = {id(each) for each in _as_texts(one) if _lists(each, file)}
+            found.nodes |= whole
+            found.shown |= whole
+    return found if _only_python(node, file, kinds, found.nodes) else Described()
+
+
+_RESOURCES = re.compile("resource|keras", re.IGNORECASE)
+"""What makes a program's variables others than those that TF1 showed as references."""
+
+
+def _has_resources(tree: Tree, file: SourceFile) -> bool:
+    """Whether a program may have variables that TF1 showed otherwise than as references."""
+    seen: set[str] = set()
+    waiting = [file.path]
+    while waiting:
+        path = waiting.pop()
+        if path not in seen:
+            seen.add(path)
+            waiting += tree.imports.get(path, ())
+    return any(_RESOURCES.search(tree.sources.get(path, "")) for path in seen)
+
+
+def _lists(node: cst.CSTNode, file: SourceFile) -> bool:
+    return lists_trained(node, file) or _lists_all(node, file)
+
+
+def _lists_all(node: cst.CSTNode, file: SourceFile) -> bool:
+    """`tf.global_variables()`, under one of its names."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = file.tf(node.func)
+    if name in ("tf.global_variables", "tf.all_variables"):
+        return not node.args
+    key = collection_key(file, node) if name == "tf.get_collection" else None
+    return len(node.args) == 1 and key in ("GLOBAL_VARIABLES", "variables")
 
 
 def _names(name: str, parts: list[cst.CSTNode]) -> set[int]:
@@ -88,16 +149,22 @@ def _of_comprehensions(name: str, scope: cst.CSTNode) -> set[int]:
     return _names(name, list(own)) - _names(name, [n.for_in.iter for n in own])
 
 
-def _asked(name: str, parts: list[cst.CSTNode], shown: bool) -> set[int] | None:
-    """The nodes that ask for the operation's name of a variable; None where anything else is done with it."""
+def _asked(name: str, parts: list[cst.CSTNode], told: Sequence[str]) -> set[int] | None:
+    """The nodes that ask for the operation's name of a variable; None where anything else is done with it.
+
+    Args:
+        name: that of the variable.
+        parts: where it is read.
+        told: what may be asked where it only becomes a text.
+    """
     texts = {text.format(name): text for text in _ASKED}
-    sizes = {text.format(name) for text in _SIZES} if shown else set()
+    sizes = {text.format(name) for text in told}
     allowed: set[int] = set()
     asked: set[int] = set()
     for part in parts:
         for node in walk(part):
-            told = [each for each in _as_texts(node) if code(each) in sizes]
-            allowed |= {id(n) for each in told for n in _values(each)}
+            shown = [each for each in _as_texts(node) if code(each) in sizes]
+            allowed |= {id(n) for each in shown for n in _values(each)}
             if isinstance(node, cst.Attribute | cst.Call) and code(node) in texts:
                 allowed |= {id(n) for n in _values(node)}
                 if code(node) == f"{name}.op.name":
@@ -153,4 +220,4 @@ def _only_python(node: cst.CSTNode, file: SourceFile, kinds: Kinds, found: set[i
     return all(kinds.of_name(name) in (Kind.PYTHON, Kind.LISTED) for name in reads(node))
 
 
-__all__ = ["described"]
+__all__ = ["Described", "described"]

@@ -29,6 +29,7 @@ from towermigrate.recognize.syntax import (
     code,
     elements,
     reads,
+    small,
     walk,
 )
 from towermigrate.recognize.tables import Table, picked_key
@@ -335,7 +336,11 @@ class RunReader(ScopeReader):
         alike = [
             each
             for each in runs
-            if each is run or run.feed_name and each.feed_name == run.feed_name
+            if each is run
+            or run.feed_name
+            and each.feed_name == run.feed_name
+            or all(_as_many(run.feeds[name], each.feeds.get(name)) for name in listed)
+            and _comes_first(self.candidate.block, each.call, run.call)
         ]
         if listed and not any(each.trains for each in alike):
             self.reasons.say(
@@ -441,6 +446,29 @@ class RunReader(ScopeReader):
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches an update"
             )
+
+
+def _as_many(fed: cst.CSTNode, others: cst.CSTNode | None) -> bool:
+    """Whether two displays feed as many placeholders: of another number of towers neither feeds each its own."""
+    return (
+        isinstance(fed, cst.List)
+        and isinstance(others, cst.List)
+        and len(fed.elements) == len(others.elements)
+    )
+
+
+def _comes_first(block: Sequence[cst.BaseStatement], first: cst.Call, behind: cst.Call) -> bool:
+    """Whether a run that is all that its line does stands in front of another, in the same block or in one around it."""
+    inner = [n.body for each in block for n in walk(each) if isinstance(n, cst.IndentedBlock)]
+    for statements in [block, *inner]:
+        began = False
+        for each in statements:
+            line = small(each)
+            if isinstance(line, cst.Assign | cst.Expr) and line.value is first:
+                began = True
+            elif began and any(node is behind for node in walk(each)):
+                return True
+    return False
 
 
 def _alone_in_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:

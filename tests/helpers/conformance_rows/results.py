@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import towermigrate.helpers as tm
 from tests.helpers.conformance import XLA, XLA_2, Results, Rows, Runner, numbers
-from tests.helpers.conformance_rows.reasons import NO_STRINGS, NO_TEXTS
+from tests.helpers.conformance_rows.reasons import MEETS_TOWERS, NO_STRINGS, NO_TEXTS
 
 v1 = tf.compat.v1
 
@@ -63,6 +63,58 @@ def _(run: Runner) -> Results:
     batch = run.feed(numbers(run.towers))
     in_step = run.step(tower, after=after)(batch)
     return {"after": read(after(run.step(tower)(batch))), "in the step": read(in_step)}
+
+
+@ROWS.case(
+    "with_towers_before",
+    expect=lambda n: {"sums": [k * (k + 1) / 2 for k in range(1, n + 1)], "rows": [n * (n + 1) / 8, n * (n + 1) * 3 / 8]},
+    cannot={XLA_2: MEETS_TOWERS},
+)  # fmt: skip
+def _(run: Runner) -> Results:
+    def tower(x: Any) -> Any:
+        x = tf.reshape(x, [])
+        parts = [0.25 * x, 0.75 * x]
+        return tuple(tf.add_n(tm.with_towers_before(each)) for each in (parts, [tf.stack(parts)]))
+
+    sums, rows = run.step(tower)(run.feed(numbers(run.towers)))
+    return {"sums": tm.each_tower(sums, **run.where), "rows": tm.last_tower(rows, **run.where)}
+
+
+@ROWS.case(
+    "scope_in_replica",
+    expect=lambda n: {"found": [float(x) for x in numbers(n)]},
+)
+def _(run: Runner) -> Results:
+    """Of what stands in a scope and beside it, a tower finds what stands in it."""
+
+    def tower(x: Any) -> Any:
+        with tf.name_scope("tower"):
+            inside = tf.identity(x)
+        if tf.executing_eagerly():  # which names nothing
+            return x
+        named = [
+            one for one in (inside, x * 8.0) if one.name.startswith(tm.scope_in_replica("tower"))
+        ]
+        return tf.add_n(named)
+
+    values = run.step(tower)(run.feed(numbers(run.towers)))
+    return {"found": tm.each_tower(values, **run.where)}
+
+
+@ROWS.case(
+    "shown_variables",
+    "ShownVariable",
+    expect=lambda n: {
+        "said": ["<tf.Variable 'shown:0' shape=(2,) dtype=float32_ref>"],
+        "size": 2.0,
+    },
+)
+def _(run: Runner) -> Results:
+    with run.scope():
+        variable = tf.Variable([1.0, 2.0], name="shown")
+    made = tm.shown_variables(variable)
+    assert all(isinstance(one, tm.ShownVariable) for one in made)
+    return {"said": [repr(one) for one in made], "size": float(made[0].get_shape().as_list()[0])}
 
 
 @ROWS.case(

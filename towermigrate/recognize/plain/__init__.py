@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -36,7 +36,7 @@ from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
-from towermigrate.recognize.plain.fetches import named_fetches, structures
+from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, structures
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.global_steps import global_steps
@@ -61,6 +61,7 @@ from towermigrate.recognize.plain.placeholders import (
     placeholder_lists,
     placeholders_of_towers,
 )
+from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
@@ -111,6 +112,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     reused_scopes,
     scopes_around_towers,
     own_splits,
+    prepared_inputs,
     identities,
     named_optimizers,
     named_savers,
@@ -139,6 +141,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     named_starts,
     apart_starts,
     named_fetches,
+    picked_parts,
     structures,
     feed_functions,
     feeds_of_lists,
@@ -272,9 +275,12 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
         if each.start < done:
             continue
         pieces.own(file.path, file.text, done, each.start)
+        # What stands for an expression ends where that does.
+        whole = len(each.parts) == 1 and "\n" not in file.text[each.start : each.end]
+        end = each.end if whole and each.end > each.start else None
         for part in each.parts:
             if isinstance(part, str):
-                pieces.new(part, file.path, each.start)
+                pieces.new(part, file.path, each.start, end)
             else:
                 pieces.own(file.path, file.text, *part)
         done = each.end

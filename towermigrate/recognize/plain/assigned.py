@@ -1,4 +1,4 @@
-"""Runs that give a variable a number: `sess.run(step.assign(0))` is `step.load(0, sess)`."""
+"""Runs that give a variable a number, or add one: `sess.run(step.assign(0))` is `step.load(0, sess)`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RANGES = ("range", "xrange")
 
 def assigned_variables(file: PlainFile) -> list[Change]:
     """Runs of nothing but `v.assign(n)` or `tf.assign(v, n)`, of a variable that is not trained and a number of Python's."""
-    if "assign(" not in file.text:
+    if "assign" not in file.text:
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
@@ -52,9 +52,10 @@ class _Assigned:
                 continue
             if made is not None:
                 taken[name] = taken.get(name, 0) + 1
-            variable, number = given
+            variable, number, adds = given
             session = ast.unparse(call.func).partition(".")[0]
-            parts = (f"{variable.id}.load(", self.file.span(number), f", {session})")
+            before = f"{session}.run({variable.id}) + " if adds else ""
+            parts = (f"{variable.id}.load({before}", self.file.span(number), f", {session})")
             found.append(Change(*self.file.span(statement), parts, self.where))
         for name, times in taken.items():
             made = self.named[name]
@@ -103,7 +104,7 @@ class _Assigned:
             default=None,
         )
 
-    def _is_set(self, variable: ast.Name, number: ast.expr) -> bool:
+    def _is_set(self, variable: ast.Name, number: ast.expr, adds: bool) -> bool:
         made = self.named.get(variable.id)
         value = made.value if isinstance(made, ast.Assign) else None
         if not isinstance(value, ast.Call) or bindings(self.scope, variable.id) != 1:
@@ -111,20 +112,29 @@ class _Assigned:
         maker = ast.unparse(value.func)
         trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
         own = maker in ("tf.Variable", "tf.get_variable") and trained == ["False"]
-        return (own or maker in _STEPS) and self._is_number(number)
+        # What is no whole number is another one in Python, until it is added as a tensor.
+        return (own or maker in _STEPS) and self._is_number(number, not adds)
 
-    def _is_number(self, node: ast.expr) -> bool:
-        """Whether an expression is a number of Python's, whatever it is when the line runs: no tensor, no array."""
+    def _is_number(self, node: ast.expr, any_kind: bool = True) -> bool:
+        """Whether an expression is a number of Python's, whatever it is when the line runs: no tensor, no array.
+
+        Args:
+            any_kind: whether it may be other than a whole number.
+        """
         match node:
             case ast.Constant(value=value):
-                return type(value) in (int, float)
+                return type(value) is int or any_kind and type(value) is float
             case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return self._is_number(operand)
+                return self._is_number(operand, any_kind)
             case ast.Name(id=name):
                 return name in self.counted
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult()):
-                return self._is_number(left) and self._is_number(right)
+                return self._is_number(left, any_kind) and self._is_number(right, any_kind)
+            case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Pow() | ast.FloorDiv() | ast.Mod()):  # fmt: skip
+                return any_kind and self._is_number(left) and self._is_number(right)
             case ast.Call(func=ast.Name(id="int" | "float" as made), args=[_], keywords=[]):
+                if made == "float" and not any_kind:
+                    return False
                 return not self.file.finds_names_by_text and bindings(self.file.tree, made) == 0
         return False
 
@@ -157,11 +167,20 @@ def _is_range(file: PlainFile, name: str) -> bool:
     return bindings(file.tree, name) == imports
 
 
-def _assigns(node: ast.expr) -> tuple[ast.Name, ast.expr] | None:
-    """The variable and the value of `v.assign(value)` or `tf.assign(v, value)`."""
+def _assigns(node: ast.expr) -> tuple[ast.Name, ast.expr, bool] | None:
+    """The variable and the value of `v.assign(value)` or `tf.assign(v, value)`, and whether that is added: `tf.assign_add(v, 1)`."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="assign"), args=[ast.Name() as variable, value], keywords=[]):  # fmt: skip
-            return variable, value
-        case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr="assign"), args=[value], keywords=[]):  # fmt: skip
-            return variable, value
-    return None
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="assign" | "assign_add" as how), args=[ast.Name() as variable, value], keywords=[]):  # fmt: skip
+            pass
+        case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr="assign" | "assign_add" as how), args=[value], keywords=[]):  # fmt: skip
+            pass
+        case _:
+            return None
+    if how == "assign_add":
+        return variable, value, True
+    match value:
+        case ast.BinOp(left=ast.Name(id=variable.id), op=ast.Add(), right=added):
+            return variable, added, True
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="add"), args=[ast.Name(id=variable.id), added], keywords=[]):  # fmt: skip
+            return variable, added, True
+    return variable, value, False

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from towermigrate.recognize.plain.changes import (
     Change,
@@ -13,6 +15,7 @@ from towermigrate.recognize.plain.changes import (
     bindings,
     blocks,
     run_of,
+    stores,
 )
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -59,20 +62,24 @@ def _filled(
     name = only_name(first)
     if name not in fed or not isinstance(first, ast.Assign):
         return None
-    items = displayed(first.value)
-    if items is None:
+    shown = displayed(first.value)
+    if shown is None:
         return None
+    items = [_Fed(key, (file.span(value),), (value,)) for key, value in shown]
     last = number
     for each in body[number + 1 :]:
         more = _items_of(each, name)
-        if more is None:
+        if more is not None:
+            items += [_Fed(key, (file.span(value),), (value,)) for key, value in more]
+        elif isinstance(each, ast.If) and (one := _chosen(file, each, name, items)) is not None:
+            items = [other for other in items if not _same(other.key, one.key)] + [one]
+        else:
             break
-        items += more
         last += 1
-    keys = [ast.unparse(key) for key, _ in items if _is_plain_key(key)]
+    keys = [ast.unparse(each.key) for each in items if _is_plain_key(each.key)]
     if last == number or len(set(keys)) < len(items):
         return None
-    if any(mentions(value, {name}) for _, value in items):
+    if any(mentions(node, {name}) for each in items for node in each.nodes):
         return None
     start, end = file.start(first), file.end(body[last])
     if file.commented(start, end) or any(
@@ -80,10 +87,74 @@ def _filled(
     ):
         return None
     parts: list[Part] = [f"{name} = {{"]
-    for key, value in items:
+    for item in items:
         parts += [", "] if len(parts) > 1 else []
-        parts += [file.span(key), ": ", file.span(value)]
+        parts += [file.span(item.key), ": ", *item.parts]
     return start, end, (*parts, "}")
+
+
+@dataclass(frozen=True)
+class _Fed:
+    """One item of a dict of feeds: its key, the text of its value, and what is evaluated for it."""
+
+    key: ast.expr
+    parts: tuple[Part, ...]
+    nodes: tuple[ast.expr, ...]
+
+
+def _chosen(file: PlainFile, choice: ast.If, name: str, items: Sequence[_Fed]) -> _Fed | None:
+    """`if test: feed[x] = a` as the item `x: a if test else b`, where `b` is what it is fed, or is, otherwise."""
+    fed = _items_of(choice.body[0], name) if len(choice.body) == 1 else None
+    if fed is None or len(fed) != 1:
+        return None
+    key, value = fed[0]
+    otherwise: Part
+    nodes: list[ast.expr] = [choice.test, value]
+    before = [each for each in items if _same(each.key, key)]
+    if choice.orelse:
+        other = _items_of(choice.orelse[0], name) if len(choice.orelse) == 1 else None
+        if other is None or len(other) != 1 or not _same(other[0][0], key) or before:
+            return None
+        otherwise = file.span(other[0][1])
+        nodes.append(other[0][1])
+    elif before:
+        # What it is fed else was evaluated earlier, which must make no difference.
+        (first, *more) = before[0].nodes
+        named = isinstance(first, ast.Name) and first.id not in file.shared_between_functions
+        if len(before) != 1 or more or not (named or isinstance(first, ast.Constant)):
+            return None
+        otherwise = file.span(first)
+        nodes.append(first)
+    else:
+        default = _default_of(file, key)
+        if default is None:
+            return None
+        otherwise = default
+    parts = ("(", file.span(value), ") if (", file.span(choice.test), ") else (", otherwise, ")")
+    return _Fed(key, parts, tuple(nodes))
+
+
+def _same(one: ast.expr, other: ast.expr) -> bool:
+    return ast.unparse(one) == ast.unparse(other)
+
+
+def _default_of(file: PlainFile, key: ast.expr) -> str | None:
+    """The number that a placeholder is where it is not fed: `1.0` of `x = tf.placeholder_with_default(1.0, [])`."""
+    if not isinstance(key, ast.Name) or len(stores(file.tree, key.id)) != 1:
+        return None
+    if any(isinstance(each, ast.arg) and each.arg == key.id for each in ast.walk(file.tree)):
+        return None
+    for each in ast.walk(file.tree):
+        if only_name(each) == key.id and isinstance(each, ast.Assign):
+            call = each.value
+            if (
+                isinstance(call, ast.Call)
+                and ast.unparse(call.func) == "tf.placeholder_with_default"
+            ):
+                given = call.args[0] if call.args else None
+                if isinstance(given, ast.Constant) and type(given.value) in (int, float, bool):
+                    return ast.unparse(given)
+    return None
 
 
 _Item = tuple[ast.expr, ast.expr]
@@ -117,7 +188,7 @@ def _items_of(statement: ast.stmt, name: str) -> list[_Item] | None:
     return None
 
 
-def only_name(statement: ast.stmt) -> str:
+def only_name(statement: ast.AST) -> str:
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         (target,) = statement.targets
         return target.id if isinstance(target, ast.Name) else ""

@@ -22,6 +22,8 @@ from towermigrate.recognize.plain.changes import (
     run_of,
     stores,
 )
+from towermigrate.recognize.plain.methods import sessions_of
+from towermigrate.recognize.python_scopes import own_nodes
 
 _MAKES_OPS = re.compile(
     r"\.(apply_gradients|minimize|group|no_op|apply|initializer|global_variables_initializer)$"
@@ -78,6 +80,68 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
         (*file.without(statement), ()),
         *((*file.span(each), (file.span(value),)) for each in uses),
     ]
+
+
+# ---- structures of which only parts are read -------------------------------------------------------
+
+
+def picked_parts(file: PlainFile) -> list[Change]:
+    """`out = sess.run({'loss': loss, 'summary': merged})` whose `out['loss']` are read, as a run that gives each a name."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        sessions = sessions_of(scope)
+        for each in own_nodes(scope) if sessions else ():
+            if isinstance(each, ast.Assign):
+                found += [Change(*change, where) for change in _picked(file, scope, sessions, each)]
+    return found
+
+
+def _picked(
+    file: PlainFile, scope: Scope, sessions: set[str], statement: ast.Assign
+) -> list[Changed]:
+    call = run_of(statement.value)
+    fetched = None if call is None else fetches_of(call)
+    if call is None or ast.unparse(call.func).partition(".")[0] not in sessions:
+        return []
+    if not isinstance(fetched, ast.Dict | ast.List) or len(statement.targets) != 1:
+        return []
+    (target,) = statement.targets
+    if not isinstance(target, ast.Name) or bindings(scope, target.id) != 1:
+        return []
+    name = target.id
+    leaves = leaves_of(fetched)
+    parts = fetched.values if isinstance(fetched, ast.Dict) else fetched.elts
+    named = [each.id for each in parts if isinstance(each, ast.Name)]
+    if leaves is None or leaves != named or len(set(named)) < len(parts):
+        return []
+    if file.commented(*file.span(fetched)) or name in file.words_of_users and scope is file.tree:
+        return []
+    if file.finds_names_by_text or name in file.shared_between_functions:
+        return []
+    uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+    own = {
+        id(each.value): each
+        for each in own_nodes(scope)
+        if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load)
+    }
+    given: dict[str, str] = {}
+    changes: list[Changed] = []
+    for use in uses:
+        if use is target:
+            continue
+        read = own.get(id(use))
+        part = None if read is None else _part_of(fetched, read.slice)
+        if read is None or not isinstance(part, ast.Name) or _is_op(file, part.id):
+            return []
+        if part.id not in given:
+            given[part.id] = file.fresh(f"{name}_{part.id}")
+        changes.append((*file.span(read), (given[part.id],)))
+    if not changes or len(named) < 2 or file.reads("_"):
+        return []
+    shown = ", ".join(given.get(each, "_") for each in named)
+    changes.append((*file.span(target), (shown,)))
+    changes.append((*file.span(fetched), (f"[{', '.join(named)}]",)))
+    return changes
 
 
 # ---- fetches in a structure ------------------------------------------------------------------------

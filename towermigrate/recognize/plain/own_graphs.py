@@ -99,8 +99,12 @@ class _Entry:
 class _Starts:
     """What a process runs before it comes to functions that have to do with graphs."""
 
-    def __init__(self, tree: Tree, source: SourceFile) -> None:
+    def __init__(
+        self, tree: Tree, source: SourceFile, asked: set[tuple[str, str]] | None = None
+    ) -> None:
         self.tree, self.source = tree, source
+        self._asked = set() if asked is None else asked
+        """The names, by their files, of which it is being asked what they hold."""
 
     def entries(
         self, block: Sequence[cst.BaseStatement], last: bool, depth: int, own: bool = False
@@ -169,7 +173,7 @@ class _Starts:
                     raise _Unknown
 
     def _is_quiet(self, function: Function, depth: int = 2) -> bool:
-        inner = _Starts(self.tree, function.file)
+        inner = _Starts(self.tree, function.file, self._asked)
         return depth > 0 and all(
             inner.is_harmless(each, depth - 1) for each in walk(function.node.body)
         )
@@ -200,7 +204,20 @@ class _Starts:
         return root in _BUILTINS or self._is_tuple(root)
 
     def _is_plain(self, name: str) -> bool:
-        """Whether an object of the file is one of a library's that knows no graphs: `parser.add_argument(…)`."""
+        """Whether an object of the file is one of a library's that knows no graphs: `parser.add_argument(…)`.
+
+        Not one that is made of itself, `name = name.strip()`: what it was first, nothing here tells.
+        """
+        key = (self.source.path, name)
+        if key in self._asked:
+            return False
+        self._asked.add(key)
+        try:
+            return self._is_made_plain(name)
+        finally:
+            self._asked.remove(key)
+
+    def _is_made_plain(self, name: str) -> bool:
         made = [
             each.value
             for each in walk(self.source.module)

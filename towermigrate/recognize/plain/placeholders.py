@@ -123,11 +123,16 @@ def _made_in_turns(file: PlainFile, scope: Scope, loop: ast.For) -> list[Changed
 
 
 def _block_of_each_turn(loop: ast.For) -> list[ast.stmt]:
-    """The statements that each turn runs, in the innermost of the `with` that are all that a block holds."""
-    block = loop.body
-    while len(block) == 1 and isinstance(block[0], ast.With):
-        block = block[0].body
-    return block
+    """The statements that each turn runs once, those in `with` blocks too."""
+    found: list[ast.stmt] = []
+    waiting = [*reversed(loop.body)]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, ast.With):
+            waiting += reversed(each.body)
+        else:
+            found.append(each)
+    return found
 
 
 def _placeholder(file: PlainFile, value: ast.expr) -> ast.Call | None:

@@ -20,6 +20,7 @@ from towermigrate.recognize.proof.elsewhere import check_elsewhere
 from towermigrate.recognize.proof.kept import check_kept
 from towermigrate.recognize.proof.machine import OutOfSteps
 from towermigrate.recognize.proof.norms import check_norms
+from towermigrate.recognize.proof.own_scopes import check_scoped
 from towermigrate.recognize.proof.places import check_places
 from towermigrate.recognize.proof.randomness import check_random
 from towermigrate.recognize.proof.regularizers import check_regularizers
@@ -27,6 +28,7 @@ from towermigrate.recognize.proof.saved import check_saved
 from towermigrate.recognize.proof.session import SessionCheck
 from towermigrate.recognize.proof.settled import check_reads
 from towermigrate.recognize.proof.slim import check_arg_scopes
+from towermigrate.recognize.proof.so_far import check_sums
 from towermigrate.recognize.proof.spelling import check_spelling
 from towermigrate.recognize.proof.switched import check_switches
 from towermigrate.recognize.proof.tags import check_tags
@@ -49,6 +51,8 @@ class Proved:
         tags: those of the summaries that stand in the scope of all, without case.
         numbered: what would keep it from loop style if a scope that the towers enter were one around them: where that
             is entered, and what TF1 would number then.
+        sums: the functions of the towers' file, and their calls, that sum a collection of all towers.
+        scoped: those that read one by the text of the tower's name scope.
     """
 
     findings: list[Finding]
@@ -56,6 +60,8 @@ class Proved:
     normalizes: bool = True
     tags: frozenset[str] = frozenset()
     numbered: tuple[tuple[Finding, Finding], ...] = ()
+    sums: tuple[tuple[str, str], ...] = ()
+    scoped: tuple[tuple[str, str], ...] = ()
 
 
 def prove(
@@ -121,6 +127,8 @@ def prove(
         check_saved(proof)
         check_tags(proof)
         check_kept(proof)
+        check_sums(proof, code)
+        check_scoped(proof, code, proof.loop)
         check_variable_names(proof)
         _check_means(proof, stages)
     except OutOfSteps:
@@ -138,7 +146,10 @@ def prove(
         for entered, finding in proof.numbered
         if id(entered) in inside
     )
-    return Proved(list(proof.findings.values()), proof.scaled, bool(proof.norms), tags, numbered)
+    sums = tuple((each.function, ast.unparse(each.call)) for each in proof.used_sums)
+    scopes = tuple((each.function, ast.unparse(each.call)) for each in proof.scoped.values())
+    found = list(proof.findings.values())
+    return Proved(found, proof.scaled, bool(proof.norms), tags, numbered, sums, scopes)
 
 
 def _settled(

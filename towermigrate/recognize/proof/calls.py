@@ -434,7 +434,7 @@ class Calls(Objects):
                 # It lists the variables that are there: in the first tower not those that are made later.
                 self.lists_read.append((code, node, self.made_variables))
             self.all_towers(needs_of(loss) if loss is not None else NOTHING)
-            needs = of_gradients(args.needs())
+            needs = self.gradient_needs(args.needs())
             if minimizes:
                 return Object("update", needs)
             gradient = Tensor(needs if loss is not None else NOTHING, gradient=True)
@@ -448,6 +448,10 @@ class Calls(Objects):
             "TM222", code, node,
             f"what `{code.said(node.func)}` does in {self.where} is not known to be without effect",
         )  # fmt: skip
+
+    def gradient_needs(self, needs: frozenset[str]) -> frozenset[str]:
+        """What gradients need of what their loss needs."""
+        return of_gradients(needs)
 
     def _average(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         given = args.get(0, "var_list")

@@ -202,8 +202,9 @@ class Expressions(Machine):
         if isinstance(op, ast.Mod) and (_is_text(left)):
             parts = [v for v, _ in right.values] if isinstance(right, Items) else [right]
             made = self._text([left, *parts], node, frame)
+            listed = isinstance(right, Items) and right.mutable
             if isinstance(made, Text):
-                return formed(made, written_into(left, parts))
+                return formed(made, None if listed else written_into(left, parts))
             tuple_ = isinstance(right, Items) and right.exact and not right.mutable
             if tuple_ or isinstance(right, Python):
                 return spelled(made, [left, *parts], lambda text, *given: text % given)
@@ -563,14 +564,20 @@ def joined_forms(parts: Sequence[Value]) -> str | None:
 
 
 def written_into(text: Value, parts: Sequence[Value]) -> str | None:
-    """The form of `"model_%d" % i`."""
+    """The form of `"model_%d" % i`, or of `"%s_%d" % (name, i)`."""
     outer = text_of(text)
-    if outer is None or len(parts) != 1 or not re.fullmatch(r"[^%{}]*%[ds][^%{}]*", outer):
+    if outer is None or not re.fullmatch(r"(?:[^%{}]|%[ds])*", outer):
         return None
-    inner = form_of(parts[0])
-    if inner is None or inner.count("{}") != 1 or "%d" in outer and not isinstance(parts[0], Index):
+    fields = re.findall("%[ds]", outer)
+    forms = [form_of(part) for part in parts]
+    numbers = [isinstance(part, Index) for part in parts]
+    if len(fields) != len(parts) or any(form is None for form in forms):
         return None
-    return re.sub("%[ds]", lambda _: inner, outer)
+    if any(field == "%d" and not number for field, number in zip(fields, numbers, strict=True)):
+        return None
+    inner = iter(form or "" for form in forms)
+    form = re.sub("%[ds]", lambda _: next(inner), outer)
+    return form if form.count("{}") == 1 else None
 
 
 def _formatted(node: ast.expr) -> ast.expr:

@@ -108,6 +108,7 @@ class Machine:
         self._modules: dict[str, Frame] = {}
         self._changed: dict[str, frozenset[str]] = {}
         self._evaluating: set[tuple[str, str]] = set()
+        self._listed: dict[str, bool] = {}
 
     @property
     def evaluates(self) -> bool:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cached_property
 
 from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof import library, special
 from towermigrate.recognize.proof.asks import Asks
+from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.listed_settings import is_listed
 from towermigrate.recognize.proof.machine import MAY_DESCRIBE
 from towermigrate.recognize.proof.values import (
     NOTHING,
@@ -92,7 +95,9 @@ class Parts(Asks):
             return self._runs_code(node, frame)
         if isinstance(value, Setting) and value.told and self._may_be_set(name):
             return Setting()
-        if isinstance(value, Setting | Foreign):
+        if isinstance(value, Setting):
+            return replace(value, called=name)
+        if isinstance(value, Foreign):
             return value
         if isinstance(value, Record) and name in value.fields:
             return value.fields[name]
@@ -157,7 +162,7 @@ class Parts(Asks):
                 "TM222", frame.code, node,
                 f"what reading `{frame.code.said(node)}` of an object of `{made.name}` does is not known",
             )  # fmt: skip
-        return Setting(own=self._only_numbers(name, made))
+        return Setting(own=self._only_numbers(name, made), called=name)
 
     def _only_numbers(self, name: str, made: ast.ClassDef) -> bool:
         """Whether numbers or texts are all that an attribute of a class's objects is set to, wherever one of its name is."""
@@ -291,7 +296,7 @@ class Parts(Asks):
             return self._runs_code(node, frame)
         if isinstance(value, Python | Setting):
             self._differs(key, node, frame)
-            return Plain() if isinstance(value, Python) else value
+            return Plain() if isinstance(value, Python) else replace(value, called="")
         if isinstance(value, Either):
             return join_all([self.subscript(v, key, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
@@ -333,15 +338,24 @@ class Parts(Asks):
         if isinstance(value, Python):
             return Plain()
         if isinstance(value, Setting):
-            if not value.plain:
+            if value.plain or value.flag:
+                return value
+            if not self.is_listed(value.called):
                 self.report(
                     "TM222", frame.code, node,
                     f"`{frame.code.said(node)}` was made before; if it is an iterator, the first tower uses it up",
                 )  # fmt: skip
-            return value
+            return Setting()
         if isinstance(value, Either):
             return join_all([self.element(v, node, frame) for v in value.values])
         return self._part_of(value, node, frame)
+
+    def is_listed(self, name: str) -> bool:
+        """Whether the program writes out lists for all that it calls so."""
+        if name not in self._listed:
+            files = files_beside(self.codes, self.home.path) if name and self.home else None
+            self._listed[name] = files is not None and is_listed(files, name)
+        return self._listed[name]
 
     # -- comprehensions
 

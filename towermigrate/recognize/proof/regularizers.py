@@ -17,6 +17,7 @@ from towermigrate.recognize.proof.branches import Branches
 from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.live import is_dead, live_functions
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.values import (
     Items,
@@ -132,14 +133,14 @@ def check_regularizers(proof: Regularizers, home: Code) -> None:
 
 def _elsewhere(proof: Regularizers, files: list[Code]) -> tuple[Code, ast.AST] | None:
     """A place that may register a loss and that is not run in towers alone."""
-    live = _live(files)
+    live = live_functions(proof.codes, files)
     for code in files:
         reads = {id(n) for _, call in proof.losses_read for n in ast.walk(call)}
         for node in code.nodes:
             if id(node) in reads or not _may_register(node):
                 continue
             moved = id(node) in proof.moved_calls and id(node) not in proof.staying_calls
-            if not moved and not _is_dead(code, node, live):
+            if not moved and not is_dead(code, node, live):
                 return code, node
     return None
 
@@ -175,54 +176,3 @@ def _mentions(node: ast.AST) -> bool:
         if isinstance(named, str) and _MENTIONS.search(named):
             return True
     return False
-
-
-def _live(files: list[Code]) -> frozenset[str]:
-    """Names of functions that anything mentions which may run: by module levels, and by functions so named."""
-    waiting: list[ast.AST] = [n for code in files for n in code.tree.body if not _is_function(n)]
-    bodies: dict[str, list[ast.AST]] = {}
-    for code in files:
-        for made in code.definitions:
-            bodies.setdefault(made.name, []).append(made)
-            if made.name.startswith("__"):
-                waiting.append(made)
-    found: set[str] = set()
-    while waiting:
-        for name in _names(waiting.pop()):
-            if name not in found:
-                found.add(name)
-                waiting += bodies.get(name, [])
-    return frozenset(found)
-
-
-def _names(node: ast.AST) -> set[str]:
-    """The names that code mentions; functions that it defines run when they are named."""
-    found: set[str] = set()
-    inside: list[ast.AST] = [node]
-    while inside:
-        one = inside.pop()
-        if isinstance(one, ast.Name):
-            found.add(one.id)
-        elif isinstance(one, ast.Attribute):
-            found.add(one.attr)
-        elif isinstance(one, ast.Constant) and isinstance(one.value, str):
-            found.add(one.value)
-        elif isinstance(one, ast.alias):
-            found.add(one.name.rpartition(".")[2])
-        if one is not node and _is_function(one):
-            inside += getattr(one, "decorator_list", [])
-            continue
-        inside += ast.iter_child_nodes(one)
-    return found
-
-
-def _is_dead(code: Code, node: ast.AST, live: frozenset[str]) -> bool:
-    """Whether a node stands in a function that nothing calls which runs."""
-    return any(
-        made.name not in live and not made.name.startswith("__") and any(n is node for n in ast.walk(made))
-        for made in code.definitions
-    )  # fmt: skip
-
-
-def _is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -17,7 +17,7 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, Codes, last_name
 from towermigrate.recognize.proof.frames import Entered, Frame
 from towermigrate.recognize.proof.natives import Arguments
-from towermigrate.recognize.proof.regularizers import Regularizers
+from towermigrate.recognize.proof.so_far import SoFar
 from towermigrate.recognize.proof.values import (
     Differs,
     Function,
@@ -100,7 +100,7 @@ def slim_name(name: str) -> str | None:
     return None
 
 
-class Slim(Regularizers):
+class Slim(SoFar):
     """Evaluates calls of slim.
 
     `defaults` are what the scopes around the statement at hand give; `arg_scopes` are the scopes that moved code enters,

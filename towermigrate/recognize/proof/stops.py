@@ -9,7 +9,7 @@ import ast
 
 from towermigrate.flow.values import Const, Value
 from towermigrate.recognize.proof.frames import Frame
-from towermigrate.recognize.proof.norms import Norms
+from towermigrate.recognize.proof.own_scopes import OwnScopes
 from towermigrate.recognize.proof.values import (
     Differs,
     Index,
@@ -18,7 +18,7 @@ from towermigrate.recognize.proof.values import (
 )
 
 
-class Stops(Norms):
+class Stops(OwnScopes):
     """Evaluates the tests of asserts."""
 
     def stops(self, node: ast.Assert | ast.Raise, frame: Frame) -> bool:

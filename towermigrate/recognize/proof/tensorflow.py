@@ -231,7 +231,8 @@ class TensorFlow(Calls):
         if self.evaluates:
             return Tensor(variable=True)
         initializer = args.get(3, "initializer")
-        if isinstance(initializer, Tensor | Items):
+        known = isinstance(initializer, Tensor) and initializer.constant and not initializer.needs
+        if isinstance(initializer, Tensor | Items) and not (known and args.get(1, "shape") is None):
             self.report(
                 "TM222",
                 code,

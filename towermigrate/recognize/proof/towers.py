@@ -142,7 +142,7 @@ class TowerProof(Statements):
                     if isinstance(value, Instance | Made | Tensor | Function | Foreign):
                         return value
                     numbers.append(isinstance(value, Python))
-        return Setting(own=bool(numbers) and all(numbers))
+        return Setting(own=bool(numbers) and all(numbers), called=name)
 
     def _may_call(self, call: ast.Call, function: ast.AST, code: Code) -> bool:
         """Whether a call may be of a function: `sess.run(…)` is no call of a function `run`, unless that is a method."""
@@ -339,7 +339,7 @@ class TowerProof(Statements):
     def _averaged(self, node: ast.Call, frame: Frame) -> Value:
         """The mean over the towers: one pair for each variable."""
         args = self._arguments(node, frame)
-        gradient = Tensor(args.needs(), gradient=True)
+        gradient = Tensor(self.averaged_needs(args.needs()), gradient=True)
         pair = Items([(gradient, True), (Tensor(variable=True), True)], True, False, False)
         return Items([(pair, True)], False)
 

@@ -50,13 +50,15 @@ class Setting(Value):
     `plain` ones are surely arrays or collections of Python's own, whose methods are known; `flag` ones are what a command
     line gives, and are computed of that: no objects of the program's own. `own` ones are numbers or texts, or are made
     anew wherever they are computed, so that nothing else holds them. `told` ones are what a parser of the command line
-    gives: numbers and texts, and lists where it says so.
+    gives: numbers and texts, and lists where it says so. `called` is the name of the attribute, or of the parameter, that
+    it was read by.
     """
 
     plain: bool = False
     flag: bool = False
     own: bool = False
     told: bool = False
+    called: str = ""
 
 
 @dataclass(eq=False)
@@ -506,8 +508,10 @@ def _merged(a: Value, b: Value) -> Value | None:
             needs, a.variable or b.variable, a.gradient or b.gradient, many=a.many or b.many
         )
     if isinstance(a, Setting) and isinstance(b, Setting):
-        kept = a if b.plain else b
-        return Setting(kept.plain, kept.flag, a.own and b.own, a.told and b.told)
+        kept, own, told = a if b.plain else b, a.own and b.own, a.told and b.told
+        if a.plain or b.plain or a.called == b.called and a.flag == b.flag:
+            return Setting(kept.plain, kept.flag, own, told, kept.called)
+        return Setting(flag=a.flag and b.flag, own=own, told=told)
     if isinstance(a, Static) and isinstance(b, Static):
         return Static(a.shape, a.rank and b.rank)
     if type(a) is type(b) and isinstance(a, Index | Differs):
