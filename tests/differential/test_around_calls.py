@@ -70,6 +70,7 @@ TAKEN = [
     case("another thread", begins("import threading", "thread = threading.Thread(target=train)", "thread.start()", "thread.join()")),
     case("a file that a setting names", ("DEVICES = ", "FLAGS = tf.app.flags.FLAGS\ntf.app.flags.DEFINE_string('log', 'log.txt', '')\nDEVICES = "), begins("with open(FLAGS.log, 'w') as log:", "    log.write('begins')", "    train()")),
     case("files and options", main("with open('log.txt', 'w') as log, np.printoptions(precision=3):", "    log.write('begins')", "    train()")),
+    case("a parameter that is called as the program", ("def batch(rows):\n", "def named(train, x):\n    with tf.name_scope('in'):\n        return tf.identity(x) if train else x\n\n\ndef batch(rows):\n"), ("out = net(x)", "out = net(named(True, x))")),
     case("a function that enters nothing of TensorFlow", begins("with timed():", "    train()", front="import contextlib\n\n\n@contextlib.contextmanager\ndef timed():\n    print('begins')\n    yield\n    print('ends')\n\n\n")),
 ]  # fmt: skip
 
@@ -98,6 +99,7 @@ LEFT = [
     other("a function that is handed the program's", begins("in_graph(train)()", front=IN_GRAPH)),
     other("a function that calls what it is handed", begins("within(train)", front=WITHIN)),
     other("a function that calls the main that it is handed", begins("within(main)", front=WITHIN + "def main():\n    train()\n\n\n")),
+    other("a function that calls what it is handed by that name", begins("within(train)", front=WITHIN.replace("(f)", "(train)").replace("f()", "train()").replace("Graph().as_default()", "variable_scope('all')"))),
     other("entered by hand", main("tf.Graph().as_default().__enter__()", "train()")),
     other("entered by hand, by a name", main("entered = tf.Graph().as_default()", "entered.__enter__()", "train()")),
     other("entered on a stack", main("import contextlib", "with contextlib.ExitStack() as stack:", "    stack.enter_context(tf.variable_scope('all'))", "    train()")),

@@ -72,6 +72,14 @@ class Around:
             if isinstance(node, ast.Attribute) and node.attr in _OF_THREADS
         }
         """What is started, or asked what it is called: it is not begun there."""
+        self.own = {
+            id(name)
+            for node in self.nodes
+            if isinstance(node, _DEFINITION)
+            for name in _of_parameters(node)
+        }
+        """The parameters of functions, whatever they are called: what is handed over is looked at where it is handed."""
+        self.silent = self.asked | self.own
         self.mains = {
             id(each.func)
             for each in calls
@@ -246,7 +254,8 @@ class Around:
     def _mentioned(self, node: ast.AST) -> str | None:
         """The name of the program's that a node is."""
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            return node.id if node.id in self.names and id(node) not in self.asked else None
+            known = node.id in self.names and id(node) not in self.silent
+            return node.id if known else None
         if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Load):
             return None
         root: ast.expr = node
@@ -320,6 +329,15 @@ class Around:
             if isinstance(each, ast.Name | ast.Attribute)
             for one in self._entering(each.id if isinstance(each, ast.Name) else each.attr)
         )
+
+
+def _of_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Name]:
+    """The names in a function that are its parameters."""
+    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    for statement in function.body:
+        for each in ast.walk(statement):
+            if isinstance(each, ast.Name) and each.id in given:
+                yield each
 
 
 def _name_of(node: ast.Name | ast.Attribute) -> str:

@@ -2,6 +2,7 @@
 
 REPOSITORY = "Sanster/tf_multi_gpu_example"
 PROGRAM = "multi_gpu_train.py"
+STYLE = "session"
 
 
 def run(field):
