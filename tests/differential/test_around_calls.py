@@ -53,6 +53,9 @@ def other(name: str, *changes: Change, rule: str = "TM210") -> Any:
     return pytest.param(changes, rule, id=name)
 
 
+STEP = "    step_count = tf.train.get_or_create_global_step()\n"
+ANEW = (STEP, "    tf.reset_default_graph()\n" + STEP)
+
 TAKEN = [
     case("a graph", begins(GRAPH, "    train()")),
     case("a graph in a function", main(GRAPH, "    train()")),
@@ -78,6 +81,7 @@ LEFT = [
     other("a graph and another name of the function", main("go = train", GRAPH, "    go()")),
     other("a graph in each of several turns", main("for _ in range(2):", f"    {GRAPH}", "        train()"), rule="TM235"),
     other("a graph in a function that is called twice", begins("for go in (main, main):", "    go()", front=f"def main():\n    {GRAPH}\n        train()\n\n\n"), rule="TM235"),
+    other("twice with fewer towers the second time", ANEW, ("DEVICES = ['/gpu:0', '/gpu:1']", "DEVICES = ['/gpu:0', '/gpu:1', '/gpu:2']"), ("range(2)", "range(len(DEVICES))"), (STEP, "    DEVICES.pop()\n" + STEP), begins("train()", "train()"), rule="TM235"),
     other("a tensor in front", main("two = tf.constant(2.0)", "train()")),
     other("a tensor in front, in the graph", main(GRAPH, "    two = tf.constant(2.0)", "    train()")),
     other("a tensor that a function makes in front", begins("prepare()", "train()", front="def prepare():\n    return tf.constant(2.0)\n\n\n"), rule="TM210"),
@@ -105,8 +109,6 @@ LEFT = [
     other("entered on a stack", main("import contextlib", "with contextlib.ExitStack() as stack:", "    stack.enter_context(tf.variable_scope('all'))", "    train()")),
 ]  # fmt: skip
 
-STEP = "    step_count = tf.train.get_or_create_global_step()\n"
-ANEW = (STEP, "    tf.reset_default_graph()\n" + STEP)
 SHOWN = (
     "        print('draws', drawn[0])\n",
     "        print('draws', drawn[0], sess.run(step_count))\n",

@@ -56,7 +56,18 @@ ALONE = (
     PRINTED + "            print('%.6f' % sess.run(loss, feed_dict={X: bx, Y: by}))\n",
 )
 
+DEVICE = "with tf.device('/gpu:%d' % i):"
+PLACED = "def placed(i):\n    def device(op):\n        {}\n        return '/gpu:%d' % i if op.type == 'MatMul' else '/cpu:0'\n    return device"
+
+
+def placer(text: str, head: str = "") -> tuple[Change, Change]:
+    """A function that TensorFlow asks for the device of each operation."""
+    return module(head + PLACED.format(text)), (DEVICE, "with tf.device(placed(i)):")
+
+
 TAKEN = [
+    case("a function of devices", *placer("kind = op.type")),
+    case("a function of devices with a list of its own", *placer("kinds = []\n        kinds.append(op.type)")),
     case("a shape that Python's function loses", PYTHON, before("y = tf.py_func(clipped, [y], tf.float32)\ny.set_shape([2, 1])")),
     case("a shape of an input", before("x.set_shape([2, 3])")),
     case("a shape of a result", (OUT, OUT + "                    out.set_shape([None, 1])\n")),
@@ -75,6 +86,10 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("a function of devices that prints", *placer("print('placed') if op.type == 'MatMul' else None"), rule="TM223"),
+    other("a function of devices that fills a list", *placer("seen.append(op.type)", "seen = []\n\n\n"), rule="TM223"),
+    other("a function of devices that counts", *placer("seen[op.type] = 1 + seen.get(op.type, 0)", "seen = {}\n\n\n"), rule="TM223"),
+    other("a lambda of devices that fills a list", module("seen = []"), (DEVICE, "with tf.device(lambda op: seen.append(1) or '/gpu:%d' % i):"), rule="TM223"),
     other("a shape of a variable", (OUT, OUT + "                    tf.trainable_variables()[0].set_shape([3, 1])\n"), rule="TM222"),
     other("of the last tower only", behind(FINITE), mean=()),
     other("printed, of the last tower only", behind(SHOWN), mean=()),

@@ -74,6 +74,7 @@ TAKEN = [
     case("a look at the loss without it", MOMENTUM, DECAYED, (STEPS, "        bx, by = batch(4)\n        print('%.5f' % sess.run(loss, feed_dict={X: bx, Y: by}))\n" + STEPS)),
     case("a look at the loss with it", MOMENTUM, DECAYED, (STEPS, "        bx, by = batch(4)\n        print('%.5f' % sess.run(loss, feed_dict={X: bx, Y: by, lr: 5.0}))\n" + STEPS)),
     case("fetched", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print('%.6f' % rate)\n")),
+    case("fetched and shown", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print(step, rate, 'rate {:.4f}'.format(rate), f'{rate:.3f}', rate * 2, float(rate))\n")),
     case("fetched alone", MOMENTUM, DECAYED, (STEPS, "        print('%.6f' % sess.run(lr, feed_dict={lr: 0.25}))\n" + STEPS)),
     case("summarized", MOMENTUM, SUMMARY, run("            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            writer.add_summary(text, step)\n")),
     case("summarized with all others", MOMENTUM, (SAVER, "    tf.summary.scalar('rate', lr)\n    shown = tf.summary.merge_all()\n    writer = tf.summary.FileWriter('log')\n" + SAVER), run("            _, value, text = sess.run([train_op, loss, shown], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            writer.add_summary(text, step)\n")),
@@ -87,6 +88,9 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("fetched into a list", "TM209", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print([rate])\n")),
+    other("fetched and asked what it is", "TM209", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print(type(rate).__name__)\n")),
+    other("fetched with all others", "TM209", MOMENTUM, run("            found = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print(found)\n")),
     other("a global that a call between sets", "TM209", (DEF, "rate = 0.5\n\n\ndef halve():\n    global rate\n    rate *= 0.5\n\n\n" + DEF), MOMENTUM, run(NAMED + "            halve()\n" + SHOWN)),
     other("an item that a draw may change", "TM209", (DEF, "rates = [0.1]\n\n\n" + DEF + "    rates[0] *= 0.5\n"), MOMENTUM, (DRAW, ""), run("            value = sess.run([train_op, loss], feed_dict={X: batch(4)[0], Y: np.ones((4, 1)), lr: rates[0]})[1]\n")),
     other("a run without it", "TM209", MOMENTUM, run(RUN.replace("Y: by}", "Y: by, lr: 0.1}") + "            if step > 9:\n    " + RUN)),

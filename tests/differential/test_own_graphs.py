@@ -95,6 +95,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("that counts the operations of its graph", "TM210", ways("test", TEST.replace("    saver = ", "    print(len(tf.get_default_graph().get_operations()))\n    saver = "))),
     other("that prints a tensor", "TM210", ways("test", TEST.replace("    saver = ", "    print(out)\n    saver = "))),
     other("that prints a shape", "TM210", ways("test", TEST.replace("    saver = ", "    print('shape', X.get_shape())\n    saver = "))),
     other("that prints what a shape is", "TM210", ways("test", TEST.replace("    saver = ", "    said = 'shape %s' % X.shape\n    print(said)\n    saver = "))),

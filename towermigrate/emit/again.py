@@ -6,6 +6,7 @@ import re
 
 import libcst as cst
 
+from towermigrate.emit.count_changes import CountChanges
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.scope import bare_call
 from towermigrate.recognize.syntax import assigned, binds, calls, code, parameters, walk
@@ -24,7 +25,10 @@ def may_run_again(analysis: Analysis) -> bool:
     if _draws_by_seeds(analysis):
         return False
     own = {*parameters(function), *binds(function.body)}
-    if own & set(re.findall(r"\w+", program.loop.count.expression)):
+    counted = program.loop.count.expression
+    if own & set(re.findall(r"\w+", counted)):
+        return False
+    if CountChanges(analysis.tree, analysis.file.path, counted).may_be_by(function):
         return False
     analysis.anew = _begins_anew(analysis, function)
     return analysis.anew

@@ -5,7 +5,9 @@ Such a placeholder is a variable that is set before each step in loop style: the
 
 from __future__ import annotations
 
+import ast
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import libcst as cst
@@ -83,6 +85,64 @@ def needing(settings_: Sequence[str], items: Sequence[Item]) -> dict[str, set[st
     return needed
 
 
+def fetched_to_show(text: str, name: str) -> bool:
+    """Whether what runs give of a placeholder that they are fed is only computed with or put into texts.
+
+    TensorFlow 1 gave the very array that was fed, of no dimensions; a number of NumPy is written otherwise in a list.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(text))
+    except SyntaxError:
+        return False
+    parents = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for call in ast.walk(tree):
+        if not isinstance(call, ast.Call) or not ast.unparse(call.func).endswith(".run"):
+            continue
+        given = [*call.args[:1], *(each.value for each in call.keywords if each.arg == "fetches")]
+        fetched = given[0] if given else None
+        if isinstance(fetched, ast.Name) and fetched.id == name:
+            values: list[ast.AST] = [call]
+            statement = parents.get(id(call))
+            if isinstance(statement, ast.Assign):
+                values = _read_of(tree, statement.targets)
+        elif isinstance(fetched, ast.List | ast.Tuple):
+            names = [each.id if isinstance(each, ast.Name) else "" for each in fetched.elts]
+            if name not in names:
+                continue
+            statement = parents.get(id(call))
+            (target,) = statement.targets if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else (None,)  # fmt: skip
+            if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != len(names):
+                return False
+            values = _read_of(tree, [t for t, n in zip(target.elts, names, strict=True) if n == name])  # fmt: skip
+        else:
+            continue
+        if not all(_is_shown(parents, each) for each in values):
+            return False
+    return True
+
+
+def _read_of(tree: ast.AST, targets: Sequence[ast.expr]) -> list[ast.AST]:
+    """Where the names of targets are read; the targets themselves where they are no names."""
+    names = {each.id for each in targets if isinstance(each, ast.Name)}
+    found: list[ast.AST] = [each for each in targets if not isinstance(each, ast.Name)]
+    for each in ast.walk(tree):
+        if isinstance(each, ast.Name) and each.id in names and isinstance(each.ctx, ast.Load):
+            found.append(each)
+    return found
+
+
+def _is_shown(parents: Mapping[int, ast.AST], node: ast.AST) -> bool:
+    parent = parents.get(id(node))
+    if isinstance(parent, ast.Tuple):  # of a `%`
+        node, parent = parent, parents.get(id(parent))
+    if isinstance(parent, ast.BinOp | ast.Compare | ast.FormattedValue | ast.Expr):
+        return True
+    if not isinstance(parent, ast.Call) or node is parent.func:
+        return isinstance(parent, ast.keyword) and parent.arg == "simple_value"
+    called = ast.unparse(parent.func)
+    return called in ("print", "float", "int", "str") or called.endswith(".format")
+
+
 def _named_elsewhere(
     scope: Scope,
     name: str,
@@ -96,7 +156,8 @@ def _named_elsewhere(
     graph = [item for item in after if item.kind not in (Kind.PYTHON, Kind.EVALUATION)]
     for item in (holder.item, *makers, *graph):
         allowed |= {id(node) for node in walk(item.node)}
-    for run in runs:
+    only_shown = fetched_to_show(code(scope.candidate.function or scope.file.module), name)
+    for run in runs if only_shown else ():
         allowed |= {id(node) for arg in run.call.args[:1] for node in walk(arg)}
     for display in (*(each.call for each in runs), *scope.feed_dicts.values()):
         allowed |= {id(node.key) for node in walk(display) if isinstance(node, cst.DictElement)}

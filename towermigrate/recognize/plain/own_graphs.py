@@ -26,6 +26,9 @@ _ELSEWHERE = re.compile(
     r"reset_default_graph|\bThread|multiprocessing|concurrent|atexit|enable_eager|^\s*global\s|\bglobals\(",
     re.MULTILINE,
 )
+_OPERATIONS = re.compile(
+    r"\.(?:get_operations|as_graph_def|graph_def|get_operation_by_name)\b|write_graph\("
+)
 _LIBRARIES = frozenset(sys.stdlib_module_names) - {"threading", "multiprocessing", "atexit"} | {
     "numpy", "six", "absl", "yaml", "scipy", "matplotlib", "pandas", "PIL", "cv2", "tqdm", "easydict",
 }  # fmt: skip
@@ -69,6 +72,8 @@ def own_graphs(tree: Tree, file: PlainFile) -> list[Change]:
             return []
         if any(shows_tensors(one.file, one.node) for one in reached):
             return []
+        if any(_OPERATIONS.search(code(one.node)) for one in reached):
+            return []  # variables of TensorFlow 2 are made of other operations
         if any(builder.name.value in reads(one.node.body) for one in reached):
             return []
         change = _in_own_graph(file, source, each)

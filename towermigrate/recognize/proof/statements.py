@@ -15,12 +15,14 @@ from towermigrate.recognize.proof.frames import Entered, Frame
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.parts import UNROLL
+from towermigrate.recognize.proof.placers import is_heard
 from towermigrate.recognize.proof.slim import ArgScope, is_none
 from towermigrate.recognize.proof.stops import Stops
 from towermigrate.recognize.proof.values import (
     Differs,
     Either,
     Foreign,
+    Function,
     Index,
     Items,
     Made,
@@ -509,6 +511,13 @@ class Statements(Stops):
         args = self._arguments(node, frame)
         self.placing = False
         if name == "tf.device":
+            for value in args.all():
+                one = [*value.values] if isinstance(value, Either) else [value]
+                if any(isinstance(each, Function) and is_heard(each.node) for each in one):
+                    self.report(
+                        "TM223", code, node,
+                        f"`{code.said(node)}` does more than place operations, in TF1 for each of them; no step asks it",
+                    )  # fmt: skip
             return Object("device")
         denied = (
             self._denied(name, args, node, frame) if name != "tf.control_dependencies" else None
