@@ -2,6 +2,7 @@
 
 REPOSITORY = "SoulDuck/multi_gpu"
 PROGRAM = "sync_cifar.py"
+STYLE = "session"
 REFERENCE = "tower"
 RACES = "ExponentialMovingAverage"
 
