@@ -165,9 +165,9 @@ _rule(
 _rule(
     "TM219", "A tower reads a collection without a scope", "error",
     "All towers of a TF1 graph share its collections: the second tower also sees what the first put there. "
-    "A replica sees its own only.",
+    "A replica sees its own only. Of sums (`tf.add_n`) the rewrite keeps what the towers before add, of nothing else.",
     "Read the collection with the tower's name scope: `tf.get_collection('losses', scope)`.",
-    "loss = tf.add_n(tf.get_collection('losses'))",
+    "loss = tf.reduce_max(tf.stack(tf.get_collection('losses')))",
 )  # fmt: skip
 _rule(
     "TM220", "A tower has an effect of its own", "error",
