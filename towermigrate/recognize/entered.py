@@ -71,7 +71,17 @@ class Around:
             for node in self.nodes
             if isinstance(node, ast.Attribute) and node.attr in _OF_THREADS
         }
-        """What is started, or asked what it is called: it is not begun there."""
+        """What is started, or asked what it is called: it is not begun there. Nor is a module by the name of its function."""
+        for tree in files.values():
+            whole = {
+                alias.asname or alias.name.partition(".")[0]
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Import)
+                for alias in node.names
+            }
+            for node in ast.walk(tree):
+                if isinstance(node, ast.Name) and node.id in whole:
+                    self.asked.add(id(node))
         self.own = {
             id(name)
             for node in self.nodes
