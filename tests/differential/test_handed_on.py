@@ -109,6 +109,7 @@ TAKEN = [
 TAKEN += [
     taken("a keyword by the name of what is handed on", (CALLS, "    train_op, axis, X, Y, saver = build()\n    run(train_op, axis, X, Y, saver)\n"),
           ("loss = tf.reduce_mean(tf.square(out - y))", "loss = tf.reduce_mean(tf.reduce_sum(tf.square(out - y), axis=1))")),
+    taken("under another name", ("from steps import one_step\n", "from steps import one_step as step_once\n"), ("    one_step(sess", "    step_once(sess")),
     taken("a saver called as the step is", (CALLS, "    train_op, loss, X, Y, step = build()\n    run(train_op, loss, X, Y, step)\n")),
     taken("a text among the arguments", (IN_LOOP, "            one_step(sess, step, train_op, loss, X, Y, 'loss')\n"), ("train_op, loss, X, Y):\n    bx", "train_op, loss, X, Y, name='cost'):\n    bx"), ("print('step', step, 'loss',", "print('step', step, name,")),
 ]  # fmt: skip
@@ -121,7 +122,6 @@ LEFT = [
     left("a text finds it", ("from graph import build\n", "import graph\nfrom graph import build\n"), (CALLS, "    print(hasattr(graph, 'build'))\n" + CALLS)),
     left("called twice", (IN_LOOP, IN_LOOP + IN_LOOP.replace("step, train_op", "-step, train_op"))),
     left("handed on as a function", (IN_LOOP, "            list(map(lambda s: one_step(sess, s, train_op, loss, X, Y), [step]))\n")),
-    left("under another name", ("from steps import one_step\n", "from steps import one_step as step_once\n"), ("    one_step(sess", "    step_once(sess")),
     left("with a decorator", ("def one_step", "def logged(f):\n    return f\n\n\n@logged\ndef one_step")),
     left("a tuple and more", (CALLS, "    run(*build()[:4], saver=None)\n"), ("saver.save(sess, 'ckpt/model')", "print(saver)")),
     left("a tuple of two branches", WHOLE, ("    return train_op, loss, X, Y, saver\n", "    if saver:\n        return train_op, loss, X, Y, saver\n    return ()\n")),
