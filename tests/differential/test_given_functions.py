@@ -188,6 +188,7 @@ LEFT = [
     left("inputs that are changed on their way", "TM208", (INPUTS, INPUTS.replace("iterator.get_next()", "[2 * each for each in iterator.get_next()]"))),
     left("a runner that is used twice", "TM205", *SHARED, ("    run(update, loss)\n", "    run(update, loss)\n    run(update, loss)\n")),
     left("a runner that another file takes from this one", "TM205", *SHARED[:1], (FILE + "alone.py", ALONE.replace("rows, run\n", "rows\nfrom train import run\n"))),
+    left("a runner that is replaced in its file", "TM205", *SHARED, (FILE + "start.py", "import tools\n\nran = tools.run\ntools.run = lambda update, loss: (print('runs'), ran(update, loss))\n\nimport train\n\ntrain.main()\n")),
     left("a runner whose file keeps a count", "TM205", (FILE + "alone.py", ALONE), (MOVED, "rows model average_gradients run"), ("def run(update, loss):\n", "def run(update, loss):\n    global ran\n    ran = 1\n")),
 ]  # fmt: skip
 

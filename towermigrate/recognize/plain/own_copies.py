@@ -69,6 +69,8 @@ def _copied(
         if path == file.path or not _is_shared(files, path, name):
             return []
         files.sure_import(file.path, name)
+        if files.is_set_elsewhere(name):
+            return []
         if any(
             files.uses_in(user, file.path, name)
             for user in tree.users.get(file.path, set()) - {file.path}
