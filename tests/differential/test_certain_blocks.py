@@ -56,6 +56,7 @@ LEFT = [
     left("a setting", "TM201", FLAGS, block("if FLAGS.count > 1:")),
     left("a constant that a function sets", "TM201", CONSTANT, ("def batch(rows):\n", "def more():\n    global COUNT\n    COUNT = 0\n\n\ndef batch(rows):\n"), block("if COUNT > 1:")),
     left("a constant that is bound twice", "TM201", CONSTANT, ("COUNT = 2\n", "COUNT = 0\nCOUNT = 2\n"), block("if COUNT > 1:")),
+    left("a star that may bring another", "TM201", ("drawn = [0]\n", "drawn = [0]\nCOUNT = 2\nfrom math import *\n"), block("if COUNT > 1:")),
     left("a parameter of that name", "TM201", CONSTANT, ("def train():\n", "def train(COUNT=3):\n"), block("if COUNT > 1:")),
     left("something else behind it", "TM201", CONSTANT, (LOOP, f"        if COUNT > 1:\n{textwrap.indent(LOOP, '    ')}        else:\n            print('one')\n")),
     left("two turns", "TM201", block("for again in range(2):")),

@@ -177,6 +177,7 @@ TAKEN = [
 
 LEFT = [
     left("Adam's variables, whose names are kept", "TM211", *SAVED),
+    left("Adam's variables, which are listed", "TM211", ("    print('last', '%.6f' % value)\n", "    print([v.name for v in tf.get_collection(tf.GraphKeys.VARIABLES)])\n    print('last', '%.6f' % value)\n")),
     left("a function that is called twice", "TM205", (CALL, CALL * 2)),
     left("a model that is bound anew", "TM208", ("    tower_grads = []\n", "    model_fn = model_fn or None\n    tower_grads = []\n")),
     left("a model that may be another", "TM208", (NET, NET + "\n\nif len('a') > 2:\n    def model(input_fn):\n        return tf.zeros([])\n")),
@@ -189,6 +190,7 @@ LEFT = [
     left("a runner that is used twice", "TM205", *SHARED, ("    run(update, loss)\n", "    run(update, loss)\n    run(update, loss)\n")),
     left("a runner that another file takes from this one", "TM205", *SHARED[:1], (FILE + "alone.py", ALONE.replace("rows, run\n", "rows\nfrom train import run\n"))),
     left("a runner that is replaced in its file", "TM205", *SHARED, (FILE + "start.py", "import tools\n\nran = tools.run\ntools.run = lambda update, loss: (print('runs'), ran(update, loss))\n\nimport train\n\ntrain.main()\n")),
+    left("a runner that another file takes from this one by its module", "TM205", *SHARED[:1], (FILE + "alone.py", ALONE.replace("rows, run\n", "rows\nimport train\n").replace("    run(update", "    train.run(update"))),
     left("a runner whose file keeps a count", "TM205", (FILE + "alone.py", ALONE), (MOVED, "rows model average_gradients run"), ("def run(update, loss):\n", "def run(update, loss):\n    global ran\n    ran = 1\n")),
 ]  # fmt: skip
 

@@ -119,6 +119,7 @@ LEFT = [
     left("a package that calls another module so", "TM229", modules("from . import model\nfrom .parts import average as means\n"),
          (FILE + "pkg/parts/__init__.py", "from . import total as average\n"), (FILE + "pkg/parts/total.py", f"{TF}\n\n{SUM}")),
     left("the package has another name for the builder", "TM205", (FILE + "pkg/__init__.py", "from .graph import build as make\n"), (RUNNER, "from pkg import make\n"), called("make()")),
+    left("the package's name for the builder is set", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (FILE + "pkg/parts/__init__.py", "import pkg\n\npkg.build = None\n"), (RUNNER, "from pkg import build\n")),
     left("the package binds the builder anew", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n\nbuild = build\n"), (RUNNER, "from pkg import build\n")),
     left("the package may have another builder", "TM205", (FILE + "pkg/__init__.py", "try:\n    from .fast import build\nexcept ImportError:\n    from .graph import build\n"), (RUNNER, "from pkg import build\n")),
     left("the package's builder is replaced", "TM205", (FILE + "pkg/__init__.py", "from .graph import build\n"), (RUNNER, "import pkg\nfrom pkg import build\n\npkg.build = None\n")),

@@ -161,7 +161,7 @@ class Files:
         """Where a file has a name from that it binds by one import only, as a package does of what its modules define."""
         there = self.tree.file(path)
         origin = None if there is None or there.star_imports else there.imports.get(name)
-        if origin is None:
+        if origin is None or self.is_set_elsewhere(name):
             return None
         try:
             module = self.module(path)

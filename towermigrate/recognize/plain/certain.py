@@ -113,6 +113,8 @@ def _moved(file: PlainFile, start: int, end: int, by: int) -> tuple[Part, ...]:
 
 def _constants(tree: Tree, file: PlainFile) -> Mapping[str, object]:
     """The numbers and texts that names of the module are bound to, once and by nobody else."""
+    if bindings(file.tree, "*"):
+        return {}  # a star may bring another one
     files = Files(tree, file.path)
     found: dict[str, object] = {}
     for each in file.tree.body:
@@ -153,7 +155,7 @@ def _is_one_turn(file: PlainFile, scope: Scope, node: ast.For) -> bool:
             return False
     if not is_pythons(file, "range") or name in file.shared_between_functions:
         return False
-    if any(isinstance(each, ast.Break | ast.Continue) for each in _of_loop(node)):
+    if any(isinstance(each, ast.Break | ast.Continue) for each in ast.walk(node)):
         return False
     reads = [
         each
@@ -161,20 +163,6 @@ def _is_one_turn(file: PlainFile, scope: Scope, node: ast.For) -> bool:
         if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
     ]
     return not reads and not (isinstance(scope, ast.Module) and file.reads(name))
-
-
-def _of_loop(node: ast.For) -> list[ast.AST]:
-    """The nodes of a loop without those of loops in it."""
-    found: list[ast.AST] = []
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        each = waiting.pop()
-        found.append(each)
-        if not isinstance(each, ast.For | ast.While | ast.FunctionDef | ast.Lambda):
-            waiting.extend(ast.iter_child_nodes(each))
-        elif isinstance(each, ast.For | ast.While):
-            waiting.extend(each.orelse)
-    return found
 
 
 __all__ = ["certain_blocks"]

@@ -26,9 +26,9 @@ _SLOTS_ONLY = frozenset(
 
 _TELLS = re.compile(
     r"\b(?:Saver|save|restore\w*|checkpoint\w*|Checkpoint\w*|Supervisor|Monitored\w*|Scaffold|\w*[Ee]stimator"
-    r"|(?:global|all|local|model|report_uninitialized)_variables|variables|get_variables\w*|get_slot\w*"
-    r"|GLOBAL_VARIABLES|get_operation\w*|get_tensor_by_name|get_all_collection_keys"
-    r"|graph_def|\w*meta_graph\w*|saved_model\w*|SavedModel\w*|getattr|globals|__dict__|vars|eval|exec)\b|\w_checkpoint|[gG]raph[dD]ef|^\*$"
+    r"|(?!(?:trainable|reuse)_)\w*variables|get_variables\w*|get_slot\w*"
+    r"|(?:\w+_)?VARIABLES(?<!TRAINABLE_VARIABLES)|get_operation\w*|get_tensor_by_name|get_all_collection_keys"
+    r"|\w*graph_def|\w*meta_graph\w*|saved_model\w*|SavedModel\w*|getattr|globals|__dict__|vars|eval|exec)\b|\w_checkpoint|[gG]raph[dD]ef|^\*$"
 )
 """Words without which no name of an optimizer's variable comes out of a graph."""
 
