@@ -38,6 +38,7 @@ from towermigrate.verify.probe.recording import (
     first_that_differs,
     read_arrays,
     read_meta,
+    relative,
     same,
     wait_for_recordings,
 )
@@ -101,6 +102,7 @@ class Replay:
         self.last_run = max(self.runs)
         self.original_runs = max(self.last_run + 1, self.meta.get("training_runs", 0))
         self.trace = TraceWriter(config["trace"])
+        self.trace.meta["replays"] = relative(self.folder, config["trace"])
         self.looked = Looked(self.trace.looked)
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
@@ -114,6 +116,7 @@ class Replay:
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
         self.given: dict[str, Any] = {}
+        self.recorded: dict[str, Any] = {}
         self.collected: dict[str, Any] = {}
         self.counter: Any = None
         self.next_index = 0
@@ -391,6 +394,7 @@ class Replay:
         self.loaded.update(table)
         self.recorded_last = True
         recorded = read_arrays(self.folder, f"run_{index:05d}")
+        self.recorded = recorded
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
         self.collected = {}
         if self.config.get("hand_written"):
@@ -604,10 +608,11 @@ class Replay:
             ):
                 split[key] = first_that_differs(components)
         self.between.left({k[6:]: v for k, v in arrays.items() if k.startswith("state/")})
-        self.trace.arrays(f"run_{index:05d}", arrays)
+        left = self.trace.replayed(index, arrays, self.recorded)
         self.trace.meta["runs"].append(
             {
                 "index": index,
+                "as_recorded": left,
                 "stages": stages,
                 "updates": executions,
                 "replicas": replicas,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from towermigrate.verify.children import ChildFailed
-from towermigrate.verify.probe.recording import read_arrays, read_meta
+from towermigrate.verify.probe.recording import of_recorded, read_arrays, read_meta
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
@@ -26,7 +26,7 @@ class Run:
     """One training run: its index among all of them, and the stages it updated.
 
     `replicas_differ` are the variables of which a replica holds another value than the first one: the replica, and
-    both values.
+    both values. `as_recorded` are arrays that stand only in the recording that the run repeated: they had its bits.
     """
 
     index: int
@@ -34,6 +34,7 @@ class Run:
     updates: int | None = None
     replicas_differ: dict[str, tuple[int, float, float]] = field(default_factory=dict)
     own_missing: tuple[str, ...] = ()
+    as_recorded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ class Trace:
         if not (self.folder / f"{name}.npz").is_file():
             raise _damaged(self.folder, f"{name}.npz is missing")
         try:
-            return read_arrays(str(self.folder), name)
+            found = read_arrays(str(self.folder), name)
+            if run.as_recorded:
+                recorded = read_arrays(str(self.folder / self.meta["replays"]), name)
+                found.update({key: recorded[of_recorded(key)] for key in run.as_recorded})
+            return found
         except (ValueError, EOFError, KeyError, zipfile.BadZipFile, NotImplementedError) as error:
             raise _damaged(self.folder, f"{name}.npz cannot be read ({error})") from None
 
@@ -98,6 +103,7 @@ def read_trace(folder: Path) -> Trace:
                 run.get("updates"),
                 {key: tuple(at) for key, at in run.get("replicas_differ", {}).items()},
                 tuple(run.get("own_missing", ())),
+                tuple(run.get("as_recorded", ())),
             )
             for run in meta["runs"]
         )

@@ -123,6 +123,7 @@ class _Merger:
         self._write(name, merged)
         return {
             **runs[0],
+            "as_recorded": [],
             "updates": max(run["updates"] for run in runs),
             "replicas": list(range(len(runs))),
             "replicas_differ": {**runs[0].get("replicas_differ", {}), **differ},

@@ -20,6 +20,8 @@ FAILED_WORKER = "failed.json"
 """Which of several workers failed, and how, in the folder of the recording."""
 # Arrays of more bytes are mapped, not read.
 _MAPPED = 2**20
+# Arrays of fewer bytes are written though they are as recorded: to find them elsewhere takes longer.
+_LARGE = 2**20
 # The functions as they are at the start: the program may replace them.
 _open, _replace, _exit, _write = open, os.replace, os._exit, os.write
 _exists, _sleep = os.path.exists, time.sleep
@@ -65,6 +67,19 @@ class TraceWriter:
             savez: Any = np.savez
             savez(file, **plain)
 
+    def replayed(self, index: int, arrays: Dict[str, Any], recorded: Dict[str, Any]) -> List[str]:
+        """Write the arrays of a run that repeats a recorded one. Large ones with its bits are left to that recording.
+
+        Returns:
+            The keys of those.
+        """
+        found = {key: np.asarray(value) for key, value in arrays.items()}
+        left = [
+            key for key in sorted(found) if _same_bits(found[key], recorded.get(of_recorded(key)))
+        ]
+        self.arrays("run_%05d" % index, {k: v for k, v in found.items() if k not in left})
+        return left
+
     def finish(self, ended: str, error: Optional[str] = None) -> None:
         """Write the description, which says that the recording is whole."""
         SURROUNDINGS.restore()
@@ -95,6 +110,24 @@ class TraceWriter:
         _replace(path + ".part", path)
 
 
+def of_recorded(key: str) -> str:
+    """The original's key for what a program that repeats it recorded under `key`: its own inputs are named so."""
+    return key[len("own/") :] if key.startswith("own/") else key
+
+
+def _same_bits(made: Any, recorded: Any) -> bool:
+    """Whether a large array is the recorded one, signs of zeros and of NaN too."""
+    if recorded is None or made.nbytes < _LARGE or made.dtype.kind not in "fiub":
+        return False
+    if made.dtype != recorded.dtype or made.shape != recorded.shape:
+        return False
+    if not (made.flags.c_contiguous and recorded.flags.c_contiguous):
+        return False
+    unsigned = "u%d" % made.dtype.itemsize if made.dtype.itemsize in (1, 2, 4, 8) else "u1"
+    first, second = (each.reshape(-1).view(unsigned) for each in (made, recorded))
+    return bool(np.array_equal(first, second))
+
+
 def _give_up(error: OSError) -> None:
     """End the process: the program was not to see an error that is not its own."""
     said = "towermigrate: the recording could not be written: %s\n" % error
@@ -102,6 +135,11 @@ def _give_up(error: OSError) -> None:
         _write(2, said.encode())
     finally:
         _exit(1)
+
+
+def relative(recorded: str, folder: str) -> str:
+    """Where a recording is, as seen from the folder of the one that repeats it: both may be copied together."""
+    return os.path.relpath(os.path.realpath(recorded), os.path.realpath(folder))
 
 
 def wait_for_recordings(folders: List[str]) -> None:

@@ -17,7 +17,7 @@ import re
 import sys
 import threading
 import zlib
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from .outputs import numbers
 from .plans import Plan, make_plan
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, seed_of_variable
-from .recording import TraceWriter, read_arrays, read_meta, same
+from .recording import TraceWriter, read_arrays, read_meta, relative, same
 from .seeds import Seeds
 from .seen import PROBE_SCOPE, SeenGraph
 from .shuffles import Shuffles
@@ -68,6 +68,7 @@ class SessionProbe:
         if self.replay is not None:
             meta = read_meta(self.replay)
             self.replay_at = {run["index"]: run for run in meta["runs"]}
+            self.trace.meta["replays"] = relative(self.replay, config["trace"])
             self.original_runs = max([*self.replay_at, meta.get("training_runs", 0) - 1]) + 1
         self.original: Any = None
         self.state: Any = None
@@ -300,16 +301,21 @@ class SessionProbe:
         arrays.update((k, packed(v)) for k, v in numbers(running.get("result", {})).items())
         after = self.starts.after(session, self.state.variables(session.graph, seen))
         arrays.update(("state/" + key, value) for key, value in after.items())
-        if self.replay is not None and not (
-            self.config.get("rewritten") or self.config.get("rounding")
-        ):
-            # A second run says only where it is not the first: states are large.
+        left: List[str] = []
+        if self.replay is None or self.config.get("rounding"):
+            self.trace.arrays("run_%05d" % index, arrays)
+        else:
             first = read_arrays(self.replay, "run_%05d" % index)
-            arrays = {k: v for k, v in arrays.items() if k not in first or not same(v, first[k])}
-        self.trace.arrays("run_%05d" % index, arrays)
+            if self.config.get("rewritten"):
+                left = self.trace.replayed(index, arrays, first)
+            else:
+                # A second run says only where it is not the first: states are large.
+                other = {k: v for k, v in arrays.items() if k not in first or not same(v, first[k])}
+                self.trace.arrays("run_%05d" % index, other)
         self.trace.meta["runs"].append(
             {
                 "index": index,
+                "as_recorded": left,
                 "stages": plan.stages,
                 "updates": len(plan.stages),
                 "replicas_differ": self.state.differ,
