@@ -119,6 +119,28 @@ class Code:
         return [n for n in self.nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
 
     @cached_property
+    def named(self) -> dict[str, list[ast.AST]]:
+        """The functions of a name, and the methods of a class of it, wherever they stand in the file."""
+        found: dict[str, list[ast.AST]] = {}
+        for function in self.definitions:
+            found.setdefault(function.name, []).append(function)
+        for node in self.nodes:
+            if isinstance(node, ast.ClassDef):
+                methods = (each for each in node.body if isinstance(each, ast.FunctionDef))
+                found.setdefault(node.name, []).extend(methods)
+        return found
+
+    @cached_property
+    def names_from(self) -> dict[str, list[tuple[ast.ImportFrom, str]]]:
+        """What `from … import` binds a name to: the statement and the name there. Stars are under `*`."""
+        found: dict[str, list[tuple[ast.ImportFrom, str]]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.ImportFrom):
+                for alias in node.names:
+                    found.setdefault(alias.asname or alias.name, []).append((node, alias.name))
+        return found
+
+    @cached_property
     def star_imports(self) -> list[ast.ImportFrom]:
         return [
             n

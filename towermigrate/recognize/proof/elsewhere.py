@@ -65,12 +65,8 @@ class _Staying:
         # All functions by name, and for a class its methods: what an unknown object may have under that name.
         self.anywhere: dict[str, list[tuple[Code, ast.AST]]] = {}
         for code in proof.files:
-            for function in code.definitions:
-                self.anywhere.setdefault(function.name, []).append((code, function))
-            for node in code.nodes:
-                if isinstance(node, ast.ClassDef):
-                    methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-                    self.anywhere.setdefault(node.name, []).extend((code, one) for one in methods)
+            for name, found in code.named.items():
+                self.anywhere.setdefault(name, []).extend((code, each) for each in found)
         self.at_once: set[int] = set()
         self.known: set[int] = set()
         waiting: list[tuple[Code, list[ast.AST]]] = []
@@ -139,20 +135,15 @@ class _Staying:
 
     def _defined(self, code: Code, name: str, depth: int = 0) -> list[tuple[Code, ast.AST]]:
         """The functions that a name of a file may be, those of files that it imports the name from among them."""
-        found: list[tuple[Code, ast.AST]] = [
-            (code, each) for each in code.definitions if each.name == name
-        ]
-        for each in code.nodes:
-            if isinstance(each, ast.ClassDef) and each.name == name:
-                found += [(code, one) for one in each.body if isinstance(one, ast.FunctionDef)]
-            elif isinstance(each, ast.ImportFrom) and depth < _DEPTH:
-                for alias in each.names:
-                    if name == (alias.asname or alias.name) or alias.name == "*":
-                        module = "." * each.level + (each.module or "")
-                        file = self.proof.codes.imported(code.path, module)
-                        if file is not None and file.path in self.files:
-                            own = name if alias.name == "*" else alias.name
-                            found += self._defined(file, own, depth + 1)
+        found = [(code, each) for each in code.named.get(name, ())]
+        if depth == _DEPTH:
+            return found
+        named, stars = code.names_from.get(name, []), code.names_from.get("*", [])
+        for statement, own in named + [(each, name) for each, _ in stars]:
+            module = "." * statement.level + (statement.module or "")
+            file = self.proof.codes.imported(code.path, module)
+            if file is not None and file.path in self.files:
+                found += self._defined(file, own, depth + 1)
         return found
 
     def runs(self, code: Code, node: ast.AST) -> bool:
