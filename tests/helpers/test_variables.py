@@ -491,3 +491,34 @@ def test_regularisation_losses_count_each_variable_once(towers: int) -> None:
     assert set(counts) == {5}
     assert len(variables.regularization_losses()) == 5
     assert len(variables.regularization_losses("b/dense/bias")) == 1
+
+
+def test_all_that_start_from_one_seed_have_its_first_numbers(two_towers: Any) -> None:
+    import tf_slim
+
+    kinds = [
+        v1.truncated_normal_initializer(stddev=0.1, seed=5),
+        v1.glorot_uniform_initializer(seed=5),
+        v1.orthogonal_initializer(seed=5),
+        tf_slim.xavier_initializer(seed=5),
+        v1.glorot_uniform_initializer(),
+    ]
+
+    def make() -> list[Any]:
+        return [
+            v1.get_variable(f"w_{number}_{again}", [3, 3], initializer=kind)
+            for number, kind in enumerate(kinds)
+            for again in range(2)
+        ]
+
+    with tf.Graph().as_default(), v1.Session() as session:
+        variables = make()
+        session.run(v1.global_variables_initializer())
+        wanted = session.run(variables)
+    program = Program(two_towers, lambda: tf.add_n([tf.reduce_sum(v) for v in make()]))
+    program.run()
+    made = [variable.numpy() for variable in program.variables.all()]
+    for number in range(8):
+        np.testing.assert_array_equal(made[number], wanted[number])
+        np.testing.assert_array_equal(made[number], made[number // 2 * 2])
+    assert not np.array_equal(made[8], made[9])

@@ -14,6 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import lift_to_graph, wrap_function
+from tensorflow.python.ops import init_ops
 from tensorflow.python.ops import variable_scope as _variable_scope
 
 from towermigrate.helpers._statistics import as_statistic
@@ -232,7 +233,7 @@ def _initial_value(
             else {}
         )
         start = functools.partial(initializer, shape.as_list(), dtype=dtype, **more)
-        return functools.partial(_as_in_a_graph, start), dtype.base_dtype
+        return functools.partial(_as_in_a_graph, start, _has_seed(initializer)), dtype.base_dtype
     if not _variable_scope._needs_no_arguments(initializer):
         raise ValueError(
             f"Variable {name}: its shape, {shape}, must be fully defined, or its initializer be "
@@ -242,14 +243,29 @@ def _initial_value(
     return initializer, None
 
 
-def _as_in_a_graph(start: Callable[[], Any]) -> Any:
-    """What an initializer gives; a constant of fewer values than the shape has is filled up by graphs only."""
+def _as_in_a_graph(start: Callable[[], Any], has_seed: bool) -> Any:
+    """What an initializer gives in a graph.
+
+    There every variable has operations of its own, so that all which start from one seed draw its first numbers; eager
+    TensorFlow keeps the operation of a seed, and the next variable would have the numbers behind them. And a constant of
+    fewer values than the shape has is filled up by graphs only.
+    """
+    if has_seed and tf.executing_eagerly():
+        return wrap_function.wrap_function(start, [])()
     try:
         return start()
     except TypeError as error:
         if not tf.executing_eagerly() or "unsupported shape" not in str(error):
             raise
         return wrap_function.wrap_function(start, [])()
+
+
+def _has_seed(initializer: Any) -> bool:
+    """Whether an initializer of TF1 or of slim, whose are functions that know their seed, draws from one."""
+    if isinstance(initializer, init_ops.Initializer):
+        return getattr(initializer, "seed", None) is not None
+    known = inspect.getclosurevars(initializer).nonlocals if inspect.isfunction(initializer) else {}
+    return known.get("seed") is not None
 
 
 def _checked(variable: Any, name: str, shape: Any, dtype: Any) -> Any:

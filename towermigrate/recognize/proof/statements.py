@@ -530,7 +530,7 @@ class Statements(Stops):
             return self.name_scope(args)
         first = args.get(0, "name_or_scope")
         starts = args.named.get("initializer")
-        if isinstance(starts, Object) and starts.seed is not None:
+        if isinstance(starts, Object) and starts.seed is not None and self.where != "a tower":
             self.report(
                 "TM232", code, node,
                 f"`{code.said(node)}` starts all of its variables from one seed",

@@ -294,8 +294,11 @@ class TensorFlow(Calls):
             )  # fmt: skip
 
     def _seeded(self, initializer: Value | None, node: ast.Call, frame: Frame) -> None:
-        """Two variables that start from one seed: in TF1 each draws from the start, in TF2 the second goes on."""
-        if not isinstance(initializer, Object) or initializer.seed is None:
+        """Two variables that start from one seed: in TF1 each draws from the start, in TF2 the second goes on.
+
+        Those of towers do as in TF1: the helpers see to that.
+        """
+        if not isinstance(initializer, Object) or initializer.seed is None or self.where == "a tower":
             return
         if initializer.seed in self.seeds:
             self.report(
