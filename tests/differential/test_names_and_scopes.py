@@ -101,6 +101,10 @@ SHARED: tuple[Change, ...] = (
 OUT = "    return tf.matmul(x, w) + b\n"
 LAYER = "tf.layers.dense(x, 1, kernel_initializer=init(3, 1))"
 UNNAMED = "    with tf.variable_scope(None, default_name='part'):\n        v = tf.get_variable('v', [3, 1], initializer=init(3, 1))\n    return tf.matmul(x, w + v) + b\n"
+STARTLESS: tuple[Change, ...] = (
+    (", initializer=init(3, 1))", ")"),
+    (", initializer=tf.constant_initializer(0.1))", ")"),
+)
 
 TAKEN = [
     case("split in the towers", parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
@@ -110,6 +114,11 @@ TAKEN = [
     case("a scope around", *within("tf.variable_scope('model')")),
     case("a scope around, by its name", *within("tf.variable_scope('model') as vs", "vs")),
     case("a scope around, split in the towers", *within("tf.variable_scope('model') as vs", "vs"), parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
+    case("a scope around, with what variables start from", *within("tf.variable_scope('model', initializer=tf.constant_initializer(0.3))"), *STARTLESS),
+    case("by a name", *within("tf.variable_scope('model', reuse=None, initializer=starts)"), *STARTLESS, (TOWERS, TOWERS + "    starts = tf.random_uniform_initializer(-0.1, 0.1, seed=3)\n")),
+    case("by a name of the module", *within("tf.variable_scope('model', reuse=False, initializer=tf.random_normal_initializer(stddev=-SCALE * 2, seed=3))"), *STARTLESS, ("DEVICES = ", "SCALE = -0.1\nDEVICES = ")),
+    case("by settings", *within("tf.variable_scope('model', initializer=tf.random_uniform_initializer(-Config.scale, Config.scale, seed=3)) as vs", "vs"), *STARTLESS, ("DEVICES = ", "class Config(object):\n    scale = 0.1\n\n\nDEVICES = ")),
+    case("in the scope of all", *within("tf.variable_scope(tf.get_variable_scope(), initializer=tf.constant_initializer(0.3))"), *STARTLESS),
     case("losses without a name", *of_mean("train_op = opt.minimize(loss, step_count)"), *NAMELESS),
     case("losses of arithmetic", *of_mean("train_op = opt.minimize(loss, step_count)"), (LOSS, ""), ("losses.append(loss)", "losses.append(0.5 * tf.reduce_mean(tf.square(out - y)))")),
     case("losses without a name, in lines", *of_mean("train_op = opt.minimize(loss, step_count)"), (LOSS, ""), ("losses.append(loss)", "losses.append(\n" + MARGIN + "    tf.reduce_mean(tf.square(out - y)))")),
@@ -179,6 +188,10 @@ LEFT = [
     other("a session's configuration that is counted", "TM223", ("def batch(rows)", "def settings():\n    drawn[0] += 1\n    return tf.ConfigProto(allow_soft_placement=True)\n\n\ndef batch(rows)"), ("config=tf.ConfigProto(allow_soft_placement=True)", "config=settings()")),
     other("another scope's reuse", "TM211", (SCOPE, "    with tf.variable_scope('other') as vs:\n        pass\n    with tf.variable_scope('model'):\n"), (REUSE, f"{MARGIN}vs.reuse_variables()\n")),
     other("a scope around more than the towers", "TM201", *within("tf.variable_scope('model')"), (LOOP, "        extra = tf.get_variable('extra', [])\n" + LOOP)),
+    other("a scope around, with what variables start from, which a tower sets", "TM201", *within("tf.variable_scope('model', initializer=starts)"), *STARTLESS, (TOWERS, TOWERS + "    starts = tf.constant_initializer(0.3)\n"), (LOSS, LOSS + f"{MARGIN}starts = tf.constant_initializer(0.4)\n")),
+    other("which is bound twice", "TM201", *within("tf.variable_scope('model', initializer=starts)"), *STARTLESS, (TOWERS, TOWERS + "    starts = tf.constant_initializer(0.3)\n"), (UPDATE, UPDATE + "    starts = None\n")),
+    other("which a function gives", "TM201", *within("tf.variable_scope('model', initializer=starts())"), *STARTLESS, ("def batch(rows)", "def starts():\n    print('made')\n    return tf.constant_initializer(0.3)\n\n\ndef batch(rows)")),
+    other("with a regulariser", "TM201", *within("tf.variable_scope('model', regularizer=lambda v: tf.nn.l2_loss(v))")),
     other("a scope around that is named in summaries", "TM201", *within("tf.variable_scope('model')"), (LOSS, LOSS + f"{MARGIN}tf.summary.scalar('loss', loss)\n")),
 ]  # fmt: skip
 

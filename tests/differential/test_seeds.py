@@ -40,7 +40,14 @@ def variable(name: str, start: str = NORMAL) -> str:
 
 
 SUM = "return tf.reduce_sum(tf.matmul(x, w + v), 1, keepdims=True)"
+NOW = "                    out = net(x, start)\n"
+MADE = (
+    (STEPS, f"    start = {NORMAL}\n" + STEPS),
+    net("w = tf.get_variable('w', [3, 1], initializer=start)", "v = tf.get_variable('v', [1], initializer=start)", "return tf.matmul(x, w) + v", given="x, start"),
+    (FORWARD, NOW),
+)  # fmt: skip
 TAKEN = [
+    case("one that is made in front of the towers", *MADE),
     case("one for several variables", net(variable("w"), variable("v"), SUM)),
     case("one for several layers", net(dense("3", "a"), dense("3", "b"), dense("1", "c"), "return x")),
     case("one initializer", net(f"start = {NORMAL}", variable("w", "start"), variable("v", "start"), SUM)),
@@ -59,6 +66,9 @@ TAKEN = [
          (FORWARD, FORWARD + "                    again = net(x * 0.5, 'net') + net(x, 'more')\n"), ("tf.square(out - y)", "tf.square(out + again - y)")),
 ]  # fmt: skip
 LEFT = [
+    other("values that an initializer makes in front of the towers", "TM217", *MADE, (NOW, NOW + "                    out = out + tf.reduce_sum(noise)\n"), (STEPS, STEPS + "    noise = start([3])\n")),
+    other("by another name", "TM222", *MADE, (NOW, NOW + "                    out = out + tf.reduce_sum(noise)\n"), (STEPS, STEPS + "    make = start\n    noise = make([3])\n")),
+    other("values that are run", "TM211", *MADE, (STEPS, STEPS + "    noise = start([3])\n"), ("            _, value =", "            print(sess.run(noise).shape)\n            _, value =")),
     other("numbers that only the graph fixes", "TM232", net("return tf.layers.dense(x, 1, name='a')"), (BEGUN, BEGUN + "    tf.set_random_seed(7)\n")),
     other("a draw in a tower", "TM232", net(variable("w"), variable("v"), "x = x + tf.random_normal([2, 3], seed=SEED)", SUM)),
     other("a variable before the towers", "TM217", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + f"    scale = tf.get_variable('scale', [], initializer={NORMAL})\n"),

@@ -79,6 +79,7 @@ class GraphReader(ScopeReader):
             item.kind = kind
             for name in names:
                 self.kinds.env[name] = kind
+            self.kinds.note_start(names, value)
             self._loader(item, names, value)
             pipeline = kind in (Kind.PIPELINE, Kind.QUEUE)
             if pipeline and prints_tensors(self.kinds, value):

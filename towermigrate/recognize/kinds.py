@@ -6,6 +6,7 @@ from enum import Enum
 
 import libcst as cst
 
+from towermigrate.recognize.initializers import INITIALIZERS
 from towermigrate.recognize.loaders import Loader, loader_class
 from towermigrate.recognize.optimizers import makes_optimizer
 from towermigrate.recognize.source import Function, SourceFile, Tree
@@ -216,7 +217,7 @@ class Traits:
 
 def builds_graph(name: str) -> bool:
     """Whether a call of the TF1 name adds to the graph (everything that is not known as plain Python)."""
-    return not name.startswith(_PYTHON_SIDE)
+    return not name.startswith(_PYTHON_SIDE) and name not in INITIALIZERS
 
 
 class Kinds:
@@ -224,7 +225,8 @@ class Kinds:
 
     `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
     identity, that read the batch-norm updates of one tower. `listed` are the names of lists of placeholders, one for
-    each tower. `loaders` are those of objects that were made with the input pipeline.
+    each tower. `loaders` are those of objects that were made with the input pipeline. `starts` are names of what variables
+    start from, which adds to the graph when it is called.
     """
 
     def __init__(self, file: SourceFile, traits: Traits) -> None:
@@ -236,6 +238,7 @@ class Kinds:
         self.updates_taken: set[int] = set()
         self.listed: set[str] = set()
         self.loaders: dict[str, Loader] = {}
+        self.starts: set[str] = set()
 
     def of_name(self, name: str) -> Kind:
         return self.env.get(name, Kind.PYTHON)
@@ -298,6 +301,8 @@ class Kinds:
         for inner in walk(node):
             if isinstance(inner, cst.Call):
                 name_ = self.file.tf(inner.func)
+                if self._is_start(inner.func):
+                    return True
                 if name_ is not None:
                     if builds_graph(name_):
                         return True
@@ -317,6 +322,19 @@ class Kinds:
             and self.of(func.value) is Kind.VARIABLE
             and self.of(call.args[1].value) is Kind.SESSION
         )
+
+    def note_start(self, names: list[str], value: cst.BaseExpression) -> None:
+        """Names are bound to a value, which may be what variables start from."""
+        if self._is_start(value):
+            self.starts.update(names)
+        else:
+            self.starts.difference_update(names)
+
+    def _is_start(self, node: cst.BaseExpression) -> bool:
+        """Whether an expression gives what variables start from: `tf.zeros_initializer()`, or a name of one."""
+        if isinstance(node, cst.Call):
+            return self.file.tf(node.func) in INITIALIZERS
+        return isinstance(node, cst.Name) and node.value in self.starts
 
     def _only_loaded(self, node: cst.CSTNode) -> set[str]:
         """The variables that a node sets and does nothing else with."""
@@ -342,6 +360,8 @@ class Kinds:
         name = self.file.tf(call.func)
         if name is not None:
             return self._tf_call(name, call)
+        if self._is_start(call.func):
+            return Kind.TENSOR
         if isinstance(call.func, cst.Attribute):
             method = self._method(call, call.func)
             if method is not None:

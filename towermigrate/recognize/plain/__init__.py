@@ -81,6 +81,7 @@ from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
 from towermigrate.recognize.plain.variables import runs_of_variables
+from towermigrate.recognize.plain.whole_inputs import whole_inputs
 from towermigrate.recognize.plain.zipped import tuples_of_towers
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
@@ -120,6 +121,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     last_of_lists,
     placeholders_of_towers,
     bounds,
+    whole_inputs,
     written_averages,
     displayed_averages,
     counted_averages,

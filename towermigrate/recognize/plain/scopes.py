@@ -56,9 +56,16 @@ def _in_tower(
     if not (_is_scope(value) and isinstance(value, ast.Call) and is_tower_loop(loop)):
         return None
     at_root = len(value.args) == 1 and ast.unparse(value.args[0]) == "tf.get_variable_scope()"
-    shares = [ast.unparse(each) for each in value.keywords] == ["reuse=tf.AUTO_REUSE"]
+    more = {each.arg: each.value for each in value.keywords}
+    reuse = ast.unparse(more.pop("reuse")) if "reuse" in more else None
+    starts = more.pop("initializer", None)
+    shares = reuse == "tf.AUTO_REUSE"
     of_name = len(value.args) == 1 and isinstance(value.args[0], ast.Constant)
-    if value.keywords and not shares or not (of_name or at_root and shares):
+    if more or reuse not in (None, "None", "False", "tf.AUTO_REUSE"):
+        return None
+    if starts is not None and not _is_initializer(starts, scope, loop):
+        return None
+    if not (of_name or at_root and (shares or starts is not None)):
         return None  # of its own name only; `tf.get_variable_scope()` is where it is anyway
     if name is not None and not isinstance(name, ast.Name):
         return None
@@ -92,6 +99,28 @@ def _in_tower(
     turns = (line, line + len(outer)), (begin, begin + len(head[1].strip()))
     parts = (*turns, f"\n{margin}{scoped}\n{head[2]}")
     return Change(start - len(outer), stop, parts, where)
+
+
+def _is_initializer(node: ast.expr, scope: ast.FunctionDef | ast.Module, loop: ast.For) -> bool:
+    """Whether an expression gives what variables start from, the same in each tower as in front of them."""
+    for each in ast.walk(node):
+        match each:
+            case ast.Call():
+                if not ast.unparse(each.func).endswith("_initializer"):
+                    return False
+            case ast.Name(ctx=ast.Load()):
+                inside = (n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == each.id)
+                if bindings(scope, each.id) > 1 or any(
+                    not isinstance(n.ctx, ast.Load) for n in inside
+                ):
+                    return False
+            case ast.Constant() | ast.Attribute() | ast.UnaryOp() | ast.BinOp() | ast.keyword():
+                pass
+            case ast.expr_context() | ast.operator() | ast.unaryop():
+                pass
+            case _:
+                return False
+    return True
 
 
 def _only_reused(file: PlainFile, scope: ast.FunctionDef | ast.Module, name: str) -> bool:

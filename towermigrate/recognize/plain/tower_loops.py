@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from towermigrate.recognize.plain.changes import (
@@ -247,7 +247,7 @@ def _one(loop: _Loop) -> list[Change]:
         head = f"{counted}, {device} in enumerate({lists[device]})"
         count = f"len({lists[device]})"
     else:
-        count = _count_text(loop, lengths[0])
+        count = _said_by_splits(loop, [over for _, over in pairs]) or _count_text(loop, lengths[0])
         if not count:
             return []
         head = f"{counted} in range({count})"
@@ -272,6 +272,24 @@ def _is_device(node: ast.For, name: str) -> bool:
         for given in each.args
         for one in [given, *(given.args if isinstance(given, ast.Call) else ())]
     )
+
+
+def _said_by_splits(loop: _Loop, lists: Sequence[ast.expr]) -> str:
+    """`len(GPU_IDS)`, where that is how the splits say their count that the loop over them takes items of."""
+    said = {
+        loop.file.of(parts)
+        for each in _items_of(loop)
+        if (parts := split_count(loop.value(each.id))) is not None
+    }
+    counts = [f"len({each.id})" for each in lists if isinstance(each, ast.Name)]
+    return next((each for each in counts if said == {each}), "")
+
+
+def _items_of(loop: _Loop) -> Iterator[ast.Name]:
+    """What a loop takes items of."""
+    for each in ast.walk(loop.node):
+        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name):
+            yield each.value
 
 
 def _count_text(loop: _Loop, length: Length | None) -> str:
@@ -335,11 +353,7 @@ def _count(loop: _Loop) -> list[Change]:
     length = loop.length(devices)
     if length is None:
         return []
-    used = {
-        each.value.id: each.value
-        for each in ast.walk(loop.node)
-        if isinstance(each, ast.Subscript) and isinstance(each.value, ast.Name)
-    }
+    used = {each.id: each for each in _items_of(loop)}
     lists = [
         each
         for name, each in used.items()

@@ -7,6 +7,7 @@ arguments alone, keeps no state in Python, and gives the same in a traced functi
 from __future__ import annotations
 
 from towermigrate.recognize import optimizers
+from towermigrate.recognize.initializers import INITIALIZERS as INITIALIZERS
 
 
 def _all(prefix: str, names: str) -> frozenset[str]:
@@ -110,19 +111,6 @@ SUMMARIES = _all("tf.summary.", "histogram image merge scalar") | _all(
     "tf.", "scalar_summary histogram_summary merge_summary"
 )
 MERGE_ALL = frozenset({"tf.summary.merge_all", "tf.merge_all_summaries"})
-INITIALIZERS = _all(
-    "tf.",
-    "constant_initializer ones_initializer orthogonal_initializer random_normal_initializer "
-    "random_uniform_initializer truncated_normal_initializer uniform_unit_scaling_initializer "
-    "variance_scaling_initializer zeros_initializer glorot_normal_initializer glorot_uniform_initializer "
-    "initializers.constant initializers.ones initializers.zeros initializers.random_normal "
-    "initializers.random_uniform initializers.truncated_normal initializers.orthogonal "
-    "initializers.variance_scaling initializers.glorot_uniform initializers.glorot_normal "
-    "keras.initializers.he_normal initializers.he_normal",
-) | _all(
-    "tf.contrib.layers.",
-    "xavier_initializer xavier_initializer_conv2d variance_scaling_initializer",
-)
 DRAWN_INITIALIZERS = frozenset(
     n for n in INITIALIZERS if not n.rpartition(".")[2].startswith(("constant", "ones", "zeros"))
 )
