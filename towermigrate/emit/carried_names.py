@@ -15,7 +15,10 @@ _Placed = ast.Name | ast.arg | ast.FunctionDef | ast.alias | ast.ClassDef | ast.
 
 @dataclass
 class Stretch:
-    """The lines of a body, between the lines of its first and its last mark, and what binds its parameters there."""
+    """The lines of a body, between the lines of its first and its last mark, and what binds its parameters there.
+
+    `result` is what binds the caller's names to what it returns.
+    """
 
     body: Body
     start: int
@@ -23,6 +26,7 @@ class Stretch:
     end: int
     column: int
     bound: dict[str, ast.Assign] = field(default_factory=dict)
+    result: ast.Assign | None = None
     docstring: ast.stmt | None = None
 
     def holds(self, line: int) -> bool:
@@ -102,6 +106,7 @@ class Names:
                         if statement.end_lineno != statement.lineno:
                             raise NotParted(f"what `{body.name}` is given has several lines")
                         found.bound[target.id] = statement
+                found.result = self._result(found, block)
                 first = block[lines.index(inner) + 1]
                 if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                     if first.lineno not in self.marks.values():
@@ -109,12 +114,29 @@ class Names:
                 return found
         raise NotParted(f"what `{body.name}` does is not in one place any more")
 
+    def _result(self, stretch: Stretch, block: Sequence[ast.stmt]) -> ast.Assign | None:
+        """The statement that binds what a body returns, which is to be its last one."""
+        mark = self.marks.get(f"{stretch.body.number} return")
+        if mark is None:
+            return None
+        within = [each for each in block if stretch.inner < each.lineno < stretch.end]
+        behind = [each for each in within if each.lineno > mark]
+        if not any(each.lineno == mark for each in within) or not behind:
+            raise NotParted(f"what `{stretch.body.name}` returns is not in one place any more")
+        last = behind[-1]
+        if not isinstance(last, ast.Assign) or len(last.targets) != 1:
+            raise NotParted(f"what `{stretch.body.name}` returns is bound to no name any more")
+        return last
+
     def _of(self, node: _Placed) -> int | None:
         """The innermost body that a node is of."""
         found = [each for each in self.stretches if each.holds(node.lineno)]
         if not found:
             return None
         inner = max(found, key=lambda each: each.start)
+        result = inner.result
+        if result is not None and any(each is node for each in ast.walk(result.targets[0])):
+            return self._parent(inner.body)
         for bound in inner.bound.values():
             if node.lineno == bound.lineno and node is not bound.targets[0]:
                 return self._parent(inner.body)  # what it is given is said by whoever calls it

@@ -105,6 +105,11 @@ class _PuttingBack(Names):
             for each in self.made.aliases
             if f"alias {each.number}" in self.marks
         }
+        results = {
+            each.result.lineno: each.result
+            for each in self.stretches
+            if each.body.number == body and each.result is not None
+        }
         sites = {
             self.stretches[site.bodies[0]].start: number
             for number, site in enumerate(self.made.sites)
@@ -132,6 +137,9 @@ class _PuttingBack(Names):
                     if any(each.stored and each.line > line for each in uses):
                         raise NotParted(f"`{alias.attribute}` is set before what it is set to")
                     found.append(shifted(_margin(row) + alias.text, by))
+            elif line in results:
+                value = row[row.index(" = ") + len(" = ") :]
+                found.append(shifted(f"{_margin(row)}return {value}", by))
             elif line not in skip and line not in self.marks.values():
                 found.append(row if line in self.inside else shifted(row, by))
                 found += [shifted(each, by) for each in self.set_behind.get(line, [])]

@@ -343,8 +343,10 @@ class StepPlanner:
         return set()
 
     def _name(self, run: Run, trains: list[StageParts]) -> str:
-        ops = [f for f in run.fetches if self.a.kinds.of_name(f) in OPS]
-        source = ops if trains and ops else list(run.fetches)
+        joined = self.a.joined
+        own = {f: f if joined is None else joined.own_name(f) for f in run.fetches}
+        ops = [own[f] for f in run.fetches if self.a.kinds.of_name(f) in OPS]
+        source = ops if trains and ops else list(own.values())
         parts = [p.removesuffix("_op").removesuffix("_step").strip("_") for p in source]
         base = "_".join(dict.fromkeys(p for p in parts if p)) or "fetch"
         candidates = [base + "_step"]
@@ -352,7 +354,7 @@ class StepPlanner:
         if trains and len(ops) == 1 and not ops[0].endswith("_op"):
             candidates.insert(0, ops[0])
         if trains and len(run.fetches) > len(ops):
-            rest = [f.removesuffix("_op").strip("_") for f in run.fetches if f not in ops]
+            rest = [f.removesuffix("_op").strip("_") for f in own.values() if f not in ops]
             candidates.append(base + "_with_" + "_and_".join(rest) + "_step")
         for candidate in [*candidates, *(f"{base}_step_{n}" for n in range(2, 99))]:
             if candidate not in self.taken:

@@ -51,7 +51,10 @@ class Body:
     names: Mapping[str, str]
 
     def mark(self, what: str) -> str:
-        """The bare text at a place of it: `begin`, `body` (behind what binds its parameters), `end`, `def`."""
+        """The bare text at a place of it: `begin`, `body` (behind what binds its parameters), `end`, `def`.
+
+        `return` stands in front of what binds the caller's names to what it returns.
+        """
         return f'"{MARK} {self.number} {what}"'
 
 

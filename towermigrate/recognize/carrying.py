@@ -29,8 +29,8 @@ from towermigrate.recognize.python_scopes import (
 from towermigrate.recognize.regions import CalledAt, Literal, Plan, Region
 from towermigrate.recognize.source import Tree
 
-_Cut = CalledAt | Alias | Literal | None
-"""What stands otherwise in the joined text; None is the statement that returns the dict."""
+_Cut = CalledAt | Alias | Literal | Region | None
+"""What stands otherwise in the joined text; None is the statement that returns the dict, a region what it returns."""
 
 
 def carried(tree: Tree, candidate: Candidate) -> Carried | None:
@@ -254,6 +254,8 @@ class _Writing:
             alias = self.naming.aliases.get(id(statement))
             if alias is not None and isinstance(statement, ast.stmt):
                 cuts.append((*_whole_lines(function, statement), alias))
+        if region.returned is not None:
+            cuts.append((*_whole_lines(function, region.returned), region))
         literal = self.plan.literal
         if literal is not None and literal.region is region:
             cuts.append((*_whole_lines(function, literal.statement), literal))
@@ -335,6 +337,10 @@ class _Writing:
         if what is None:
             pieces.new(f'{margin}"{MARK} dict return"', function.path, at)
             return
+        if isinstance(what, Region):
+            pieces.new(f"{margin}{_told(what).mark('return')}\n", function.path, at)
+            pieces.new(f"{margin}{self._result(what)}", function.path, at)
+            return
         if isinstance(what, Literal):
             pieces.new(f'{margin}"{MARK} dict begin"\n', function.path, at)
             for key, entry in what.entries:
@@ -359,6 +365,15 @@ class _Writing:
             if number + 1 < len(what.regions):
                 pieces.new("\n", function.path, at)
 
+    def _result(self, region: Region) -> str:
+        """The statement that binds the caller's names to what a region returns."""
+        returned, called, caller = region.returned, region.called, region.parent
+        assert returned is not None and called is not None and caller is not None
+        assert returned.value is not None and isinstance(called.statement, ast.Assign)
+        target = self._in_joined(caller, called.statement.targets[0])
+        value = self._in_joined(region, returned.value, in_one_line=True)
+        return f"{target} = {value}"
+
     def _argument(self, region: Region, parameter: Parameter) -> str:
         """What a parameter is given, in the joined text's names."""
         value = region.given.get(parameter.name)
@@ -368,7 +383,7 @@ class _Writing:
         assert region.parent is not None
         return self._in_joined(region.parent, value)
 
-    def _in_joined(self, region: Region, value: ast.expr) -> str:
+    def _in_joined(self, region: Region, value: ast.expr, *, in_one_line: bool = False) -> str:
         """An expression of a region, in the joined text's names."""
         block = region.function
         start, end = block.start(value), block.end(value)
@@ -378,7 +393,9 @@ class _Writing:
                 text += block.text[done:where] + new
                 done = where + length
         text += block.text[done:end]
-        if "\n" in text:
+        if "\n" in text and in_one_line and not {"#", "\\"} & set(text) and '"""' not in text:
+            text = " ".join(each.strip() for each in text.split("\n"))
+        if "\n" in text or "'''" in text:
             raise Unjoined
         return text
 

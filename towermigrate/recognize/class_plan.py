@@ -7,6 +7,7 @@ import ast
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.one_instance import accesses, plain_class
 from towermigrate.recognize.python_scopes import (
+    Definition,
     Unjoined,
     only_plain,
     own_nodes,
@@ -110,11 +111,21 @@ class ClassPlan(Plan):
         of_towers = of_towers and where.line < call.lineno <= where.end_line
         if len(uses) != 1 or of_towers:
             return []  # of the towers, or of several: a function by itself
-        if any(isinstance(each, ast.Return) for each in own_nodes(method.node)):
+        returns = [each for each in own_nodes(method.node) if isinstance(each, ast.Return)]
+        if returns and not self._binds(region, call, method):
             return []
         only_plain(method.node, of_class=True)
         self.inlined.add(name)
         return [(call, method, method.node.args.args[0].arg)]
+
+    def _binds(self, region: Region, call: ast.Call, method: Definition) -> bool:
+        """Whether a statement binds names to what a method returns at its end."""
+        return any(
+            isinstance(each, ast.Assign)
+            and each.value is call
+            and self._result(each, call, method) is not None
+            for each in own_nodes(region.node)
+        )
 
     def _lift(self) -> None:
         """Methods that use nothing of the object but one another may be functions."""

@@ -33,7 +33,8 @@ Inlined = list[tuple[ast.Call, Definition, str | None]]
 class Region:
     """A function whose body is to stand in place of its call; the entry, which is not called, has no number.
 
-    `once` says that it surely runs once, `names` are the joined names of its own.
+    `once` says that it surely runs once, `names` are the joined names of its own. `returned` is its last statement
+    where the statement that calls it binds what it returns.
     """
 
     number: int | None
@@ -48,6 +49,7 @@ class Region:
     call: int = 0
     names: dict[str, str] = field(default_factory=dict)
     attributes: list[Access] = field(default_factory=list)
+    returned: ast.Return | None = None
 
     @property
     def node(self) -> ast.FunctionDef:
@@ -169,6 +171,7 @@ class Plan(Files):
                 number = next(n for n, each in enumerate(calls) if each is call)
                 inner = Region(len(self.regions), function, holder, once, parent=region)
                 inner.called, inner.call = called, number
+                inner.returned = self._result(statement, call, function)
                 self.regions.append(inner)
                 called.regions.append(inner)
                 self._give(inner, call)
@@ -183,15 +186,51 @@ class Plan(Files):
             if not any(each is statement for each in plain_calls(region.node)):
                 raise Unjoined
             return self._making(region, statement, call)
-        if isinstance(statement, ast.Assign) or region.holder is None:
+        if region.holder is None:
             return []
         func = call.func
         if isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name):
             if func.value.id == region.holder and func.attr in self.methods:
+                if isinstance(statement, ast.Assign):
+                    method = self.methods[func.attr]
+                    if self._result(statement, call, method) is None:
+                        return []
                 return self._method(region, call, func.attr)
+        if isinstance(statement, ast.Assign):
+            return []
         if isinstance(func, ast.Name):
             return self._function(region, call, lambda each: is_name(each, region.holder))
         return []
+
+    def _result(
+        self, statement: ast.stmt, call: ast.Call, function: Definition
+    ) -> ast.Return | None:
+        """The last statement of a method, where that is its only `return` and names are bound to what it gives."""
+        if not isinstance(statement, ast.Assign) or call is self.object:
+            return None
+        if function not in self.methods.values() or statement.value is not call:
+            return None
+        last = function.node.body[-1]
+        returns = [each for each in own_nodes(function.node) if isinstance(each, ast.Return)]
+        if not isinstance(last, ast.Return) or returns != [last] or last.value is None:
+            return None
+        if not self._needs_object(function, ()):
+            return None  # a function like any other
+        (target, *others) = statement.targets
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        names = {each.id for each in parts if isinstance(each, ast.Name)}
+        return last if not others and len(names) == len(parts) else None
+
+    def _needs_object(self, method: Definition, above: tuple[Definition, ...]) -> bool:
+        """Whether a method, or one that it calls, uses more of the object than its methods."""
+        holder = method.node.args.args[0].arg
+        keys = {each.key for each in accesses(method.node, holder)}
+        called = [self.methods[each] for each in sorted(keys & self.methods.keys())]
+        return bool(keys - self.methods.keys()) or any(
+            self._needs_object(each, (*above, method))
+            for each in called
+            if each not in (*above, method)
+        )
 
     def _making(self, region: Region, statement: ast.stmt, call: ast.Call) -> Inlined:
         """The calls of the statement that makes the object."""
@@ -293,6 +332,8 @@ class Plan(Files):
 
     def _returns(self, region: Region) -> list[ast.Return]:
         """The statements by which a function may return: the one that returns the object, if it makes that."""
+        if region.returned is not None:
+            return [region.returned]
         if self.literal is None or self.literal.region.node is not region.node:
             return []
         last = self.literal.returned or self.literal.statement

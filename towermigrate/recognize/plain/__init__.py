@@ -51,6 +51,7 @@ from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
@@ -87,7 +88,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w"
+    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w|print\(.*\w\.\w+\(|\+= \w+\.\w+\("
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -232,7 +233,15 @@ def plain(
         of_calls = (own_copies, given_functions, counts_handed)
         given = [partial(one, tree, where) for one in of_calls] if each == path else []
         around = partial(called_in_graphs, tree, path)
-        readers: list[_Reader] = [*given, around, partial(handed_on, tree), *alone, *own, *_READERS]
+        readers: list[_Reader] = [
+            *given,
+            around,
+            partial(handed_on, tree),
+            partial(named_results, tree),
+            *alone,
+            *own,
+            *_READERS,
+        ]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers:
