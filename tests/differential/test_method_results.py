@@ -79,7 +79,8 @@ def program(*changes: Change) -> dict[str, str]:
 def apart(*changes: Change) -> dict[str, str]:
     """The class in a file of its own."""
     (text,) = program(*changes).values()
-    start, end = text.index("class Trainer"), text.index("def main():")
+    start = text.index("class Trainer")
+    end = text.index("\ndef ", start) + 1
     model = text[text.index("def init(") : text.index("def batch(")]
     own = "import numpy as np\nimport tensorflow as tf\n\n\n" + model + text[start:end]
     rest = text[:start].replace(model, "") + text[end:]
@@ -123,6 +124,10 @@ TAKEN = [
     case("the same name on both sides", ("loss, _ = sess.run", "value, _ = sess.run"), ("return loss", "return value"), ("            loss = trainer", "            value = trainer"), ("'%.6f' % loss)", "'%.6f' % value)")),
     case("called by another method", (STEP, STEP + "\n    def fit(self, sess, steps):\n        for number in range(steps):\n            x, y = batch(4)\n            loss = self.step(sess, x, y)\n            print(number, '%.6f' % loss)\n"),
          ("        for number in range(4):\n            x, y = batch(4)\n" + SHOWN, "        trainer.fit(sess, 4)\n")),
+    case("a function that is given the object", (STEP, ""), (CALLED, CALLED.replace("trainer.step(sess, ", "one_step(sess, trainer, ")),
+         ("def main():\n", "def one_step(sess, model, x, y):\n    loss, _ = sess.run([model.loss, model.train_op], feed_dict={model.x: x, model.y: y})\n    return loss\n\n\ndef main():\n")),
+    case("of which one more evaluates", ("def main():\n", "def evaluate(sess, model, x, y):\n    feed = {model.x: x, model.y: y}\n    return sess.run(model.loss, feed)\n\n\ndef main():\n"),
+         (SHOWN, SHOWN + "            test = evaluate(sess, trainer, x * 0.5, y)\n            print('test %.6f' % test)\n")),
 ]  # fmt: skip
 
 LEFT = [
@@ -135,6 +140,7 @@ LEFT = [
     other("printed in braces", "TM205", *evaluated("print(f'{trainer.evaluate(sess, x, y):.6f}')")),
     other("asked under a condition", "TM205", *evaluated("if number and trainer.evaluate(sess, x, y) < 100.0:", "    print('small')")),
     other("handed on as it is", "TM205", (SHOWN, "            run = trainer.step\n            print('%.6f' % run(sess, x, y))\n")),
+    other("a function that is given the object and gives it back", "TM205", ("def main():\n", "def same(model):\n    model.count += 1\n    return model\n\n\ndef main():\n"), (MADE, MADE + "    trainer = same(trainer)\n")),
     other("two objects", "TM205", (MADE, MADE + "    with tf.variable_scope('more'):\n        second = Trainer(0.2)\n"), (SHOWN, SHOWN + "            print('%.6f' % second.step(sess, x, y))\n")),
 ]  # fmt: skip
 

@@ -123,7 +123,7 @@ class ClassPlan(Plan):
         return any(
             isinstance(each, ast.Assign)
             and each.value is call
-            and self._result(each, call, method) is not None
+            and self._result(each, call, method, method.node.args.args[0].arg) is not None
             for each in own_nodes(region.node)
         )
 

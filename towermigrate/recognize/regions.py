@@ -171,7 +171,7 @@ class Plan(Files):
                 number = next(n for n, each in enumerate(calls) if each is call)
                 inner = Region(len(self.regions), function, holder, once, parent=region)
                 inner.called, inner.call = called, number
-                inner.returned = self._result(statement, call, function)
+                inner.returned = self._result(statement, call, function, holder)
                 self.regions.append(inner)
                 called.regions.append(inner)
                 self._give(inner, call)
@@ -193,43 +193,49 @@ class Plan(Files):
             if func.value.id == region.holder and func.attr in self.methods:
                 if isinstance(statement, ast.Assign):
                     method = self.methods[func.attr]
-                    if self._result(statement, call, method) is None:
+                    holder = method.node.args.args[0].arg
+                    if self._result(statement, call, method, holder) is None:
                         return []
                 return self._method(region, call, func.attr)
-        if isinstance(statement, ast.Assign):
-            return []
         if isinstance(func, ast.Name):
-            return self._function(region, call, lambda each: is_name(each, region.holder))
+            holds = lambda each: is_name(each, region.holder)  # noqa: E731
+            bound = statement if isinstance(statement, ast.Assign) else None
+            return self._function(region, call, holds, bound)
         return []
 
     def _result(
-        self, statement: ast.stmt, call: ast.Call, function: Definition
+        self, statement: ast.stmt, call: ast.Call, function: Definition, holder: str | None
     ) -> ast.Return | None:
-        """The last statement of a method, where that is its only `return` and names are bound to what it gives."""
-        if not isinstance(statement, ast.Assign) or call is self.object:
+        """The last statement of a function, where that is its only `return` and names are bound to what it gives.
+
+        Args:
+            holder: what the function calls the object.
+        """
+        if not isinstance(statement, ast.Assign) or call is self.object or holder is None:
             return None
-        if function not in self.methods.values() or statement.value is not call:
+        if statement.value is not call:
             return None
         last = function.node.body[-1]
         returns = [each for each in own_nodes(function.node) if isinstance(each, ast.Return)]
         if not isinstance(last, ast.Return) or returns != [last] or last.value is None:
             return None
-        if not self._needs_object(function, ()):
+        if not self._needs_object(function, holder, ()):
             return None  # a function like any other
         (target, *others) = statement.targets
         parts = target.elts if isinstance(target, ast.Tuple) else [target]
         names = {each.id for each in parts if isinstance(each, ast.Name)}
         return last if not others and len(names) == len(parts) else None
 
-    def _needs_object(self, method: Definition, above: tuple[Definition, ...]) -> bool:
-        """Whether a method, or one that it calls, uses more of the object than its methods."""
-        holder = method.node.args.args[0].arg
-        keys = {each.key for each in accesses(method.node, holder)}
+    def _needs_object(
+        self, function: Definition, holder: str, above: tuple[Definition, ...]
+    ) -> bool:
+        """Whether a function, or a method that it calls, uses more of the object than its methods."""
+        keys = {each.key for each in accesses(function.node, holder, (), self.item)}
         called = [self.methods[each] for each in sorted(keys & self.methods.keys())]
         return bool(keys - self.methods.keys()) or any(
-            self._needs_object(each, (*above, method))
+            self._needs_object(each, each.node.args.args[0].arg, (*above, function))
             for each in called
-            if each not in (*above, method)
+            if each not in (*above, function)
         )
 
     def _making(self, region: Region, statement: ast.stmt, call: ast.Call) -> Inlined:
@@ -240,9 +246,17 @@ class Plan(Files):
         raise Unjoined
 
     def _function(
-        self, region: Region, call: ast.Call, holds: Callable[[ast.expr], bool]
+        self,
+        region: Region,
+        call: ast.Call,
+        holds: Callable[[ast.expr], bool],
+        bound: ast.Assign | None = None,
     ) -> Inlined:
-        """A function of the file that is given the object and called once."""
+        """A function of the file that is given the object and called once.
+
+        Args:
+            bound: the statement that binds names to what it returns, where one does.
+        """
         assert isinstance(call.func, ast.Name)
         given = [n for n, each in enumerate(call.args) if holds(each)]
         if not given:
@@ -260,7 +274,10 @@ class Plan(Files):
         holder = args.args[given[0]].arg
         if holder in function.inner or times_bound(function.node, holder):
             raise Unjoined
-        if any(isinstance(each, ast.Return) for each in own_nodes(function.node)):
+        if bound is not None:
+            if self._result(bound, call, function, holder) is None:
+                raise Unjoined
+        elif any(isinstance(each, ast.Return) for each in own_nodes(function.node)):
             raise Unjoined
         return [(call, function, holder)]
 
