@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -34,6 +34,13 @@ from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.entries import entries
+from towermigrate.recognize.plain.fed_pairs import listed_keys, paired_feeds
+from towermigrate.recognize.plain.fed_streams import listed_feeds, yielded_feeds
+from towermigrate.recognize.plain.fed_values import (
+    chosen_by_expressions,
+    chosen_feeds,
+    copied_feeds,
+)
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, structures
@@ -144,10 +151,20 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     picked_parts,
     structures,
     feed_functions,
+    listed_keys,
+    paired_feeds,
+    yielded_feeds,
+    listed_feeds,
+    chosen_by_expressions,
     feeds_of_lists,
+    built_feeds,
+    copied_feeds,
+    built_feeds,
+    copied_feeds,
     built_feeds,
     feeds_one_by_one,
     feeds_apart,
+    chosen_feeds,
     placeholder_lists,
 )
 
