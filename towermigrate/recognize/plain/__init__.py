@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `summary_loops`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -83,6 +83,7 @@ from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.spread import returns_dict, spread_dicts
 from towermigrate.recognize.plain.started import apart_starts, named_starts
+from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
@@ -113,6 +114,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     joined_loops,
     inner_numbers,
     told_in_front,
+    summary_loops,
+    collected_merges,
     merged_summaries,
     numbered_summaries,
     constants_of_towers,
