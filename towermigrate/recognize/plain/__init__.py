@@ -73,7 +73,7 @@ from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, lo
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.run_options import run_options
-from towermigrate.recognize.plain.saved import saved_lists
+from towermigrate.recognize.plain.saved import saved_lists, saved_tables
 from towermigrate.recognize.plain.sayings import (
     finalized_graphs,
     graphs_not_written,
@@ -127,6 +127,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     identities,
     named_optimizers,
     named_savers,
+    saved_tables,
     saved_lists,
     last_of_lists,
     placeholders_of_towers,
