@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `run_options`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `summary_loops`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `device_names`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `run_options`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `summary_loops`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -33,6 +33,7 @@ from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.deleted import deleted_names
+from towermigrate.recognize.plain.device_names import named_devices
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.fed_pairs import listed_keys, paired_feeds
 from towermigrate.recognize.plain.fed_streams import listed_feeds, yielded_feeds
@@ -115,6 +116,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     joined_loops,
     inner_numbers,
     told_in_front,
+    named_devices,
     summary_loops,
     collected_merges,
     merged_summaries,
