@@ -75,18 +75,18 @@ TAKEN = [
     taken("filled with a whole number", *filled(LATER.replace("0.5 * step", "2")), ("with_default(1.0, [])", "with_default(1, [])"), ("* factor", "* tf.cast(factor, tf.float32)")),
     taken("filled under a condition that draws", *filled(LATER.replace("step % 2", "batch(2)[0][0, 0] > 0.2"))),
     taken("under a condition", before("        if drawn[0]:\n            print('%.6f' % sess.run(loss, feed_dict=valid))\n")),
+    taken("set anew under a condition, what was computed", *filled(LATER, "{X: bx, factor: batch(2)[0][0, 0], Y: by}"), OWN),
+    taken("filled in a loop", *filled(LATER.replace("if step % 2:", "for _ in range(step % 2):"))),
+    taken("filled in two ways with two inputs", *filled(LATER + OTHERWISE.replace("factor] = 2.0", "Y] = by * 2.0"))),
+    taken("that is changed", before("        valid[X] = vx * 2.0\n"), each_step()),
+    taken("that is changed in the loop", before(), each_step(f"valid[Y] = vy * step\n            print('%.6f' % {LEFT_OVER})")),
 ]  # fmt: skip
 
 LEFT = [
     left("filled under a condition, of no default", "TM209", *filled(LATER), OWN),
     left("filled under a condition, of a default that is computed", "TM209", *filled(LATER), ("with_default(1.0, [])", "with_default(tf.constant(1.0), [])")),
-    left("set anew under a condition, what was computed", "TM209", *filled(LATER, "{X: bx, factor: batch(2)[0][0, 0], Y: by}"), OWN),
-    left("filled in a loop", "TM209", *filled(LATER.replace("if step % 2:", "for _ in range(step % 2):"))),
-    left("filled in two ways with two inputs", "TM209", *filled(LATER + OTHERWISE.replace("factor", "Y"))),
     left("filled of itself", "TM209", *filled(LATER.replace("0.5 * step", "feed[X].mean()"))),
     left("taken out under a condition", "TM209", *filled("            if step % 2:\n                del feed[factor]\n", "{X: bx, factor: 0.5, Y: by}")),
-    left("that is changed", "TM209", before("        valid[X] = vx * 2.0\n"), each_step()),
-    left("that is changed in the loop", "TM209", before(), each_step(f"valid[Y] = vy * step\n            print('%.6f' % {LEFT_OVER})")),
     left("that is bound twice", "TM210", before("        valid = {X: vx * 2.0, Y: vy}\n"), each_step()),
     left("that is printed", "TM209", before("        print(len(valid))\n"), each_step()),
     left("that nobody is fed", "TM210", before("        print(len(valid))\n")),

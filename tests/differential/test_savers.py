@@ -9,6 +9,7 @@ from tests.differential.spellings import asked_of, none_does_anything_else
 
 SAVER = "    saver = tf.train.Saver()\n"
 INIT = "        sess.run(tf.global_variables_initializer())\n"
+SAVE = "        saver.save(sess, 'ckpt/model')\n"
 END = "        print('draws', drawn[0])\n"
 STEPS = "        for step in range(4):\n"
 RESTORED = (
@@ -48,6 +49,16 @@ TAKEN = [
     taken("all variables by a name", named("tf.global_variables()"), RESTORED),
     taken("beside a saver of all", (SAVER, SAVER + f"    part = tf.train.Saver({WITH_W})\n"),
           (END, "        part.save(sess, 'part/model')\n" + END)),
+    taken("all by their names", saver("{v.op.name: v for v in tf.global_variables()}"), RESTORED),
+    taken("all by their names, made of pairs", saver("dict((v.op.name, v) for v in tf.global_variables())"), RESTORED),
+    taken("all by what is in front of the colon", saver("{v.name.split(':')[0]: v for v in tf.global_variables()}"), RESTORED),
+    taken("trained ones by their names", saver("{v.op.name: v for v in tf.trainable_variables() if 'w' in v.name}"), RESTORED),
+    taken("by names in a dict", named("{v.op.name: v for v in tf.global_variables()}", "var_list=some"), RESTORED),
+    taken("a list of all that is copied", saver("list(tf.global_variables())"), RESTORED),
+    taken("a comprehension of all", saver("[v for v in tf.global_variables()]"), RESTORED),
+    taken("that is asked for what it has saved", (SAVE, SAVE + "        print(saver.last_checkpoints)\n")),
+    taken("that is asked before it has saved any, and keeps few", saver("max_to_keep=1"), (SAVE, "        print(saver.last_checkpoints)\n" + SAVE.replace("model'", "model', 1") + SAVE.replace("model'", "model', 2") + "        print(saver.last_checkpoints)\n")),
+    taken("whose path is printed", (SAVE, "        path = saver.save(sess, 'ckpt/model', global_step=step_count)\n        print('saved', path)\n")),
     taken("a writer that is given the graph", (SAVER, SAVER + "    writer = tf.summary.FileWriter('logs', tf.get_default_graph())\n")),
     taken("by a keyword, in the session", (STEPS, "        writer = tf.summary.FileWriter('logs', graph=tf.get_default_graph())\n" + STEPS)),
 ]  # fmt: skip
@@ -61,6 +72,10 @@ LEFT = [
     left("a list that grows", "TM231", named(WITH_W), (SAVER.replace("Saver()", "Saver(some)"), "    some.append(step_count)\n    saver = tf.train.Saver(some)\n")),
     left("a list that is bound anew", "TM231", named(WITH_W), (SAVER.replace("Saver()", "Saver(some)"), "    some = some + [step_count]\n    saver = tf.train.Saver(some)\n")),
     left("a list that was made before the towers", "TM230", ("    tower_grads = []\n", "    some = tf.trainable_variables()\n    tower_grads = []\n"), saver("some or None")),
+    left("by names of its own", "TM231", saver("{'all/' + v.op.name: v for v in tf.global_variables()}")),
+    left("by names and what else is put there", "TM231", named("{v.op.name: v for v in tf.global_variables()}"), (SAVER.replace("Saver()", "Saver(some)"), "    some['more'] = step_count\n    saver = tf.train.Saver(some)\n")),
+    left("of other variables by their names", "TM231", saver("{v.op.name: w for v, w in zip(tf.global_variables(), tf.global_variables())}")),
+    left("whose list of checkpoints is set", "TM231", (SAVE, SAVE + "        saver.set_last_checkpoints([])\n")),
     left("a graph that is asked for more", "TM223", (SAVER, SAVER + "    print(len(tf.get_default_graph().get_operations()) > 3)\n")),
 ]  # fmt: skip
 

@@ -129,6 +129,7 @@ _PYTHON_SIDE = (
     "tf.NodeDef",
     "tf.GraphKeys",
     "tf.device",
+    "tf.DeviceSpec",
     "tf.python_io.",
     "tf.io.gfile.",
     "tf.test.",

@@ -17,7 +17,7 @@ from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.proof.library import MERGE_ALL
 from towermigrate.recognize.scope import Item, bare_call
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, assigned, binds, text, walk
+from towermigrate.recognize.syntax import argument, assigned, binds, code, elements, text, walk
 
 _MADE = ("tf.summary.scalar", "tf.summary.histogram")
 _KEYWORDS = {"name", "tensor", "values", None}
@@ -40,7 +40,7 @@ def merged_by_name(
         makers: every place of the program that makes a summary; None where that is not known.
     """
     file = scope.file
-    first = [item for item in before if bare_call(item.node) and _maker(file, item) is not None]
+    first = [item for item in before if bare_call(item.node) and _makers(file, item)]
     anew = set(binds(loop))
     for item in reversed(before):
         if any(item is one for one in first):
@@ -52,8 +52,12 @@ def merged_by_name(
         [each for each in before if not any(each is one for one in first)],
         [*first, *after],
     )
-    made = {id(item): call for item in after if (call := _maker(file, item)) is not None}
-    places = sorted((file.path, file.line(c.func), file.span(c.func).column) for c in made.values())
+    made = {id(item): calls for item in after if (calls := _makers(file, item))}
+    places = sorted(
+        (file.path, file.line(call.func), file.span(call.func).column)
+        for calls in made.values()
+        for call in calls
+    )
     if makers is None or places != sorted(makers):
         return as_they_are
     bound = Counter(name for item in after for name in item.binds)
@@ -62,19 +66,19 @@ def merged_by_name(
     merges: list[cst.Call] = []
     changed: list[Item] = []
     for item in after:
-        call = made.get(id(item))
+        calls = made.get(id(item), [])
         merge = _merge(file, item)
         own = assigned(item.node)
-        if call is not None and own is not None:
+        if calls and own is not None:
             if bound[own[0][0]] > 1:
                 return as_they_are
-            names.append(own[0][0])
-        elif call is not None:
-            names.append(_name(call, taken))
-            item = _with(item, cst.Assign([cst.AssignTarget(cst.Name(names[-1]))], call))
+            names.append("*" * isinstance(own[1], cst.ListComp) + own[0][0])
+        elif calls:
+            names.append(_name(calls[0], taken))
+            item = _with(item, cst.Assign([cst.AssignTarget(cst.Name(names[-1]))], calls[0]))
         elif merge is not None and names:
             merges.append(merge)
-            listed = cst.List([cst.Element(cst.Name(name)) for name in names])
+            listed = cst.List([_element(name) for name in names])
             assert isinstance(merge.func, cst.Attribute)
             func = merge.func.with_changes(attr=cst.Name("merge"))
             inner = item.node.body[0]  # type: ignore[attr-defined]
@@ -86,17 +90,37 @@ def merged_by_name(
     return before, changed
 
 
-def _maker(file: SourceFile, item: Item) -> cst.Call | None:
-    """The call of a statement that makes one summary and does nothing else."""
-    call = bare_call(item.node)
+def _makers(file: SourceFile, item: Item) -> list[cst.Call]:
+    """The calls of a statement that makes one summary, or some for each of a list, and does nothing else."""
+    made: cst.BaseExpression | None = bare_call(item.node)
     found = assigned(item.node)
-    if call is None and found is not None and len(found[0]) == 1 and isinstance(found[1], cst.Call):
-        call = found[1]
-    if call is None or file.tf(call.func) not in _MADE:
-        return None
+    if made is None and found is not None and len(found[0]) == 1:
+        made = found[1]
+    parts: list[cst.BaseExpression | None] = [made]
+    if isinstance(made, cst.ListComp):
+        parts = [made.elt]
+        inner = made.for_in.inner_for_in
+        if inner is not None:  # `[one for g, v in grads for one in (…, …)]`
+            whole = inner.inner_for_in is None and not inner.ifs
+            if not whole or code(inner.target) != code(made.elt):
+                return []
+            parts = [*(elements(inner.iter) or ())]
+    calls = [each for each in parts if isinstance(each, cst.Call) and _is_maker(file, each)]
+    return calls if len(calls) == len(parts) else []
+
+
+def _is_maker(file: SourceFile, call: cst.Call) -> bool:
+    if file.tf(call.func) not in _MADE:
+        return False
     keywords = {arg.keyword.value if arg.keyword else None for arg in call.args}
     starred = any(arg.star for arg in call.args)
-    return call if keywords <= _KEYWORDS and len(call.args) == 2 and not starred else None
+    return keywords <= _KEYWORDS and len(call.args) == 2 and not starred
+
+
+def _element(name: str) -> cst.BaseElement:
+    """What a list holds: a name, or with a star all that the name holds."""
+    bare = cst.Name(name.lstrip("*"))
+    return cst.StarredElement(bare) if name.startswith("*") else cst.Element(bare)
 
 
 def _merge(file: SourceFile, item: Item) -> cst.Call | None:

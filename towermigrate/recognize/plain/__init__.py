@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `device_names`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `run_options`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `summary_loops`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -33,7 +33,15 @@ from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.deleted import deleted_names
+from towermigrate.recognize.plain.device_names import named_devices
 from towermigrate.recognize.plain.entries import entries
+from towermigrate.recognize.plain.fed_pairs import listed_keys, paired_feeds
+from towermigrate.recognize.plain.fed_streams import listed_feeds, yielded_feeds
+from towermigrate.recognize.plain.fed_values import (
+    chosen_by_expressions,
+    chosen_feeds,
+    copied_feeds,
+)
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, structures
@@ -66,7 +74,8 @@ from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
-from towermigrate.recognize.plain.saved import saved_lists
+from towermigrate.recognize.plain.run_options import run_options
+from towermigrate.recognize.plain.saved import saved_lists, saved_tables
 from towermigrate.recognize.plain.sayings import (
     finalized_graphs,
     graphs_not_written,
@@ -77,6 +86,7 @@ from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.spread import returns_dict, spread_dicts
 from towermigrate.recognize.plain.started import apart_starts, named_starts
+from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
@@ -108,6 +118,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     joined_loops,
     inner_numbers,
     told_in_front,
+    named_devices,
+    summary_loops,
+    collected_merges,
     merged_summaries,
     numbered_summaries,
     constants_of_towers,
@@ -118,6 +131,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     identities,
     named_optimizers,
     named_savers,
+    saved_tables,
     saved_lists,
     last_of_lists,
     placeholders_of_towers,
@@ -139,6 +153,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     methods,
     closed_sessions,
     run_functions,
+    run_options,
     assigned_variables,
     runs_of_variables,
     named_starts,
@@ -147,10 +162,20 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     picked_parts,
     structures,
     feed_functions,
+    listed_keys,
+    paired_feeds,
+    yielded_feeds,
+    listed_feeds,
+    chosen_by_expressions,
     feeds_of_lists,
+    built_feeds,
+    copied_feeds,
+    built_feeds,
+    copied_feeds,
     built_feeds,
     feeds_one_by_one,
     feeds_apart,
+    chosen_feeds,
     placeholder_lists,
 )
 

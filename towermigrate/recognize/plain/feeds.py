@@ -35,7 +35,7 @@ def built_feeds(file: PlainFile) -> list[Change]:
     return found
 
 
-def _is_plain_key(key: ast.expr) -> bool:
+def is_plain_key(key: ast.expr) -> bool:
     """Whether a key is `x`, or `x[0]`."""
     if isinstance(key, ast.Subscript) and isinstance(key.slice, ast.Constant):
         key = key.value
@@ -76,7 +76,8 @@ def _filled(
         else:
             break
         last += 1
-    keys = [ast.unparse(each.key) for each in items if _is_plain_key(each.key)]
+    items = _last_of_each(items)
+    keys = [ast.unparse(each.key) for each in items if is_plain_key(each.key)]
     if last == number or len(set(keys)) < len(items):
         return None
     if any(mentions(node, {name}) for each in items for node in each.nodes):
@@ -100,6 +101,16 @@ class _Fed:
     key: ast.expr
     parts: tuple[Part, ...]
     nodes: tuple[ast.expr, ...]
+
+
+def _last_of_each(items: Sequence[_Fed]) -> list[_Fed]:
+    """The items without those that are set anew behind them, where nothing is evaluated for what they were."""
+    found: list[_Fed] = []
+    for number, each in enumerate(items):
+        named = len(each.nodes) == 1 and isinstance(each.nodes[0], ast.Name | ast.Constant)
+        if not named or not any(_same(each.key, other.key) for other in items[number + 1 :]):
+            found.append(each)
+    return found
 
 
 def _chosen(file: PlainFile, choice: ast.If, name: str, items: Sequence[_Fed]) -> _Fed | None:
@@ -126,7 +137,7 @@ def _chosen(file: PlainFile, choice: ast.If, name: str, items: Sequence[_Fed]) -
         otherwise = file.span(first)
         nodes.append(first)
     else:
-        default = _default_of(file, key)
+        default = default_of(file, key)
         if default is None:
             return None
         otherwise = default
@@ -138,7 +149,7 @@ def _same(one: ast.expr, other: ast.expr) -> bool:
     return ast.unparse(one) == ast.unparse(other)
 
 
-def _default_of(file: PlainFile, key: ast.expr) -> str | None:
+def default_of(file: PlainFile, key: ast.expr) -> str | None:
     """The number that a placeholder is where it is not fed: `1.0` of `x = tf.placeholder_with_default(1.0, [])`."""
     if not isinstance(key, ast.Name) or len(stores(file.tree, key.id)) != 1:
         return None
@@ -178,7 +189,7 @@ def _items_of(statement: ast.stmt, name: str) -> list[_Item] | None:
             isinstance(target, ast.Subscript)
             and isinstance(target.value, ast.Name)
             and target.value.id == name
-            and _is_plain_key(target.slice)
+            and is_plain_key(target.slice)
         ):
             return [(target.slice, statement.value)]
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.plain.summary_loops import listed_summaries
 from towermigrate.recognize.plain.told import outermost
 
 _KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
@@ -97,7 +98,8 @@ class _Merge:
         for each in others:
             late = each.lineno > self.loop.lineno
             if isinstance(each, ast.Assign):
-                parts[late].append(ast.unparse(each.targets[0]))
+                star = "*" * isinstance(each.value, ast.ListComp)
+                parts[late].append(star + ast.unparse(each.targets[0]))
                 continue
             name = file.fresh(_name(each.value))
             parts[late].append(name)
@@ -205,6 +207,8 @@ class _Merge:
             for each in body if always else ():
                 if isinstance(each, ast.Expr | ast.Assign) and _makes(each):
                     known[id(each.value)] = each
+                elif isinstance(each, ast.Assign) and isinstance(each.value, ast.ListComp):
+                    known |= {id(one): each for one in listed_summaries(each.value)}
         found: list[ast.Expr | ast.Assign] = []
         for made in self._made_in(self.scope):
             if id(made) in inside or made.lineno > self.statement.lineno:
@@ -216,7 +220,8 @@ class _Merge:
                 len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name)
             ):
                 return None
-            found.append(statement)
+            if not any(statement is each for each in found):
+                found.append(statement)
         return sorted(found, key=lambda each: each.lineno)
 
 

@@ -37,7 +37,7 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
     if not said or {id(each.value) for each in statements} != {id(each) for each in said}:
         return []
     targets = {each.id for each in ast.walk(loop.target) if isinstance(each, ast.Name)}
-    if loop.orelse or not _again(file, loop.iter) or not is_pythons(file, "print"):
+    if loop.orelse or not goes_over_again(file, loop.iter) or not is_pythons(file, "print"):
         return []
     same = _Same(file, scope, loop, targets)
     if not all(same.is_text(arg) for each in said for arg in _arguments(each)):
@@ -91,7 +91,7 @@ def _arguments(node: ast.AST) -> Sequence[ast.expr]:
     return [*node.args, *(each.value for each in node.keywords)]
 
 
-def _again(file: PlainFile, over: ast.expr) -> bool:
+def goes_over_again(file: PlainFile, over: ast.expr) -> bool:
     """Whether a loop may go over something once more: a range, or lists that have a name and are written out."""
     for node in ast.walk(over):
         if isinstance(node, ast.Call):

@@ -13,6 +13,7 @@ from towermigrate.recognize.saved_lists import is_trained_list
 from towermigrate.recognize.scope import Item
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
+_READ = {"last_checkpoints"}
 _WRITES = {"add_summary", "flush", "close"}
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
 
@@ -104,6 +105,8 @@ class Services:
         """What is read of savers and writers without a call."""
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             kind = self.kinds.of_name(node.value.id)
+            if kind is Kind.SAVER and node.attr in _READ and isinstance(node.ctx, ast.Load):
+                return
             if kind in (Kind.SAVER, Kind.WRITER) and id(node) not in allowed:
                 said = self.code.said(node)
                 self.say(
