@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -54,6 +54,7 @@ from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, 
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
+from towermigrate.recognize.plain.own_packs import own_packs
 from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
@@ -74,7 +75,7 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
-from towermigrate.recognize.plain.spread import returns_dict, spread_dicts
+from towermigrate.recognize.plain.spread import may_be_spread, spread_values
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
@@ -208,7 +209,7 @@ def plain(
         path: the file of a tower loop.
         where: the outermost functions, of each file, that may change; None for all of them.
         first: the changes of the tower loop's file that come before all others.
-        spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
+        spread: also take apart what is kept together, which changes more of the author's text than the rest.
 
     Returns:
         None where nothing is spelled otherwise.
@@ -232,7 +233,10 @@ def plain(
         around = partial(called_in_graphs, tree, path)
         readers: list[_Reader] = [*given, around, partial(handed_on, tree), *alone, *own, *_READERS]
         if spread:
-            readers.insert(0, partial(spread_dicts, tree, path))
+            readers[:0] = [
+                partial(spread_values, tree, path, where),
+                *[partial(own_packs, tree, path)] * 3,
+            ]
         for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:
@@ -292,4 +296,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "OF_TOWERS", "Plain", "plain", "returns_dict"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "may_be_spread", "plain"]
