@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -19,6 +19,11 @@ from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.around import called_in_graphs
 from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
+from towermigrate.recognize.plain.attributes import (
+    attributes_apart,
+    attributes_once,
+    attributes_returned,
+)
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
     displayed_averages,
@@ -94,6 +99,9 @@ _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
     deleted_names,
+    attributes_returned,
+    attributes_apart,
+    attributes_once,
     asked_inputs,
     global_steps,
     finalized_graphs,
@@ -231,7 +239,15 @@ def plain(
         of_calls = (own_copies, given_functions, counts_handed)
         given = [partial(one, tree, where) for one in of_calls] if each == path else []
         around = partial(called_in_graphs, tree, path)
-        readers: list[_Reader] = [*given, around, partial(handed_on, tree), *alone, *own, *_READERS]
+        readers: list[_Reader] = [
+            *given,
+            named_graphs,
+            around,
+            partial(handed_on, tree),
+            *alone,
+            *own,
+            *_READERS,
+        ]
         if spread:
             readers[:0] = [
                 partial(spread_values, tree, path, where),
