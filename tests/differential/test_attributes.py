@@ -53,6 +53,8 @@ TAKEN = [
     case("None first, in one chain", (COUNT, COUNT + "        self.X = self.Y = self.loss = self.train_op = None\n")),
     case("None first, in one tuple", (COUNT, COUNT + "        self.X, self.Y, self.saver = None, None, None\n")),
     case("None first, built in `__init__` itself", first("X", "loss"), ("        self.build()\n\n    def build(self):\n", "")),
+    case("None first, then a name", first("X", "Y", "loss"), *BY_NAMES, ("        tower_grads = []\n", "        self.X = X\n        self.Y = Y\n        tower_grads = []\n")),
+    case("None first, then a name, in `__init__` itself", first("X", "Y"), ("        self.build()\n\n    def build(self):\n", ""), *BY_NAMES, ("        tower_grads = []\n", "        self.X = X\n        self.Y = Y\n        tower_grads = []\n")),
     case("returned", RETURNED, *behind("        return train_op, loss, saver\n")),
     case("returned without names", RETURNED, (LOSS, ""), (BEHIND, "        return opt.apply_gradients(grads, global_step=self.step_count), loss, tf.train.Saver()\n")),
     case("one returned", (BUILD, "        self.saver = self.build()\n"), (SAVER, OWN_SAVER + "        return saver\n")),
@@ -75,7 +77,20 @@ TAKEN += [
     case("an input that is None that a function asks for", INPUT, (BUILD, "        tell(self)\n" + BUILD), ("class Trainer", "def tell(trainer):\n    print(trainer.X)\n\n\nclass Trainer")),
 ]  # fmt: skip
 
+NAMED = (
+    *BY_NAMES,
+    (
+        "        tower_grads = []\n",
+        "        self.X = X\n        self.Y = Y\n        tower_grads = []\n",
+    ),
+)
+
 LEFT = [
+    other("None that is asked for, then a name", "TM208", INPUT, (BUILD, "        print(self.X)\n" + BUILD), *NAMED),
+    other("None that a method asks for, then a name", "TM208", INPUT, (BUILD, "        self.tell()\n" + BUILD), (TRAIN, "    def tell(self):\n        print(self.X)\n\n" + TRAIN), *NAMED),
+    other("None that a kept method asks for, then a name", "TM205", INPUT, (BUILD, "        self.told = self.tell\n        self.told()\n" + BUILD), (TRAIN, "    def tell(self):\n        print(self.X)\n\n" + TRAIN), *NAMED),
+    other("None that a function asks for, then a name", "TM208", INPUT, (BUILD, "        tell(self)\n" + BUILD), ("class Trainer", "def tell(trainer):\n    print(trainer.X)\n\n\nclass Trainer"), *NAMED),
+    other("None that is asked for in the towers, then a name", "TM211", INPUT, *NAMED[:1], (NAMED[1][0], NAMED[1][1] + "\n                        print(self.X is None)"), ("        self.loss = loss\n", "        self.X = X\n        self.Y = Y\n        self.loss = loss\n")),
     other("two of which one asks for the other", "TM205", (LOSS, ""), (OP, "        self.scale, self.loss = 2.0, loss * self.rate\n" + OP), (COUNT, COUNT + "        self.scale = 1.0\n"), ("self.count += 1\n", "self.count += 1\n                print(vars(self)['scale'])\n")),
     other("a property", "TM206", *behind("        self.train_op, self.loss, self.saver = train_op, loss, saver\n"), (TRAIN, "    @property\n    def loss(self):\n        return self.cost * 2.0\n\n    @loss.setter\n    def loss(self, value):\n        self.cost = value\n\n" + TRAIN)),
     other("a class that looks at what is kept", "TM206", *behind("        self.train_op, self.loss, self.saver = train_op, loss, saver\n"), (TRAIN, "    def __setattr__(self, name, value):\n        print(name)\n        object.__setattr__(self, name, value)\n\n" + TRAIN)),

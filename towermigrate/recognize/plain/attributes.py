@@ -130,6 +130,8 @@ def _apart(
                 return
             if any(isinstance(each, ast.Starred) for each in values):
                 return
+            if all(isinstance(each, ast.Constant) for each in values):
+                return
             for target, value in zip(targets, values, strict=True):
                 rows.append((file.span(target), " = ", file.span(value)))
         case [_, _, *_] as targets, value:
@@ -262,6 +264,8 @@ def _is_first(
     if len(made) != 1:
         return False
     ((method, making),) = made
+    if not isinstance(making.value, ast.Name):
+        return False  # one that is made there is known as it is
     if _attribute(others[0], _holder(method)) != name:
         return False
     if method is init:
