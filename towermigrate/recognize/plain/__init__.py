@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `inner_steps`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lambdas`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -49,8 +49,10 @@ from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers
+from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
+from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.merged import merged_summaries
@@ -103,6 +105,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     attributes_returned,
     attributes_apart,
     attributes_once,
+    named_lambdas,
+    inner_steps,
+    later_functions,
     asked_inputs,
     global_steps,
     finalized_graphs,
