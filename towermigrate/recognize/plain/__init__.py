@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `inner_steps`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lambdas`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `inner_steps`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lambdas`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `starred`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -84,6 +84,7 @@ from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_tow
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.spread import may_be_spread, spread_values
+from towermigrate.recognize.plain.starred import has_stars, starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
@@ -229,12 +230,17 @@ def plain(
         None where nothing is spelled otherwise.
     """
     near = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
+    if spread:
+        for each in sorted(near):  # what has its names by a star
+            if "import *" in tree.sources[each]:
+                near |= tree.users.get(each, set()) & tree.sources.keys()
     texts: dict[str, str] = {}
     changed: dict[str, set[str]] = {}
     steps: list[Joined] = []
     twice: set[str] = set()
     for each in sorted(near):
-        if not _HINTS.search(tree.sources[each]) or where is not None and each not in where:
+        hints = _HINTS.search(tree.sources[each]) or spread and "import *" in tree.sources[each]
+        if not hints or where is not None and each not in where:
             continue
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
@@ -258,6 +264,7 @@ def plain(
             readers[:0] = [
                 partial(spread_values, tree, path, where),
                 *[partial(own_packs, tree, path)] * 3,
+                partial(starred_names, tree),
             ]
         for reader in readers:
             text = texts.get(each, tree.sources[each])
@@ -318,4 +325,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "OF_TOWERS", "Plain", "may_be_spread", "plain"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "has_stars", "may_be_spread", "plain"]
