@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `inner_steps`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lambdas`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `starred`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `attributes`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `inner_steps`, `entries`, `methods`, `own_copies`, `own_graphs`, `own_packs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `keyed_parts`, `lambdas`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `named_graphs`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `starred`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -52,6 +52,7 @@ from towermigrate.recognize.plain.inner_names import inner_numbers
 from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
+from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
@@ -114,6 +115,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     finalized_graphs,
     graphs_not_written,
     sizes_of_variables,
+    keyed_parts,
     dealt_parts,
     dealt_parts,
     dealt_parts,
