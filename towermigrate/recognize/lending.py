@@ -73,6 +73,7 @@ class Files:
                 continue
             module = self.module(user)
             called = {id(each.func) for each in ast.walk(module.tree) if isinstance(each, ast.Call)}
+            known |= _listed_for_stars(module)
             for each in ast.walk(module.tree):
                 match each:
                     case ast.Attribute(attr=attr) if attr == name and id(each) not in known:
@@ -81,7 +82,7 @@ class Files:
                             return True
                         if id(each) not in called or self._is_module(user, each.value):
                             return True
-                    case ast.Constant(value=value) if value == name:
+                    case ast.Constant(value=value) if value == name and id(each) not in known:
                         return True
                     case ast.ImportFrom(module=of, names=names, level=level) if user != path:
                         dotted = "." * level + (of or "")
@@ -312,6 +313,18 @@ class Files:
                 dot = "" if package.endswith(".") or not rest else "."
                 found.append(f"{package}{dot}{rest}")
         return found
+
+
+def _listed_for_stars(module: Module) -> set[int]:
+    """The texts of `__all__`, by which nobody is reached but by a star."""
+    return {
+        id(text)
+        for each in module.tree.body
+        if isinstance(each, ast.Assign)
+        and [ast.unparse(one) for one in each.targets] == ["__all__"]
+        for text in ast.walk(each.value)
+        if isinstance(text, ast.Constant)
+    }
 
 
 def _apart(name: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `device_names`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `fed_pairs`, `fed_streams`, `fed_values`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `run_options`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `summary_loops`, `told`, `two_loops`, `variables`, `zipped`), so
+made (each module beside this one has some), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -19,6 +19,11 @@ from towermigrate.recognize.joined import Joined, Pieces
 from towermigrate.recognize.plain.around import called_in_graphs
 from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
+from towermigrate.recognize.plain.attributes import (
+    attributes_apart,
+    attributes_once,
+    attributes_returned,
+)
 from towermigrate.recognize.plain.averaged import (
     counted_averages,
     displayed_averages,
@@ -52,17 +57,22 @@ from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers
+from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
+from towermigrate.recognize.plain.keyed_parts import keyed_parts
+from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.named_graphs import named_graphs
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
+from towermigrate.recognize.plain.own_packs import own_packs
 from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
     feeds_of_lists,
@@ -84,7 +94,8 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
-from towermigrate.recognize.plain.spread import returns_dict, spread_dicts
+from towermigrate.recognize.plain.spread import may_be_spread, spread_values
+from towermigrate.recognize.plain.starred import has_stars, starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
@@ -105,11 +116,18 @@ _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
     deleted_names,
+    attributes_returned,
+    attributes_apart,
+    attributes_once,
+    named_lambdas,
+    inner_steps,
+    later_functions,
     asked_inputs,
     global_steps,
     finalized_graphs,
     graphs_not_written,
     sizes_of_variables,
+    keyed_parts,
     dealt_parts,
     dealt_parts,
     dealt_parts,
@@ -236,18 +254,23 @@ def plain(
         path: the file of a tower loop.
         where: the outermost functions, of each file, that may change; None for all of them.
         first: the changes of the tower loop's file that come before all others.
-        spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
+        spread: also take apart what is kept together, which changes more of the author's text than the rest.
 
     Returns:
         None where nothing is spelled otherwise.
     """
     near = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
+    if spread:
+        for each in sorted(near):  # what has its names by a star
+            if "import *" in tree.sources[each]:
+                near |= tree.users.get(each, set()) & tree.sources.keys()
     texts: dict[str, str] = {}
     changed: dict[str, set[str]] = {}
     steps: list[Joined] = []
     twice: set[str] = set()
     for each in sorted(near):
-        if not _HINTS.search(tree.sources[each]) or where is not None and each not in where:
+        hints = _HINTS.search(tree.sources[each]) or spread and "import *" in tree.sources[each]
+        if not hints or where is not None and each not in where:
             continue
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
@@ -260,6 +283,7 @@ def plain(
         around = partial(called_in_graphs, tree, path)
         readers: list[_Reader] = [
             *given,
+            named_graphs,
             around,
             partial(handed_on, tree),
             partial(named_results, tree),
@@ -268,7 +292,11 @@ def plain(
             *_READERS,
         ]
         if spread:
-            readers.insert(0, partial(spread_dicts, tree, path))
+            readers[:0] = [
+                partial(spread_values, tree, path, where),
+                *[partial(own_packs, tree, path)] * 3,
+                partial(starred_names, tree),
+            ]
         for reader in readers:
             text = texts.get(each, tree.sources[each])
             try:
@@ -328,4 +356,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "OF_TOWERS", "Plain", "plain", "returns_dict"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "has_stars", "may_be_spread", "plain"]

@@ -35,7 +35,7 @@ def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str
     after: list[Part] = []
     done = start
     for each in calls:
-        name = file.fresh(_name(each))
+        name = file.fresh(name_of(each))
         before += [f"{name} = ", file.span(each), f"\n{margin}"]
         after += [(done, file.start(each)), name]
         done = file.end(each)
@@ -48,7 +48,7 @@ def _updates(scope: ast.FunctionDef) -> bool:
     )
 
 
-def _name(call: ast.Call) -> str:
+def name_of(call: ast.Call) -> str:
     """`mean_losses` of `tf.reduce_mean(losses)`, `train_op` of an update."""
     func = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
     if func in _UPDATES:

@@ -1,149 +1,250 @@
-"""A dict of a graph's values that a function returns: the values themselves, each under a name of its own.
+"""Values of a graph that a function returns together: the values themselves, each under a name of its own.
 
 `ops = build()`, of which `run_epoch(sess, ops)` runs `ops['train']`, is `x, train_op = build()` and `run_epoch(sess, x, train_op)`.
-Only of dicts whose every use is to be asked for a key that is written out, by the function that calls the builder or by one that
-it is handed to, wherever that is called.
+Only of what is kept together such that every use tells which value it takes (`packs`), by the function that calls the builder
+or by one that it is handed to, wherever that is called.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings
-from towermigrate.recognize.python_scopes import (
-    Definition,
-    Unjoined,
-    bound_by,
-    last_of,
-    own_nodes,
-)
+from towermigrate.recognize.plain.held import Handed, Uses
+from towermigrate.recognize.plain.own_packs import OwnPack
+from towermigrate.recognize.plain.packs import Leaf, Pack, Packed, Packer, leaves
+from towermigrate.recognize.plain.returns import name_of
+from towermigrate.recognize.python_scopes import Module, Unjoined, last_of, own_nodes, scopes
 from towermigrate.recognize.source import Tree
 
 
-def spread_dicts(tree: Tree, path: str, file: PlainFile) -> list[Change]:
-    """The changes of one file for the dict that a function of the tower loop's file, `path`, returns."""
+def spread_values(
+    tree: Tree, path: str, where: Mapping[str, Collection[str]] | None, file: PlainFile
+) -> list[Change]:
+    """The changes of one file for what a function of the tower loop's file, `path`, returns together."""
     if file.text != tree.sources.get(file.path) or "return" not in tree.sources[path]:
         return []
-    found: list[Change] = []
-    for function, display in _builders(tree, path):
-        try:
-            found += [
-                Change(start, end, parts, where)
-                for own, start, end, parts, where in _Spread(
-                    tree, path, function, display
-                ).changes()
-                if own == file.path
+    for name in _builders(tree, path):
+        for deep in (True, False):
+            try:
+                made = _Spread(tree, path, name, deep).changes()
+            except (Unjoined, RecursionError):
+                continue
+            if where is not None and any(
+                scope not in where.get(each, ()) for each, *_, scope in made
+            ):
+                return []
+            return [
+                Change(start, end, parts, scope)
+                for each, start, end, parts, scope in made
+                if each == file.path
             ]
-        except (Unjoined, RecursionError):
-            continue
-    return found
+    return []
 
 
-def returns_dict(tree: Tree, path: str) -> bool:
-    """Whether a function of a file builds towers and returns a dict."""
-    return "return" in tree.sources[path] and next(_builders(tree, path), None) is not None
+def may_be_spread(tree: Tree, path: str) -> bool:
+    """Whether a function of a file that builds towers may keep values together: in what it returns, or by itself."""
+    text = tree.sources[path]
+    if any(True for _ in _builders(tree, path)):
+        return True
+    return ".run(" in text and re.search(r"\w\[['\"]\w+['\"]\]|Namespace|namedtuple|\bclass |\w\[\d\]", text) is not None  # fmt: skip
 
 
-def _builders(tree: Tree, path: str) -> Iterator[tuple[Definition, ast.Dict]]:
-    """The functions of a file that build towers and end in a `return {…}`."""
+def _builders(tree: Tree, path: str) -> Iterator[str]:
+    """The functions of a file that build towers and end in a `return`."""
     try:
         module = Files(tree, path).module(path)
-        tops = [each for each in module.tree.body if isinstance(each, ast.FunctionDef)]
-        for each in tops:
-            if "apply_gradients" not in ast.unparse(each) and ".minimize(" not in ast.unparse(each):
-                continue
-            last = last_of(each)
-            if isinstance(last, ast.Return) and isinstance(last.value, ast.Dict):
-                yield module.definition(each.name), last.value
     except Unjoined:
         return
+    for each in module.tree.body:
+        if isinstance(each, ast.FunctionDef):
+            text = ast.unparse(each)
+            if "apply_gradients" in text or ".minimize(" in text:
+                if isinstance(last_of(each), ast.Return):
+                    yield each.name
 
 
 _Made = tuple[str, int, int, tuple[Part, ...], str]
 """A file, a stretch of it, what stands there instead, and the outermost function that it belongs to."""
 
 
-@dataclass(frozen=True)
-class _Handed:
-    """A function that is handed the dict, its parameter for it, and the calls."""
+@dataclass
+class _Given:
+    """A function that is handed the values, its parameter for them, where they are used in it, and the calls."""
 
-    function: Definition
+    node: ast.FunctionDef
     parameter: ast.arg
-    calls: list[ast.Call]
+    pack: Pack
+    uses: Uses
+    calls: list[tuple[Uses, Handed]] = field(default_factory=list)
+    used: list[Leaf] = field(default_factory=list)
 
 
 class _Spread(Files):
-    def __init__(self, tree: Tree, path: str, function: Definition, display: ast.Dict) -> None:
+    def __init__(self, tree: Tree, path: str, name: str, deep: bool) -> None:
         super().__init__(tree, path)
-        self.builder, self.display = function, display
-        self.values: dict[str, str] = {}
-        for key, value in zip(display.keys, display.values, strict=True):
-            known = isinstance(key, ast.Constant) and isinstance(key.value, str)
-            if not known or not isinstance(value, ast.Name) or not key.value.isidentifier():  # type: ignore[union-attr]
-                raise Unjoined
-            self.values[key.value] = value.id  # type: ignore[union-attr]
-        if len(self.values) != len(display.keys) or len(self.values) < 2:
+        self.deep = deep
+        self.own = self._file(path)
+        function = self.own.definition(name).node
+        self.builder = function
+        returns = [each for each in own_nodes(function) if isinstance(each, ast.Return)]
+        if len(returns) != 1 or returns[0] is not last_of(function) or function.decorator_list:
             raise Unjoined
-        if len(set(self.values.values())) != len(self.values):
+        if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(function)):
             raise Unjoined
-        returns = [each for each in own_nodes(function.node) if isinstance(each, ast.Return)]
-        if len(returns) != 1 or function.node.decorator_list:
+        self.returned = returns[0]
+        self.user, self.statement, self.call, self.scope = self._caller()
+        self.file = self._file(self.user)
+        if self.file.finds_names_by_text or self.own.finds_names_by_text:
             raise Unjoined
-        if any(isinstance(each, ast.Yield | ast.YieldFrom) for each in own_nodes(function.node)):
-            raise Unjoined
+        self.where = getattr(self.scope, "name", "")
+        self.given: dict[str, _Given] = {}
+        self._unnamed: list[Leaf] = []
+
+    def module(self, path: str) -> Module:
+        return self._file(path)
+
+    def _file(self, path: str) -> PlainFile:
+        known = self.modules.get(path)
+        if not isinstance(known, PlainFile):
+            users = self.tree.users.get(path, set()) - {path}
+            words = {
+                word
+                for user in users
+                for word in re.findall(r"\w+", self.tree.sources.get(user, ""))
+            }
+            known = PlainFile(path, self.tree.sources[path], frozenset(words))
+            self.modules[path] = known
+        return known
 
     def changes(self) -> list[_Made]:
-        user, statement, scope = self._caller()
-        file = PlainFile(user, self.tree.sources[user])
-        (target,) = statement.targets
-        assert isinstance(target, ast.Name)
-        if isinstance(scope, ast.Module) or bindings(scope, target.id) != 1:
+        inside = Uses(self.own, self.builder)
+        pack, own = self._returns(inside)
+        pack = _one_each(pack, inside, {})
+        self._name_others(pack, inside)
+        every = list(dict.fromkeys(leaves(pack)))
+        uses = Uses(self.file, self.scope)
+        uses.root = self.statement
+        uses.follow(self.call, pack)
+        if not uses.apart or uses.apart[0][0] is not self.statement:
             raise Unjoined
-        if target.id in file.shared_between_functions or file.finds_names_by_text:
+        self._hand(uses)
+        for name, each in self.given.items():
+            if len(self.file.uses(name)) != len(each.calls):
+                raise Unjoined  # it is called without them too, or handed on itself
+        self._settle(uses)
+        used = {*uses.used(), *self._handed_by(uses)}
+        order = [each for each in every if each in used]
+        if not order or self._is_plain(order, inside):
             raise Unjoined
-        where = scope.name
-        handed: dict[str, _Handed] = {}
-        picked: list[tuple[ast.Subscript, str]] = []
-        given: list[tuple[ast.Call, ast.Name, _Handed]] = []
-        for read in self._reads(scope, target.id):
-            parent = self._parent(scope, read)
-            if isinstance(parent, ast.Subscript) and parent.value is read:
-                picked.append((parent, self._key(parent)))
-            elif isinstance(parent, ast.Call | ast.keyword):
-                call = parent if isinstance(parent, ast.Call) else self._parent(scope, parent)
-                if not isinstance(call, ast.Call):
-                    raise Unjoined
-                one = self._function(user, file, scope, call, read, handed)
-                given.append((call, read, one))
-            else:
-                raise Unjoined
-        names = self._names(file, scope, target.id)
-        made: list[_Made] = [
-            (user, *file.span(target), (", ".join(names[key] for key in self.values),), where)
-        ]
-        made += [(user, *file.span(node), (names[key],), where) for node, key in picked]
-        used: dict[str, dict[str, str]] = {}
-        for name, each in handed.items():
-            used[name], own = self._inside(each, where if each.function.path == user else name)
-            made += own
-        for call, read, one in given:
-            made.append(self._argument(user, file, call, read, one, names, used, where))
-        builder = self.module(self.builder.path)
-        text = ", ".join(self.values.values())
-        start, end = builder.block.start(self.display), builder.block.end(self.display)
-        if "#" in builder.text[start:end]:
-            raise Unjoined
-        made.append((self.builder.path, start, end, (text,), self.builder.node.name))
+        for leaf in order:
+            _name(uses, leaf, inside, pack, self._holder())
+        made: list[_Made] = [(self.own.path, *each, self.builder.name) for each in own]
+        made.append(self._as_return(order, inside))
+        start, end = self.file.span(self.statement)
+        call = self.file.span(self.call)
+        for stretch in ((start, call[0]), (call[1], end)):
+            uses.plain(*stretch)
+        names = ", ".join(uses.of_leaves[each] for each in order)
+        made.append((self.user, start, end, (f"{names} = ", call), self.where))
+        for each in self.given.values():
+            made += self._in_function(each, inside)
+        for one in (uses, *(each.uses for each in self.given.values())):
+            made += [(self.user, *each, self.where) for each in one.changes()]
+        made += self._arguments()
+        apart(made)
         return made
+
+    def _holder(self) -> str:
+        target = self.statement.targets[0]
+        return target.id if isinstance(target, ast.Name) else self.builder.name
+
+    # ---- what the builder returns
+
+    def _returns(self, uses: Uses) -> tuple[Pack, list[tuple[int, int, tuple[Part, ...]]]]:
+        """What it returns, each value by its name in it, and the changes of what keeps that together."""
+        value = self.returned.value
+        if value is None:
+            raise Unjoined
+        packer = Packer(self, self.own, self.builder)
+        uses.returned = self.returned
+        known: dict[str, Pack] = {}
+        changes: list[tuple[int, int, tuple[Part, ...]]] = []
+        for each in ast.walk(value):
+            if (
+                isinstance(each, ast.Name)
+                and each.id not in known
+                and isinstance(each.ctx, ast.Load)
+            ):
+                probe = Uses(self.own, self.builder)
+                probe.returned = self.returned
+                try:
+                    OwnPack(packer, probe, each.id)
+                except Unjoined:
+                    continue
+                if probe.handed:
+                    continue
+                kept = OwnPack(packer, uses, each.id)
+                known[each.id] = kept.pack
+                changes += kept.changes()
+        packed = packer.packed(value, known, self.deep)
+        if not isinstance(packed, Pack):
+            raise Unjoined
+        for leaf in leaves(packed):
+            leaf.since = 0
+            if any(isinstance(e, ast.Name) and e.id in known for e in ast.walk(leaf.node)):
+                if leaf not in uses.of_leaves:
+                    raise Unjoined
+        return packed, [*changes, *uses.changes()]
+
+    def _as_return(self, order: Sequence[Leaf], uses: Uses) -> _Made:
+        """`return x, train_op`, with names in front of it for what has none."""
+        start, end = self.own.span(self.returned)
+        uses.plain(start, end)
+        margin = self.own.alone(self.returned)
+        parts: list[Part] = []
+        for leaf in self._unnamed:
+            if margin is None:
+                raise Unjoined
+            parts += [f"{uses.of_leaves[leaf]} = ", uses.span(leaf.node), f"\n{margin}"]
+        names = ", ".join(uses.of_leaves[each] for each in order)
+        return self.own.path, start, end, (*parts, f"return {names}"), self.builder.name
+
+    def _name_others(self, pack: Pack, uses: Uses) -> None:
+        """Names for what the builder returns without one; others are not bound anew while that is computed."""
+        every = list(dict.fromkeys(leaves(pack)))
+        self._unnamed = [each for each in every if each not in uses.of_leaves]
+        for each in every if self._unnamed else ():
+            name = uses.of_leaves.get(each)
+            if name is not None and not bindings(self.builder, name):
+                raise Unjoined
+            if name in self.own.shared_between_functions:
+                raise Unjoined
+        for each in self._unnamed:
+            key = next((key for key, value in pack.values.items() if value is each), None)
+            words = [key] if isinstance(key, str) else []
+            if isinstance(each.node, ast.Call):
+                words.append(name_of(each.node))
+            uses.of_leaves[each] = uses.new(*words, f"{self.builder.name}_value")
+
+    def _is_plain(self, order: Sequence[Leaf], uses: Uses) -> bool:
+        """Whether it is returned, and taken apart, by names already."""
+        value, (target,) = self.returned.value, self.statement.targets
+        if not isinstance(value, ast.Tuple) or self.statement.value is not self.call:
+            return False
+        plain = isinstance(target, ast.Tuple) and len(target.elts) == len(value.elts)
+        names = [*value.elts, *(target.elts if isinstance(target, ast.Tuple) else ())]
+        return plain and all(isinstance(each, ast.Name) for each in names)
 
     # ---- who uses it
 
-    def _caller(self) -> tuple[str, ast.Assign, Scope]:
+    def _caller(self) -> tuple[str, ast.Assign, ast.Call, Scope]:
         """The one statement that calls the builder, its file and its function."""
-        name, path = self.builder.node.name, self.builder.path
+        name, path = self.builder.name, self.own.path
         users = sorted(self.tree.users.get(path, set()) | {path})
         uses = [
             (user, each)
@@ -154,159 +255,132 @@ class _Spread(Files):
         if len(uses) != 1 or self.told_elsewhere(path, name, [use for _, use in uses]):
             raise Unjoined
         user, use = uses[0]
-        for scope in self.module(user).tree.body:
-            if not isinstance(scope, ast.FunctionDef):
-                continue
+        for scope in scopes(self.module(user).tree):
             for each in own_nodes(scope):
-                if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call):
-                    if each.value.func is use and len(each.targets) == 1:
-                        if isinstance(each.targets[0], ast.Name):
-                            return user, each, scope
+                if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+                    continue
+                value = each.value
+                while isinstance(value, ast.Subscript):
+                    value = value.value
+                if isinstance(value, ast.Call) and value.func is use and scope is not self.builder:
+                    return user, each, value, scope
         raise Unjoined
 
-    def _reads(self, scope: ast.FunctionDef, name: str) -> list[ast.Name]:
-        found = [
-            each
-            for each in ast.walk(scope)
-            if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
-        ]
-        own = {id(each) for each in own_nodes(scope)}
-        if not found or any(id(each) not in own for each in found):
-            raise Unjoined
-        return found
+    def _hand(self, uses: Uses) -> None:
+        """Follow the values into the functions that they are handed to."""
+        for each in uses.handed:
+            name = each.call.func.id if isinstance(each.call.func, ast.Name) else ""
+            node, parameter = self._function(uses.scope, each)
+            known = self.given.get(name)
+            if known is None:
+                inner = Uses(self.file, node)
+                known = self.given[name] = _Given(node, parameter, each.pack, inner)
+                inner.hold(parameter.arg, each.pack)
+                self._hand(inner)
+            if known.parameter is not parameter or list(leaves(known.pack)) != list(
+                leaves(each.pack)
+            ):
+                raise Unjoined
+            known.calls.append((uses, each))
 
-    def _parent(self, scope: ast.AST, node: ast.AST) -> ast.AST:
-        for each in ast.walk(scope):
-            if any(one is node for one in ast.iter_child_nodes(each)):
-                return each
-        raise Unjoined
-
-    def _key(self, node: ast.Subscript) -> str:
-        key = node.slice
-        if not isinstance(node.ctx, ast.Load) or not isinstance(key, ast.Constant):
+    def _function(self, scope: Scope, handed: Handed) -> tuple[ast.FunctionDef, ast.arg]:
+        """The function of the file that a call hands the values to, and its parameter for them."""
+        call, func = handed.call, handed.call.func
+        if not isinstance(func, ast.Name):
             raise Unjoined
-        if not isinstance(key.value, str) or key.value not in self.values:
+        if not isinstance(scope, ast.Module) and bindings(scope, func.id):
             raise Unjoined
-        return key.value
-
-    def _function(
-        self,
-        user: str,
-        file: PlainFile,
-        scope: ast.FunctionDef,
-        call: ast.Call,
-        read: ast.Name,
-        handed: dict[str, _Handed],
-    ) -> _Handed:
-        """The function of the file that a call hands the dict to: all that uses it are such calls."""
-        if not isinstance(call.func, ast.Name) or bindings(scope, call.func.id):
-            raise Unjoined
-        name = call.func.id
-        function = self.module(user).definition(name)
-        node, spec = function.node, function.node.args
+        node = self.file.definition(func.id).node
+        spec = node.args
         if node.decorator_list or spec.vararg or spec.kwarg or spec.posonlyargs or spec.kwonlyargs:
             raise Unjoined
-        if node is self.builder.node or name in file.words_of_users or node is scope:
+        if node is self.builder or node is self.scope or func.id in self.file.words_of_users:
             raise Unjoined
-        places = [n for n, each in enumerate(call.args) if each is read]
         if any(isinstance(each, ast.Starred) for each in call.args):
             raise Unjoined
-        if places:
-            if places[0] >= len(spec.args):
-                raise Unjoined
-            parameter = spec.args[places[0]]
+        if any(each.arg is None for each in call.keywords):
+            raise Unjoined
+        if handed.keyword is None:
+            at = next(n for n, each in enumerate(call.args) if each is handed.argument)
         else:
-            keys = [each.arg for each in call.keywords if each.value is read]
-            found = [each for each in spec.args if [each.arg] == keys]
-            if not found:
-                raise Unjoined
-            (parameter,) = found
-        known = handed.setdefault(name, _Handed(function, parameter, []))
-        known.calls.append(call)
-        uses = file.uses(name)
-        calls = [each for each in ast.walk(scope) if isinstance(each, ast.Call)]
-        of_scope = [
-            each for each in calls if isinstance(each.func, ast.Name) and each.func.id == name
+            named = [n for n, each in enumerate(spec.args) if each.arg == handed.keyword.arg]
+            at = named[0] if named else len(spec.args)
+        if at >= len(spec.args) - len(spec.defaults) or spec.args[at].annotation is not None:
+            raise Unjoined
+        return node, spec.args[at]
+
+    def _settle(self, uses: Uses) -> None:
+        """Find what each function uses, by itself and by those that it hands it on to."""
+        for _ in range(len(self.given) + 1):
+            for each in self.given.values():
+                found = [*each.uses.used(), *self._handed_by(each.uses)]
+                each.used = [leaf for leaf in dict.fromkeys(leaves(each.pack)) if leaf in found]
+        if any(not each.used for each in self.given.values()):
+            raise Unjoined
+
+    def _handed_by(self, uses: Uses) -> list[Leaf]:
+        return [
+            leaf
+            for each in self.given.values()
+            if any(by is uses for by, _ in each.calls)
+            for leaf in each.used
         ]
-        if known.parameter is not parameter or len(uses) != len(of_scope):
-            raise Unjoined
-        users = self.tree.users.get(user, set()) - {user}
-        if any(self.uses_in(other, user, name) for other in users if other in self.tree.sources):
-            raise Unjoined
-        for each in of_scope:  # every call hands it
-            values = [*each.args, *(k.value for k in each.keywords)]
-            if sum(isinstance(v, ast.Name) and v.id == read.id for v in values) != 1:
-                raise Unjoined
-        position = spec.args.index(parameter)
-        if position >= len(spec.args) - len(spec.defaults):
-            raise Unjoined
-        return known
 
     # ---- what stands there instead
 
-    def _names(self, file: PlainFile, scope: ast.FunctionDef, carrier: str) -> Mapping[str, str]:
-        """What the caller calls the values."""
-        found: dict[str, str] = {}
-        for key, value in self.values.items():
-            name = file.free(scope, value, key, f"{carrier}_{key}")
-            if name in _of_module(file) or name in found.values():
-                name = file.fresh(f"{carrier}_{key}")
-            found[key] = name
-        return found
+    def _in_function(self, given: _Given, builder: Uses) -> Iterator[_Made]:
+        """The parameters of a function that is handed the values."""
+        name = given.parameter.arg
+        for leaf in given.used:
+            _name(given.uses, leaf, builder, given.pack, name)
+        at = self.file.block.offset(given.parameter.lineno, given.parameter.col_offset)
+        names = ", ".join(given.uses.of_leaves[leaf] for leaf in given.used)
+        yield self.user, at, at + len(name), (names,), self.where
 
-    def _inside(self, handed: _Handed, where: str) -> tuple[dict[str, str], list[_Made]]:
-        """What a function calls the values that it asks for, and its changes."""
-        function, parameter = handed.function, handed.parameter
-        path = function.path
-        file = PlainFile(path, self.tree.sources[path])
-        (node,) = [
-            each
-            for each in file.tree.body
-            if isinstance(each, ast.FunctionDef) and each.name == function.node.name
-        ]
-        if bindings(node, parameter.arg) != 1 or parameter.annotation is not None:
+    def _arguments(self) -> Iterator[_Made]:
+        """What the calls of such functions are given."""
+        for given in self.given.values():
+            for uses, handed in given.calls:
+                theirs = [uses.of_leaves[leaf] for leaf in given.used]
+                start, end = uses.span(handed.argument)
+                text = ", ".join(theirs)
+                if handed.keyword is not None:
+                    own = [given.uses.of_leaves[leaf] for leaf in given.used]
+                    pairs = zip(own, theirs, strict=True)
+                    text = ", ".join(f"{parameter}={name}" for parameter, name in pairs)
+                    start = self.file.block.offset(handed.keyword.lineno, handed.keyword.col_offset)
+                yield self.user, start, end, (text,), self.where
+
+
+def apart(changes: Collection[tuple[str, int, int, tuple[Part, ...], str]]) -> None:
+    """Raise where two changes of a file are of the same text."""
+    done: tuple[str, int] = ("", 0)
+    for path, start, end, *_ in sorted(changes, key=lambda one: one[:3]):
+        if path == done[0] and start < done[1]:
             raise Unjoined
-        asked = []
-        for read in self._reads(node, parameter.arg):
-            parent = self._parent(node, read)
-            if not isinstance(parent, ast.Subscript) or parent.value is not read:
-                raise Unjoined
-            asked.append((parent, self._key(parent)))
-        keys = {key for _, key in asked}
-        names: dict[str, str] = {}
-        for key in self.values:
-            if key in keys:
-                names[key] = file.free(node, self.values[key], key, f"{parameter.arg}_{key}")
-                if names[key] in _of_module(file):
-                    names[key] = file.fresh(f"{parameter.arg}_{key}")
-        at = file.block.offset(parameter.lineno, parameter.col_offset)
-        made: list[_Made] = [
-            (path, at, at + len(parameter.arg), (", ".join(names.values()),), where)
-        ]
-        made += [(path, *file.span(each), (names[key],), where) for each, key in asked]
-        return names, made
-
-    def _argument(
-        self,
-        user: str,
-        file: PlainFile,
-        call: ast.Call,
-        read: ast.Name,
-        handed: _Handed,
-        names: Mapping[str, str],
-        used: Mapping[str, Mapping[str, str]],
-        where: str,
-    ) -> _Made:
-        """`ops`, or `ops=ops`, of a call."""
-        inner = used[handed.function.node.name]
-        for keyword in call.keywords:
-            if keyword.value is read:
-                start = file.block.offset(keyword.lineno, keyword.col_offset)
-                text = ", ".join(f"{own}={names[key]}" for key, own in inner.items())
-                return user, start, file.end(read), (text,), where
-        text = ", ".join(names[key] for key in inner)
-        return user, *file.span(read), (text,), where
+        done = (path, end)
 
 
-def _of_module(file: PlainFile) -> set[str]:
-    return {name for each in file.tree.body for name in bound_by(each)}
+def _one_each(pack: Pack, uses: Uses, known: dict[str, Leaf]) -> Pack:
+    """The same with one leaf for each name of the function that returns it."""
+    values: dict[str | int, Packed] = {}
+    for key, value in pack.values.items():
+        if isinstance(value, Pack):
+            values[key] = _one_each(value, uses, known)
+            continue
+        name = uses.of_leaves.get(value)
+        if name is None and isinstance(value.node, ast.Name):
+            name = uses.of_leaves[value] = value.node.id
+        values[key] = value if name is None else known.setdefault(name, value)
+    return replace(pack, values=values)
+
+
+def _name(uses: Uses, leaf: Leaf, builder: Uses, pack: Pack, holder: str) -> None:
+    """Give a value a name in a scope: that of the function that makes it, or its key."""
+    key = next((key for key, value in pack.values.items() if value is leaf), None)
+    words = [builder.of_leaves[leaf]] if leaf in builder.of_leaves else []
+    words += [key] if isinstance(key, str) else []
+    uses.names(leaf, *words, f"{holder}_{key if key is not None else len(uses.of_leaves)}")
+
+
+__all__ = ["may_be_spread", "spread_values"]

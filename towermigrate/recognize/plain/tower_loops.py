@@ -131,6 +131,13 @@ class _Loop:
         return all(id(one) in fine for one in reads)
 
 
+def listed_value(
+    file: PlainFile, where: str, scope: Scope, loop: ast.For, name: str
+) -> ast.expr | None:
+    """What a list is bound to, once and for all, in front of a tower loop; None where it may be another one."""
+    return _Loop(file, where, scope, loop).value(name)
+
+
 def _loops(file: PlainFile) -> list[_Loop]:
     return [
         _Loop(file, where, scope, each)
