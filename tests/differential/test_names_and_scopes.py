@@ -137,6 +137,8 @@ TAKEN = [
     case("all variables one by one, in a list", behind("print(max([np.abs(sess.run(v)).max() for v in tf.trainable_variables()]))")),
     case("all variables by their names", behind("print(sorted(sess.run({v.op.name: v for v in tf.trainable_variables()})))")),
     case("all variables, listed", behind("print([a.shape for a in sess.run([v for v in tf.trainable_variables()])])")),
+    case("all variables by their names, beside another list of that name", behind("kept = {v.name: sess.run(v) for v in tf.trainable_variables()}", "print(sorted(kept), [round(float(v), 4) for v in [value]])")),
+    case("all variables one by one, beside another list of that name", behind("for v in tf.trainable_variables():", "    print(v.op.name, sess.run(v).sum())", "print([v * 2 for v in drawn])")),
     case("some variables, listed", behind("print([a.shape for a in sess.run([v for v in tf.trainable_variables() if 'w' in v.op.name])])")),
     case("a list of variables by its name", (SAVER, SAVER + "    weights = tf.trainable_variables()\n"), behind("print([a.sum() for a in sess.run(weights)])")),
     case("values that a collection gathers", *GATHERED, (GRADS, GRADS + "    mean = tf.add_n(tf.get_collection('shown')) / 2\n"), behind("print('%.6f' % sess.run(mean, feed_dict={X: bx, Y: by}))")),

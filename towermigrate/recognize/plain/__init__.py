@@ -56,7 +56,7 @@ from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
-from towermigrate.recognize.plain.inner_names import inner_numbers
+from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
 from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
@@ -135,6 +135,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     counts_in_front,
     joined_loops,
     inner_numbers,
+    names_beside_variables,
     told_in_front,
     named_devices,
     summary_loops,

@@ -122,7 +122,10 @@ def _named(file: PlainFile, scope: Scope, loop: ast.For) -> dict[str, tuple[ast.
         for one, value in pairs:
             if not isinstance(one, ast.Name) or bindings(scope, one.id) != 1:
                 continue
-            if one.id in file.shared_between_functions or not isinstance(value, ast.BinOp):
+            if one.id in file.shared_between_functions:
+                continue
+            number = isinstance(value, ast.Constant) and type(value.value) is int
+            if not number and not isinstance(value, ast.BinOp):
                 continue
             if _sum(value, found) is not None:
                 found[one.id] = each, value

@@ -1,4 +1,4 @@
-"""Comprehensions in a tower that call something by the name of the tower's number: by another name."""
+"""Comprehensions that call something by a name that has to do with the towers: by another name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import ast
 
 from towermigrate.recognize.plain.changes import Change, PlainFile
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.python_scopes import own_nodes
 
+_TRAINED = "tf.trainable_variables()"
 _MADE = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -18,6 +20,38 @@ def inner_numbers(file: PlainFile) -> list[Change]:
         for each in ast.walk(loop):
             if isinstance(each, _MADE):
                 for name in sorted(numbers & _targets(each)):
+                    found += _renamed(file, each, name, where)
+    return found
+
+
+def names_beside_variables(file: PlainFile) -> list[Change]:
+    """`[round(v, 3) for v in losses]` beside `{v.name: sess.run(v) for v in tf.trainable_variables()}`: another `v`."""
+    if "trainable_variables()" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        nodes = list(own_nodes(scope))
+        loops = [each for each in nodes if isinstance(each, ast.For | ast.comprehension)]
+        variables = {
+            each.target.id
+            for each in loops
+            if isinstance(each.target, ast.Name) and ast.unparse(each.iter) == _TRAINED
+        }
+        run = {
+            each.args[0].id
+            for each in nodes
+            if isinstance(each, ast.Call)
+            and isinstance(each.func, ast.Attribute)
+            and each.func.attr == "run"
+            and each.args
+            and isinstance(each.args[0], ast.Name)
+        }
+        for each in nodes:
+            if not isinstance(each, _MADE) or len(each.generators) != 1:
+                continue
+            (only,) = each.generators
+            for name in sorted(variables & run & _targets(each)):
+                if ast.unparse(only.iter) != _TRAINED:
                     found += _renamed(file, each, name, where)
     return found
 

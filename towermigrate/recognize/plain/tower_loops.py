@@ -282,13 +282,15 @@ def _is_device(node: ast.For, name: str) -> bool:
 
 
 def _said_by_splits(loop: _Loop, lists: Sequence[ast.expr]) -> str:
-    """`len(GPU_IDS)`, where that is how the splits say their count that the loop over them takes items of."""
-    said = {
+    """`len(GPU_IDS)` or `NUM_GPUS`, where that is how the splits say their count that the loop goes over, or takes items of."""
+    splits = [each for each in map(split_count, lists) if each is not None]
+    said = {loop.file.of(each) for each in splits} | {
         loop.file.of(parts)
         for each in _items_of(loop)
         if (parts := split_count(loop.value(each.id))) is not None
     }
     counts = [f"len({each.id})" for each in lists if isinstance(each, ast.Name)]
+    counts += [each.id for each in splits if isinstance(each, ast.Name)]
     return next((each for each in counts if said == {each}), "")
 
 
