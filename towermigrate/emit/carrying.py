@@ -194,6 +194,7 @@ class _PuttingBack(Names):
             if any(self.rows[n - 1].strip() for n in range(one.end + 1, other.start)):
                 raise NotParted(f"something stands between `{one.body.name}` and its neighbour")
         text = site.text
+        text = self._bound_now(text, stretches[0])
         tree = ast.parse(text).body[0]
         calls = sorted(
             (each for each in ast.walk(tree) if isinstance(each, ast.Call)),
@@ -224,6 +225,20 @@ class _PuttingBack(Names):
         found.append(shifted(" " * column + rows[0], by))
         found += [shifted(each, column - site.column + by) for each in rows[1:]]
         return stretches[-1].end
+
+    def _bound_now(self, text: str, stretch: Stretch) -> str:
+        """A statement that calls, with the names that are bound now to what the function returns."""
+        tree = ast.parse(text).body[0]
+        if stretch.result is None or not isinstance(tree, ast.Assign):
+            return text
+        now = self.rows[stretch.result.lineno - 1].partition(" = ")[0].strip()
+        (target,) = tree.targets
+        if ast.unparse(target) == ast.unparse(ast.parse(now, mode="eval").body):
+            return text
+        if target.lineno != tree.value.lineno:
+            raise NotParted("what a method returns is bound in several lines")
+        row = text.encode()
+        return f"{now} = {row[tree.value.col_offset :].decode()}"
 
     def _given(self, stretch: Stretch, call: ast.Call) -> str | None:
         """What a call is given now; None where that is what its author gave it."""
