@@ -50,7 +50,22 @@ SUMMARY = (
     + SAVER,
 )
 
+OPTIONS = (
+    DEF,
+    "class Options(object):\n    def __init__(self):\n        self.rate = 0.1\n\n\noptions = Options()\n\n\n"
+    + DEF,
+)
+BY_OPTION = run(
+    "            feed = {X: bx, Y: by + 0.0 * by.sum(), lr: options.rate / (1 + step)}\n" + SHOWN
+)
+BESIDE_PARTS = run(
+    RUN.replace("X: bx, Y: by", "X: bx[:], Y: by.copy(), lr: options.rate * 0.5 ** step")
+)
 TAKEN = [
+    case("a setting's, in a dict with a name", OPTIONS, MOMENTUM, BY_OPTION),
+    case("a setting's, beside parts", OPTIONS, MOMENTUM, BESIDE_PARTS),
+    case("of a class", (DEF, "class options(object):\n    rate = 0.1\n\n\n" + DEF), MOMENTUM, BY_OPTION),
+    case("of arguments", (DEF, "import argparse\n\nparser = argparse.ArgumentParser()\nparser.add_argument('--rate', type=float, default=0.1)\noptions = parser.parse_args([])\n\n\n" + DEF), MOMENTUM, BESIDE_PARTS),
     case("by position", MOMENTUM, DECAYED),
     case("no shape", made("tf.train.MomentumOptimizer(lr, 0.9)", "tf.placeholder(tf.float32)"), DECAYED),
     case("by keywords", made("tf.train.MomentumOptimizer(learning_rate=lr, momentum=0.9)", "tf.placeholder(dtype=tf.float32, shape=(), name='lr')"), DECAYED),
@@ -88,6 +103,11 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("a setting that a draw sets", "TM209", (DEF, OPTIONS[1] + "    options.rate *= 0.9\n"), MOMENTUM, (DRAW, ""), run(RUN.replace("X: bx, Y: by", "X: batch(4)[0], Y: np.ones([4, 1]), lr: options.rate"))),
+    other("a setting that is set in between", "TM209", OPTIONS, MOMENTUM, run("            feed = {X: bx, Y: by, lr: options.rate / (1 + step)}\n            options.rate = 0.5\n" + SHOWN)),
+    other("a setting that is computed", "TM209", (DEF, "class Options(object):\n    @property\n    def rate(self):\n        return 0.1 * drawn[0]\n\n\noptions = Options()\n\n\n" + DEF), MOMENTUM, (DRAW, ""), run(RUN.replace("X: bx, Y: by", "X: batch(4)[0], Y: np.ones([4, 1]), lr: options.rate"))),
+    other("a setting of any object", "TM209", (DEF, "class Options(object):\n    def __getattr__(self, name):\n        return 0.1 * drawn[0]\n\n\noptions = Options()\n\n\n" + DEF), MOMENTUM, (DRAW, ""), run(RUN.replace("X: bx, Y: by", "X: batch(4)[0], Y: np.ones([4, 1]), lr: options.rate"))),
+    other("a setting by a text", "TM209", OPTIONS, (DEF, DEF + "    setattr(options, 'rate', 0.05)\n"), MOMENTUM, (DRAW, ""), run(RUN.replace("X: bx, Y: by", "X: batch(4)[0], Y: np.ones([4, 1]), lr: options.rate"))),
     other("fetched into a list", "TM209", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print([rate])\n")),
     other("fetched and asked what it is", "TM209", MOMENTUM, run("            _, value, rate = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print(type(rate).__name__)\n")),
     other("fetched with all others", "TM209", MOMENTUM, run("            found = sess.run([train_op, loss, lr], feed_dict={X: bx, Y: by, lr: 0.1 * 0.9 ** step})\n            print(found)\n")),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 
@@ -14,6 +15,7 @@ from towermigrate.recognize.refusal import Reasons
 from towermigrate.recognize.scope import Item, run_calls
 from towermigrate.recognize.settings import dtype_of
 from towermigrate.recognize.syntax import assigned, binds, calls, code, reads, statements, walk
+from towermigrate.recognize.unchanging import is_unchanging
 
 _MAY_NOT_RUN = (
     cst.Lambda,
@@ -122,7 +124,8 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
     ):
         return "what is fed binds a name"
     text = analysis.file.text
-    own = {name for name in _NUMBERS if is_pythons(text, name)}
+    numbers = {name for name in _NUMBERS if is_pythons(text, name)}
+    own = _Own(numbers, _unchanging(fed, analysis))
     acts = [value for value in fed if _acts(value, own)]
     asked = {name for value in fed for name in reads(value)}
     for node in walk(analysis.file.module):
@@ -155,25 +158,48 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
             block[last], cst.SimpleStatementLine
         ):
             bound = {name for each in between[:-1] for name in binds(each)}
-            if not bound & asked:
+            attributes = any(isinstance(each, cst.Attribute) for one in fed for each in walk(one))
+            if not bound & asked and not (attributes and len(between) > 1):
                 return None
     return f"`{run.feed_name}` is not made right before the run that it is fed to"
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What is known to do nothing but to give a number: Python's functions by their names, settings by their texts."""
+
+    functions: Collection[str]
+    settings: Collection[str]
+
+
+def _unchanging(values: Collection[cst.BaseExpression], analysis: Analysis) -> set[str]:
+    """The texts of settings among some values (`args.lr`) that are the same whenever they are read."""
+    found: set[str] = set()
+    for each in (node for value in values for node in walk(value)):
+        if isinstance(each, cst.Attribute) and isinstance(each.value, cst.Name):
+            if is_unchanging(each.attr.value, analysis.tree.sources):
+                found.add(code(each))
+    return found
 
 
 def _picks(value: cst.CSTNode) -> bool:
     return any(isinstance(node, cst.Subscript) for node in walk(value))
 
 
-def _acts(value: cst.CSTNode, own: Collection[str]) -> bool:
+def _acts(value: cst.CSTNode, own: _Own) -> bool:
     """Whether evaluating an expression may do something, or give something else at another time."""
     numbers = [
         node
         for node in walk(value)
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in own
+        if isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Name)
+        and node.func.value in own.functions
     ]
     known = {id(node) for node in numbers}
     return any(
-        isinstance(node, cst.Attribute | cst.Yield)
+        isinstance(node, cst.Yield)
+        or isinstance(node, cst.Attribute)
+        and code(node) not in own.settings
         or isinstance(node, cst.Call)
         and id(node) not in known
         for node in walk(value)
