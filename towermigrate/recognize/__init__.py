@@ -29,8 +29,8 @@ from towermigrate.recognize.spelled_out import spelled_out
 _OF_TOWERS = frozenset({"TM207", "TM214", "TM218", "TM228", "TM232"})
 """Rules of what towers compute: how runs, feeds and placeholders are spelled is no matter to them."""
 
-_HANDED_ON = {"TM202", "TM203", "TM204", "TM205", "TM208"}
-"""What is said of a program that hands on what it builds: an update that is given to a function is used for more than runs."""
+_HANDED_ON = {"TM202", "TM203", "TM204", "TM205", "TM208", "TM217"}
+"""What is said of a program that hands on what it builds: an update that is given to a function is used for more than runs, placeholders come from elsewhere."""
 _DEPTH = 3
 """How many functions may hand on, one to the other, what the first one builds."""
 

@@ -31,6 +31,7 @@ from towermigrate.recognize.python_scopes import (
     lines_in_texts,
     only_plain,
     opened_by,
+    own_nodes,
     plain_calls,
     renamed_places,
     returned_by,
@@ -97,6 +98,14 @@ def _is_written_out(value: ast.expr | None) -> bool:
     )
 
 
+def _makes_placeholders(function: Definition) -> bool:
+    """Whether a function makes what the towers are fed, and what it makes is the graph's."""
+    return any(
+        isinstance(each, ast.Call) and ast.unparse(each.func) == "tf.placeholder"
+        for each in own_nodes(function.node)
+    )
+
+
 class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> None:
         super().__init__(tree, candidate.file.path, joined)
@@ -124,10 +133,12 @@ class _Join(Files):
                 name = self.caller.node.name
         for each in calls_in(self.caller.node):
             given = given_by(each)
-            if each is done or not given & set(handed) and (given or name is not None):
+            makes = not given and done is not None and isinstance(each, ast.Assign)
+            apart = not given & set(handed) and (given or name is not None)
+            if each is done or apart and not makes:
                 continue
             function = self._function(each)
-            if function is None:
+            if function is None or apart and not _makes_placeholders(function):
                 continue
             if done is None and not self._runs(function):
                 continue

@@ -76,6 +76,10 @@ class Files:
             known |= _listed_for_stars(module)
             for each in ast.walk(module.tree):
                 match each:
+                    case ast.Attribute(value=ast.Name(id=of), ctx=ast.Load()) if (
+                        each.attr == name and self._is_foreign(user, of)
+                    ):
+                        pass  # `tf.train` is no function of the tree
                     case ast.Attribute(attr=attr) if attr == name and id(each) not in known:
                         # `run` is what sessions have.
                         if name != "run" or not isinstance(each.ctx, ast.Load):
@@ -94,6 +98,19 @@ class Files:
                             if self.tree.module_path(user, dotted) in reached:
                                 return True
         return False
+
+    def _is_foreign(self, path: str, name: str) -> bool:
+        """Whether a name of a file is bound by nothing but the import of a module that is no file of the tree."""
+        file = self.tree.file(path)
+        origin = None if file is None else file.imports.get(name)
+        if origin is None or origin.partition(".")[0] not in ("tensorflow", "numpy"):
+            return False
+        if self.tree.module_path(path, origin.partition(".")[0]) is not None:
+            return False
+        tree = self.module(path).tree
+        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)
+        given = (n for n in ast.walk(tree) if isinstance(n, ast.arg) and n.arg == name)
+        return all(isinstance(n.ctx, ast.Load) for n in stored) and not any(given)
 
     def _is_module(self, path: str, node: ast.expr) -> bool:
         file = self.tree.file(path)

@@ -11,7 +11,7 @@ _UPDATES = ("apply_gradients", "minimize")
 
 
 def returned_values(file: PlainFile) -> list[Change]:
-    """Each call in the tuple that such a function returns becomes a statement in front of it, in order."""
+    """Each value that is computed in the tuple that such a function returns becomes a statement in front of it, in order."""
     found: list[Change] = []
     for where, scope in file.scopes:
         if isinstance(scope, ast.Module) or not _updates(scope):
@@ -25,8 +25,8 @@ def returned_values(file: PlainFile) -> list[Change]:
 def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str) -> list[Change]:
     margin = file.alone(statement)
     start, end = file.span(statement)
-    calls = [each for each in values.elts if isinstance(each, ast.Call)]
-    others = [each for each in values.elts if not isinstance(each, ast.Call)]
+    calls = [each for each in values.elts if isinstance(each, ast.Call | ast.BinOp)]
+    others = [each for each in values.elts if not isinstance(each, ast.Call | ast.BinOp)]
     if margin is None or not calls or not all(isinstance(each, ast.Name) for each in others):
         return []
     if file.commented(start, end):
@@ -35,7 +35,8 @@ def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str
     after: list[Part] = []
     done = start
     for each in calls:
-        name = file.fresh(name_of(each))
+        called = next((one for one in ast.walk(each) if isinstance(one, ast.Call)), None)
+        name = file.fresh("computed" if called is None else name_of(called))
         before += [f"{name} = ", file.span(each), f"\n{margin}"]
         after += [(done, file.start(each)), name]
         done = file.end(each)
