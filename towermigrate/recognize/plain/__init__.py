@@ -225,6 +225,7 @@ def plain(
     where: Mapping[str, frozenset[str]] | None = None,
     first: Callable[[Tree, PlainFile], list[Change]] = lambda _tree, _file: [],
     spread: bool = False,
+    devices: bool = False,
 ) -> Plain | None:
     """The tree with a file, and those beside it that may run what it builds, in plain spellings.
 
@@ -233,6 +234,7 @@ def plain(
         path: the file of a tower loop.
         where: the outermost functions, of each file, that may change; None for all of them.
         first: the changes of the tower loop's file that come before all others.
+        devices: only evaluate in front of the towers what names their devices.
         spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
 
     Returns:
@@ -258,7 +260,7 @@ def plain(
         readers: list[_Reader] = [*given, around, partial(handed_on, tree), *alone, *own, *_READERS]
         if spread:
             readers.insert(0, partial(spread_dicts, tree, path))
-        for reader in readers:
+        for reader in readers if not devices else [named_devices]:
             text = texts.get(each, tree.sources[each])
             try:
                 if file is None or file.text != text:
