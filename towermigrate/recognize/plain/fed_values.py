@@ -67,7 +67,7 @@ def _as_statement(
     if run is None or not run.args or leaves_of(run.args[0]) is None:
         return None
     given = [*run.args[1:], *(each.value for each in run.keywords)]
-    # What is chosen now is chosen before what is run is read: a name of an operation is another thing in no choice.
+    # The choice is made before the names that are fetched are read, which must bind none of them.
     if len(given) != 1 or any(isinstance(each, ast.NamedExpr) for each in ast.walk(given[0])):
         return None
     if not isinstance(given[0], ast.IfExp):
