@@ -80,12 +80,12 @@ TAKEN = [
     taken("filled in two ways with two inputs", *filled(LATER + OTHERWISE.replace("factor] = 2.0", "Y] = by * 2.0"))),
     taken("that is changed", before("        valid[X] = vx * 2.0\n"), each_step()),
     taken("that is changed in the loop", before(), each_step(f"valid[Y] = vy * step\n            print('%.6f' % {LEFT_OVER})")),
+    taken("filled of itself", *filled(LATER.replace("0.5 * step", "feed[X].mean()"))),
 ]  # fmt: skip
 
 LEFT = [
     left("filled under a condition, of no default", "TM209", *filled(LATER), OWN),
     left("filled under a condition, of a default that is computed", "TM209", *filled(LATER), ("with_default(1.0, [])", "with_default(tf.constant(1.0), [])")),
-    left("filled of itself", "TM209", *filled(LATER.replace("0.5 * step", "feed[X].mean()"))),
     left("taken out under a condition", "TM209", *filled("            if step % 2:\n                del feed[factor]\n", "{X: bx, factor: 0.5, Y: by}")),
     left("that is bound twice", "TM210", before("        valid = {X: vx * 2.0, Y: vy}\n"), each_step()),
     left("that is printed", "TM209", before("        print(len(valid))\n"), each_step()),

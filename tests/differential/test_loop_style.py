@@ -218,6 +218,7 @@ MERGES = [
     case("two", *merged(SCALAR, "tf.summary.histogram('outs', out)")),
     case("one by a name", *merged(f"kept = {SCALAR}", "tf.summary.scalar('more', loss * 2.0)")),
     case("one by keywords", *merged("tf.summary.scalar(name='error', tensor=loss)")),
+    case("some in a loop", *merged("for g, v in grads:", "    tf.summary.histogram(v.op.name, g)", SCALAR)),
     case("one that comes later", *merged(SCALAR), (MERGED, MERGED + "    tf.summary.scalar('late', loss)\n")),
     case("in a run of its own", *merged(SCALAR),
          ("[train_op, loss, merged], feed_dict={X: bx, Y: by})", "[train_op, loss], feed_dict={X: bx, Y: by}), 0"),
@@ -226,7 +227,6 @@ MERGES = [
 NO_MERGES = [
     other("none", "TM219", *merged()),
     other("one of an input, before the towers", "TM231", *merged(SCALAR), (START, "    tf.summary.scalar('fed', tf.reduce_mean(X))\n" + START)),
-    other("some in a loop", "TM219", *merged("for g, v in grads:", "    tf.summary.histogram(v.op.name, g)", SCALAR)),
     other("one of a name that is bound again", "TM219", *merged(f"kept = {SCALAR}", "kept = loss * 2.0")),
     other("one by an alias", "TM219", *merged(SCALAR, "summary = tf.summary", "summary.scalar('other', loss)")),
     other("one of an older name", "TM219", *merged(SCALAR, "tf.scalar_summary('other', loss)")),

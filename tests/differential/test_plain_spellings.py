@@ -125,6 +125,7 @@ TAKEN = [
     case("a function that draws, for two runs", MNIST, (BATCH, ""), run("_, value = sess.run([train_op, loss], feed_dict=fill_feed(X, Y, 4))", "print('%.5f' % sess.run(loss, feed_dict={X: np.ones((4, 3)), Y: np.ones((4, 1))}))", "seen = sess.run(loss, feed_dict=fill_feed(X, Y, 4))", "print('%.5f' % seen)")),
     case("a function of the scope", (OPEN, "    def given(rows):\n        xs, ys = batch(rows)\n        return {X: xs, Y: ys}\n\n" + OPEN), (BATCH, ""), run("_, value = sess.run([train_op, loss], feed_dict=given(4))")),
     case("a function whose names the caller has", PLAIN_FEED, ("{x: bx, y: by}", "{x: value, y: step}"), ("make_feed(x, y, bx, by)", "make_feed(x, y, value, step)"), (BATCH, BATCH + "            feed = make_feed(X, Y, bx * 1.0, by)\n"), FROM_FEED),
+    case("a dict filled with one item twice", (BATCH, BATCH + "            feed = {X: bx, Y: bx}\n            feed[Y] = by\n"), FROM_FEED),
 ]  # fmt: skip
 
 LEFT = [
@@ -150,7 +151,6 @@ LEFT = [
     other("a group with what is printed", "TM204", (APPLY, APPLY.replace("train_op", "apply_op") + "    train_op = tf.group(apply_op, tf.print('trained'))\n")),
     other("what does nothing behind a value that is printed", "TM209", (APPLY, APPLY.replace("train_op", "apply_op") + "    shown = tf.Print(loss, [loss])\n    with tf.control_dependencies([apply_op, shown]):\n        train_op = tf.no_op()\n")),
     other("a dict filled under a condition", "TM209", (BATCH, BATCH + "            feed = {X: bx}\n            if step < 9:\n                feed[Y] = by\n"), FROM_FEED),
-    other("a dict filled with one item twice", "TM209", (BATCH, BATCH + "            feed = {X: bx, Y: bx}\n            feed[Y] = by\n"), FROM_FEED),
     other("a dict of which an item is read", "TM209", (BATCH, BATCH + "            feed = {X: bx}\n            feed[Y] = feed[X].sum(1, keepdims=True)\n"), FROM_FEED),
     other("a dict from which an item goes", "TM209", (BATCH, BATCH + "            feed = {X: bx, Y: by, loss: 1.0}\n            feed.pop(loss)\n"), FROM_FEED),
     other("a dict that is kept for the next step", "TM209", (OPEN, "    feed = {}\n" + OPEN), (BATCH, BATCH + "            feed[X] = bx\n            feed[Y] = by\n"), FROM_FEED),

@@ -76,6 +76,9 @@ LEFT = [
     left("that stops", "TM219", before(OF_GRADIENTS + "        break\n"), merged()),
     left("in a loop around it", "TM219", before("    for end in ('/a', '/b'):\n        for g, v in grads:\n            tf.summary.histogram(v.op.name + end, g)\n"), merged()),
     left("in a collection of their own", "TM219", before(OF_GRADIENTS.replace("g)\n", "g, collections=['mine'])\n")), behind("    tf.summary.scalar('loss', loss)\n"), merged()),
+    left("of all variables", "TM219", before(OF_VARIABLES.replace("trainable", "global")), merged()),
+    left("of all variables, behind the update", "TM219", behind(OF_VARIABLES.replace("trainable", "global")), merged()),
+    left("of all variables, by their collection", "TM219", merged("tf.summary.merge([tf.summary.histogram(v.op.name, v) for v in tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)])")),
     left("in a list that is asked before", "TM206", before(appended().replace("    for g", "    print(len(made))\n    for g")), merged("tf.summary.merge(made)")),
     left("in a list that is bound anew", "TM206", before(appended() + "    made = made[:1]\n"), merged("tf.summary.merge(made)")),
 ]  # fmt: skip

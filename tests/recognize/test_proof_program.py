@@ -135,7 +135,7 @@ SERVICES = [
     pytest.param(saver("tf.train.Saver()", "saver.save(sess, 'm', 3, 'latest')"), "TM231", id="latest_filename by position"),
     pytest.param(saver("tf.train.Saver()", "saver.save(sess, **{'save_path': 'm'})"), "TM231", id="keywords of a dict"),
     pytest.param(saver("tf.train.Saver()", "saver.export_meta_graph('m')"), "TM231", id="export_meta_graph"),
-    pytest.param(saver("tf.train.Saver()", "print(saver.last_checkpoints)"), "TM231", id="an attribute of the saver"),
+    pytest.param(saver("tf.train.Saver()", "print(saver.saver_def)"), "TM231", id="an attribute of the saver"),
     pytest.param(saver("tf.train.Saver()", "saver.recover_last_checkpoints(['m'])"), "TM231", id="recover_last_checkpoints"),
     pytest.param(saver("tf.train.Saver(write_version=1)", "saver.save(sess, 'm')"), "TM231", id="write_version"),
     pytest.param(saver("tf.train.Saver(name='s')", "saver.save(sess, 'm')"), "TM231", id="the saver's name"),

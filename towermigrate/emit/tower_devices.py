@@ -30,7 +30,8 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
     """Take the devices of the towers out of a loop's body.
 
     A `with` that only enters the device of its tower goes and its block moves out, other devices that are no plain
-    CPU become `tm.device(…)`, which is not heard in a tower; so do those of functions that do more than name one.
+    CPU become `tm.device(…)`, which is not heard in a tower; so do those of functions that do more than name one, and those
+    that are looked up.
 
     Args:
         splices: the edits of the file.
@@ -48,10 +49,24 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
                 if _enters_device(file, item)
                 and own & set(reads(item.item))
                 and not may_act(file, item.item)
+                and _only_names(item.item)
             ]
             if entered:
                 _drop(splices, node, entered)
     soften_devices(splices, body, alias)
+
+
+_NAMES = (
+    cst.Name, cst.Attribute, cst.Integer, cst.BinaryOperation, cst.BaseBinaryOp, cst.Call, cst.Arg, cst.Tuple, cst.Element,
+    cst.SimpleString, cst.FormattedString, cst.FormattedStringText, cst.FormattedStringExpression, cst.Comma,
+    cst.Dot, cst.LeftParen, cst.RightParen, cst.BaseParenthesizableWhitespace, cst.TrailingWhitespace, cst.Newline,
+    cst.AssignEqual, cst.Comment, cst.EmptyLine, cst.IfExp, cst.Comparison, cst.ComparisonTarget, cst.BaseCompOp,
+)  # fmt: skip
+
+
+def _only_names(device: cst.BaseExpression) -> bool:
+    """Whether what names a device looks nothing up: a list may be too short for it, which ended the program."""
+    return all(isinstance(each, _NAMES) for each in walk(device))
 
 
 def soften_devices(splices: Splices, below: cst.CSTNode, alias: str) -> None:

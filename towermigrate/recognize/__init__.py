@@ -149,6 +149,9 @@ def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
         known: whether it is in loop style as it is.
     """
     found = _in_spelling(place, spread=False)
+    if known and (found is None or found.program is None):
+        # What may end the program is evaluated in any spelling.
+        return _in_spelling(place, spread=False, devices=True)
     known = known or found is not None and found.program is not None
     tree, path = place.tree, place.candidate.file.path
     if not known and (may_be_spread(tree, path) or has_stars(tree, path)):
@@ -157,9 +160,9 @@ def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
     return found
 
 
-def _in_spelling(place: Place, spread: bool) -> Recognition | None:
+def _in_spelling(place: Place, spread: bool, devices: bool = False) -> Recognition | None:
     path = place.candidate.file.path
-    made = plain(place.tree, path, first=handed_inputs, spread=spread)
+    made = plain(place.tree, path, first=handed_inputs, spread=spread, devices=devices)
     if made is None:
         return None
     found = _spelled(place, made)
@@ -174,7 +177,7 @@ def _in_spelling(place: Place, spread: bool) -> Recognition | None:
     if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
         # What is spelled otherwise in functions of others stays as it is.
         theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
-        made = plain(place.tree, path, theirs, handed_inputs, spread)
+        made = plain(place.tree, path, theirs, handed_inputs, spread, devices)
         found = None if made is None else _spelled(place, made)
     return found
 

@@ -247,6 +247,7 @@ def plain(
     where: Mapping[str, frozenset[str]] | None = None,
     first: Callable[[Tree, PlainFile], list[Change]] = lambda _tree, _file: [],
     spread: bool = False,
+    devices: bool = False,
 ) -> Plain | None:
     """The tree with a file, and those beside it that may run what it builds, in plain spellings.
 
@@ -256,6 +257,8 @@ def plain(
         where: the outermost functions, of each file, that may change; None for all of them.
         first: the changes of the tower loop's file that come before all others.
         spread: also take apart what is kept together, which changes more of the author's text than the rest.
+        devices: only evaluate in front of the towers what names their devices.
+        spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
 
     Returns:
         None where nothing is spelled otherwise.
@@ -299,6 +302,8 @@ def plain(
                 partial(starred_names, tree),
             ]
         for reader in readers:
+            readers.insert(0, partial(spread_dicts, tree, path))
+        for reader in readers if not devices else [named_devices]:
             text = texts.get(each, tree.sources[each])
             try:
                 if file is None or file.text != text:

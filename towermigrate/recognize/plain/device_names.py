@@ -9,22 +9,27 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from towermigrate.recognize.plain.averaged import is_settled
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.plain.told import goes_over_again, outermost
+from towermigrate.recognize.python_scopes import own_nodes
 
 _DEVICE = re.compile(
     r"(?i)/?(?:job:\w+/)?(?:replica:\d+/)?(?:task:\d+/)?(?:device:)?(?:/?(?:cpu|gpu|tpu|xla_\w+):\d+)"
 )
 _COMPUTES = (
-    ast.BinOp, ast.Mod, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Constant, ast.Name, ast.Load, ast.Tuple, ast.JoinedStr,
-    ast.FormattedValue, ast.Subscript, ast.Call, ast.Attribute, ast.Expression,
+    ast.BinOp, ast.Mod, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.UnaryOp, ast.USub, ast.Constant, ast.Name,
+    ast.Load, ast.Tuple, ast.List, ast.Dict, ast.JoinedStr, ast.FormattedValue, ast.Subscript, ast.Slice, ast.Call,
+    ast.Attribute, ast.IfExp, ast.Compare, ast.cmpop, ast.keyword,
 )  # fmt: skip
 _TEXTS = frozenset({"str", "int", "len"})
 _METHODS = frozenset({"format", "split", "strip", "lower", "upper"})
+_DEPTH = 4
+"""From a name to what it is bound to, and on from there."""
 _SOME = (0, 1, 2, 7)
 """Numbers of towers that a name of a device is tried with, where nothing is looked up by them."""
 
@@ -55,15 +60,8 @@ class _Devices:
         rows: list[str] = []
         for named in self._named():
             made = self._whole(named)
-            computed = not isinstance(made, ast.Name | ast.Attribute | ast.Constant)
-            if (
-                computed
-                and not self._is_as_long(made)
-                and self._stays(made)
-                and not self._is_sure(made)
-            ):
-                text = ast.unparse(made)
-                rows.append(f"tf.DeviceSpec.from_string({text})" if _is_text(made) else text)
+            if self._stays(made) and not self._is_as_long(made):
+                rows += self._row(made)
         first = outermost(self.scope, loop)
         margin = file.alone(first)
         head = file.text[file.start(loop) : file.end(loop.iter)]
@@ -75,6 +73,19 @@ class _Devices:
         text = "".join(f"{margin}    {row}\n" for row in dict.fromkeys(rows))
         return Change(place, place, (f"{margin}{head}:\n{text}",), self.where)
 
+    def _row(self, made: ast.expr) -> list[str]:
+        """What is to be evaluated of an expression: nothing where it is sure to name a device, or to name none."""
+        text = ast.unparse(made)
+        checked = f"tf.DeviceSpec.from_string({text})"
+        given = self._tried(made)
+        if given is None:
+            if isinstance(made, ast.Name | ast.Attribute | ast.Constant):
+                return []  # it may be a function
+            return [checked if _is_text(made) else text]
+        if all(each is None or isinstance(each, str) and _DEVICE.fullmatch(each) for each in given):
+            return []
+        return [text if None in given else checked]
+
     def _named(self) -> Iterator[ast.expr]:
         """What names the devices that each tower is sure to enter."""
         for each in _plainly(self.loop.body):
@@ -84,24 +95,9 @@ class _Devices:
                         yield named
 
     def _whole(self, node: ast.expr) -> ast.expr:
-        """An expression with what the names of its tower are bound to in place of them."""
-        inner = {name: value for name, value in self.inner.items() if self._bound(name) == 1}
-
-        class Put(ast.NodeTransformer):
-            depth = 0
-
-            def visit_Name(self, name: ast.Name) -> ast.expr:
-                if name.id not in inner or self.depth > 4:
-                    return name
-                self.depth += 1
-                made = self.visit(ast.parse(ast.unparse(inner[name.id]), mode="eval").body)
-                self.depth -= 1
-                assert isinstance(made, ast.expr)
-                return made
-
-        made = Put().visit(ast.parse(ast.unparse(node), mode="eval").body)
-        assert isinstance(made, ast.expr)
-        return made
+        """An expression with what the names of its tower are bound to, and what functions return, in place of them."""
+        own = {name: value for name, value in self.inner.items() if self._bound(name) == 1}
+        return _Whole(self.file, self.scope, own).of(node, _DEPTH)
 
     def _bound(self, name: str) -> int:
         """How often the loop binds a name; its own targets count too."""
@@ -156,7 +152,12 @@ class _Devices:
                     return False
         return True
 
-    def _name_stays(self, name: str) -> bool:
+    def _name_stays(self, name: str, around: bool = True) -> bool:
+        """Whether a name holds the same in front of the loop as in each of its turns.
+
+        Args:
+            around: whether statements of the scope outside of the loop may change what it holds.
+        """
         file = self.file
         if name in file.shared_between_functions:
             return False
@@ -166,11 +167,18 @@ class _Devices:
         if self._bound(name) or name in file.words_of_users:
             return False
         bound = [place for place in (self.scope, file.tree) if bindings(place, name)]
-        return bool(bound) and bindings(bound[0], name) == 1 and self._is_only_read(name)
+        return bool(bound) and bindings(bound[0], name) == 1 and self._is_only_read(name, around)
 
-    def _is_only_read(self, name: str) -> bool:
-        """Whether nothing changes what a name holds: it is picked from, counted and gone over."""
+    def _is_only_read(self, name: str, around: bool) -> bool:
+        """Whether nothing changes what a name holds, but what may stand around: it is picked from, counted and gone over."""
         reading: set[int] = set()
+        inside = {id(each) for each in ast.walk(self.loop)}
+        for each in own_nodes(self.scope) if around else ():
+            match each:
+                case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name() as changed))):
+                    reading |= {id(changed)} - inside
+                case ast.Subscript(value=ast.Name() as changed):
+                    reading |= {id(changed)} - inside
         for each in ast.walk(self.file.tree):
             if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
                 reading |= {id(each.value), id(each.slice)}
@@ -188,19 +196,23 @@ class _Devices:
 
     # -- what is sure to name a device
 
-    def _is_sure(self, node: ast.expr) -> bool:
-        """Whether an expression names a device, whatever the numbers of the towers are."""
+    def _tried(self, node: ast.expr) -> list[object] | None:
+        """What an expression gives, whatever the numbers of the towers are; None where that is not known, or where it raises."""
         known = self._constants(node)
         turns = self._turns()
-        looks_up = any(isinstance(each, ast.Subscript | ast.FloorDiv | ast.Mod) and not _formats(each, node) for each in ast.walk(node))  # fmt: skip
-        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
-        names -= _TEXTS
-        if known is None or turns is None or looks_up and not turns[1]:
-            return False
+        looks_up = any(
+            isinstance(each, ast.Subscript | ast.Div | ast.FloorDiv | ast.Mod | ast.Compare)
+            and not _formats(each, node)
+            for each in ast.walk(node)
+        )
+        names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)} - _TEXTS
+        if known is None or turns is None or looks_up and not turns[1] or _repeats(node):
+            return None
+        found: list[object] = []
         for turn in turns[0]:
             values = {**known, **turn}
             if not names <= values.keys():
-                return False
+                return None
             try:
                 made = eval(
                     compile(ast.fix_missing_locations(ast.Expression(node)), "", "eval"),
@@ -208,10 +220,9 @@ class _Devices:
                     values,
                 )
             except Exception:  # as it would in the program
-                return False
-            if not isinstance(made, str) or _DEVICE.fullmatch(made) is None:
-                return False
-        return True
+                return None
+            found.append(made)
+        return found
 
     def _turns(self) -> tuple[list[Mapping[str, object]], bool] | None:
         """What the loop's own names are in each turn, and whether these are all; None where that is not known."""
@@ -251,7 +262,7 @@ class _Devices:
             listed = self._value(node.args[0])
             return len(listed) if isinstance(listed, list | tuple | dict | str) else None
         if isinstance(node, ast.Name):
-            if not self._name_stays(node.id):
+            if not self._name_stays(node.id, around=False):
                 return None
             place = self.scope if bindings(self.scope, node.id) else self.file.tree
             values = [
@@ -267,12 +278,85 @@ class _Devices:
         return value
 
 
+@dataclass
+class _Whole:
+    """Puts what names are bound to in place of them; `names` are those, `again` says that such names are in what they are bound to."""
+
+    file: PlainFile
+    scope: Scope
+    names: Mapping[str, ast.expr]
+    again: bool = True
+
+    def of(self, node: ast.expr, depth: int) -> ast.expr:
+        made = _Put(self, depth).visit(ast.parse(ast.unparse(node), mode="eval").body)
+        assert isinstance(made, ast.expr)
+        return made
+
+    def returned(self, call: ast.Call, depth: int) -> ast.expr | None:
+        """What a function of the file gives, that does nothing but return it."""
+        file = self.file
+        if not isinstance(call.func, ast.Name) or call.keywords:
+            return None
+        name = call.func.id
+        made = [each for each in file.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]  # fmt: skip
+        if len(made) != 1 or bindings(file.tree, name) != 1 or made[0].decorator_list:
+            return None
+        spec, body = made[0].args, made[0].body
+        given = [each.arg for each in spec.args]
+        bare = not (spec.vararg or spec.kwarg or spec.kwonlyargs or spec.posonlyargs)
+        last = body[-1]
+        says = [each for each in body[:-1] if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]  # fmt: skip
+        if not bare or len(given) != len(call.args) or says or not isinstance(last, ast.Return):
+            return None
+        if last.value is None or not all(isinstance(each, _COMPUTES) for each in ast.walk(last.value)):  # fmt: skip
+            return None
+        read = {each.id for each in ast.walk(last.value) if isinstance(each, ast.Name)}
+        if self.scope is not file.tree and any(
+            bindings(self.scope, each) for each in read - {*given}
+        ):
+            return None
+        inner = _Whole(file, self.scope, dict(zip(given, call.args, strict=True)), again=False)
+        return inner.of(last.value, depth)
+
+
+class _Put(ast.NodeTransformer):
+    def __init__(self, whole: _Whole, depth: int) -> None:
+        self.whole, self.depth = whole, depth
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        made = self.whole.names.get(node.id)
+        if made is None or not self.depth:
+            return node
+        if not self.whole.again:
+            return made
+        return self.whole.of(made, self.depth - 1)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        made = self.generic_visit(node)
+        assert isinstance(made, ast.Call)
+        returned = self.whole.returned(made, self.depth - 1) if self.depth else None
+        return made if returned is None else returned
+
+
 def _formats(node: ast.AST, whole: ast.expr) -> bool:
     """Whether a `%` is that of a text that is formatted."""
     return isinstance(node, ast.Mod) and all(
         isinstance(each.left, ast.Constant) and isinstance(each.left.value, str)
         for each in ast.walk(whole)
         if isinstance(each, ast.BinOp) and each.op is node
+    )
+
+
+def _repeats(node: ast.expr) -> bool:
+    """Whether a text or a list may be repeated, however often."""
+    return any(
+        isinstance(each, ast.BinOp)
+        and isinstance(each.op, ast.Mult)
+        and not all(
+            isinstance(one, ast.Name | ast.BinOp) or isinstance(getattr(one, "value", None), int)
+            for one in (each.left, each.right)
+        )
+        for each in ast.walk(node)
     )
 
 

@@ -67,7 +67,7 @@ def _as_statement(
     if run is None or not run.args or leaves_of(run.args[0]) is None:
         return None
     given = [*run.args[1:], *(each.value for each in run.keywords)]
-    # What is chosen now is chosen before what is run is read: a name of an operation is another thing in no choice.
+    # The choice is made before the names that are fetched are read, which must bind none of them.
     if len(given) != 1 or any(isinstance(each, ast.NamedExpr) for each in ast.walk(given[0])):
         return None
     if not isinstance(given[0], ast.IfExp):
@@ -171,9 +171,11 @@ class _Dicts:
         ]
         if not self.bound or any(id(each) not in known for each in every):
             return False
+        read = {id(each.value) for each in self.parts}
         for _, items in (*self.bound, *self.changed):
             for key, value in items:
-                if not is_plain_key(key) or _mentions(value, self.name):
+                own = [each for each in ast.walk(value) if _is_name(each, self.name)]
+                if not is_plain_key(key) or any(id(each) not in read for each in own):
                     return False
                 self.keys.setdefault(ast.unparse(key), key)
         return bool(self.keys) and self._keys_stay() and self._all_there()
@@ -291,7 +293,7 @@ class _Dicts:
             for key, name in names.items():
                 if key in made:
                     if not _is_name(made[key], name):
-                        own.append((name, _value(file, made[key])))
+                        own.append((name, self._value(made[key])))
                 elif isinstance(statement, ast.Assign) and only_name(statement):
                     default = default_of(file, self.keys[key])
                     assert default is not None
@@ -303,6 +305,19 @@ class _Dicts:
             found.append((*file.span(each), _copy(file, each, self.name, names, self.keys)))
         found += [(*file.span(each), (names[ast.unparse(each.slice)],)) for each in self.parts]
         return found
+
+    def _value(self, node: ast.expr) -> tuple[Part, ...]:
+        """A value with the names of the items that it reads."""
+        start, end = self.file.span(node)
+        parts: list[Part] = []
+        for each in sorted(self.parts, key=self.file.start):
+            place = self.file.span(each)
+            if start <= place[0] and place[1] <= end:
+                parts += [(start, place[0]), self.names[ast.unparse(each.slice)]]
+                start = place[1]
+        if not parts:
+            return _value(self.file, node)
+        return ("(", *(each for each in (*parts, (start, end)) if isinstance(each, str) or each[0] < each[1]), ")")  # fmt: skip
 
     def _bound_to(
         self,
@@ -384,10 +399,6 @@ def _makes(statement: ast.stmt, name: str) -> bool:
 
 def _is_name(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _mentions(node: ast.AST, name: str) -> bool:
-    return any(_is_name(each, name) for each in ast.walk(node) if not isinstance(each, ast.Slice))
 
 
 def _value(file: PlainFile, node: ast.expr) -> tuple[Part, ...]:

@@ -72,6 +72,8 @@ class Norms(Slim):
         self.left_root = False  # a name scope that is not below the tower's was entered
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
+        if self.strict and self.where != "a tower" and _lists_all(name, args):
+            self._of_all(node, frame)
         if not self.strict or self.no_updates:
             return super().tf_call(name, args, node, frame)
         if name == "tf.get_collection":
@@ -79,16 +81,20 @@ class Norms(Slim):
             text = key.name if isinstance(key, External) else text_of(key)
             if text in _KEYS:
                 return self._updates(args, node, frame)
-            if text in _LISTS and self.where != "a tower":
-                self.lists_of_all.append((frame.code, node))
         if name == "tf.group" and args.starred and all(_only_updates(v) for v in args.all()):
             return Object("update", args.needs())
-        if name in _LISTS and self.where != "a tower":
-            self.lists_of_all.append((frame.code, node))
         if name == "tf.layers.batch_normalization" and not args.starred:
             if len(args.given) <= len(_OF_LAYERS):
                 return self._of_layers(args, node, frame)
         return super().tf_call(name, args, node, frame)
+
+    def _of_all(self, node: ast.Call, frame: Frame) -> None:
+        """A list of all variables behind the towers: what is made around these is none of a step's."""
+        self.lists_of_all.append((frame.code, node))
+        self.report(
+            "TM219", frame.code, node,
+            f"`{frame.code.said(node)}` lists what the optimizer keeps, and what is made in front of the towers, too",
+        )  # fmt: skip
 
     def _updates(self, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         """UPDATE_OPS, which only the readers of the scope may take for updates."""
@@ -175,6 +181,14 @@ class Norms(Slim):
         """A scope is left."""
         if isinstance(value, ScopeText):
             value.last = len(self.norms)
+
+
+def _lists_all(name: str, args: Arguments) -> bool:
+    """Whether a function gives all variables of the graph."""
+    if name != "tf.get_collection":
+        return name in _LISTS
+    key = args.get(0, "key")
+    return (key.name if isinstance(key, External) else text_of(key)) in _LISTS
 
 
 def check_norms(proof: Norms) -> None:
