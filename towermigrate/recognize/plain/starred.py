@@ -74,6 +74,8 @@ def _named(tree: Tree, file: PlainFile, star: ast.ImportFrom, asked: set[str]) -
     if _leads_to(tree, path, file.path):
         raise Unjoined  # the star may be read before all names are there
     exported = _exported(tree, path, ())
+    if file.path.endswith("__init__.py"):
+        asked = asked | exported.keys()  # a package is there for others, too
     if path.endswith("__init__.py"):
         inside = path.removesuffix("__init__.py")
         stems = {
