@@ -70,11 +70,11 @@ TAKEN = [
     case("a function of the module with values of its own by the names of others", *outer("def look(sess, loss, X, Y, x, y):\n    value, tower_grads = 0.0, []\n    for step in range(2):\n        value += sess.run(loss, feed_dict={X: x * step, Y: y})\n        tower_grads.append(value)\n    return sum([value for value in tower_grads])", *TWICE)),
     case("a function of the module with an early end", *outer("def look(sess, loss, X, Y, x, y):\n    # Nothing to look at.\n    if len(x) == 0:\n        return 0.0\n    return sess.run(loss, feed_dict={X: x, Y: y})", GIVEN)),
     case("a function of the module with a text of several lines", *outer('def look(sess, loss, X, Y, x, y):\n    """What is lost.\n\n    Of a batch.\n    """\n    said = """a\n  b"""\n    return sess.run(loss, feed_dict={X: x, Y: y}) + len(said)', *TWICE)),
+    case("a lambda", *inner("look = lambda x, y: sess.run(loss, feed_dict={X: x, Y: y})", PRINTED)),
     case("a function of the module that trains", *outer("def move(sess, train_op, loss, X, Y, x, y):\n    _, found = sess.run([train_op, loss], feed_dict={X: x, Y: y})\n    return found", "for _ in range(2):", "    print('%.6f' % move(sess, train_op, loss, X, Y, bx, by))", "print('%.6f' % move(sess, train_op, loss, X, Y, by[:, :1] * bx, by))")),
 ]  # fmt: skip
 
 LEFT = [
-    other("a lambda", *inner("look = lambda x, y: sess.run(loss, feed_dict={X: x, Y: y})", PRINTED)),
     other("an inner function that is handed on", *inner(LOOK, "print(['%.6f' % v for v in map(look, [bx], [by])])")),
     other("an inner function that is kept", *inner(LOOK + "\n\nkept = look", PRINTED)),
     other("an inner function with a name of the graph of its own", *inner("def look(X, Y, loss=loss):\n    return sess.run(loss, feed_dict={X: bx, Y: by})", "print(look(1, 2))")),

@@ -66,11 +66,11 @@ TAKEN = [
     case("handed on to a function by its name", "from a import net\n", a=f"{B}\n{SCALED}", b="from c import *\n", c=SCALE),
     case("handed on and imported by its name", "from a import net\n", a=B, b=NET),
     case("of a module that hands it on", "import a\n\n\ndef net(x):\n    return a.net_of(x)\n", a=B, b=NET.replace("net", "net_of")),
+    case("of the one that lists it", AB, a=NET, b=f"__all__ = ['scale']\n\n\n{SCALE}\n\n{COUNTS}"),
     case("that both files import", AB, a=NET, b=f"import os\n\n{SCALE}"),
 ]  # fmt: skip
 
 LEFT = [
-    other("that are listed", "TM206", AB, a=NET, b=f"__all__ = ['scale']\n\n\n{SCALE}\n\n{COUNTS}"),
     other("behind a library's", "TM229", f"from math import *\n{A}", a=NET),
     other("of files that take each other's", "TM222", A, a=f"{B}\n{SCALED}", b=f"{A}\n{SCALE}"),
     other("of the last of two, which does more", "TM206", AB, a=NET, b=COUNTS),

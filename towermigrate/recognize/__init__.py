@@ -20,7 +20,7 @@ from towermigrate.recognize.inlining import inlined
 from towermigrate.recognize.joined import Again, Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
-from towermigrate.recognize.plain import OF_TOWERS, Plain, has_stars, may_be_spread, plain
+from towermigrate.recognize.plain import OF_TOWERS, Plain, may_be_spread, plain
 from towermigrate.recognize.proof import Codes
 from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
@@ -153,8 +153,7 @@ def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
         # What may end the program is evaluated in any spelling.
         return _in_spelling(place, spread=False, devices=True)
     known = known or found is not None and found.program is not None
-    tree, path = place.tree, place.candidate.file.path
-    if not known and (may_be_spread(tree, path) or has_stars(tree, path)):
+    if not known and may_be_spread(place.tree, place.candidate.file.path):
         other = _in_spelling(place, spread=True)
         found = other if other is not None and other.program is not None else found
     return found

@@ -94,8 +94,8 @@ from towermigrate.recognize.plain.sayings import (
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
-from towermigrate.recognize.plain.spread import may_be_spread, spread_values
-from towermigrate.recognize.plain.starred import has_stars, starred_names
+from towermigrate.recognize.plain.spread import spread_values
+from towermigrate.recognize.plain.starred import starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
@@ -263,11 +263,7 @@ def plain(
     Returns:
         None where nothing is spelled otherwise.
     """
-    near = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
-    if spread:
-        for each in sorted(near):  # what has its names by a star
-            if "import *" in tree.sources[each]:
-                near |= tree.users.get(each, set()) & tree.sources.keys()
+    near = _near(tree, path, spread)
     texts: dict[str, str] = {}
     changed: dict[str, set[str]] = {}
     steps: list[Joined] = []
@@ -296,11 +292,7 @@ def plain(
             *_READERS,
         ]
         if spread:
-            readers[:0] = [
-                partial(spread_values, tree, path, where),
-                *[partial(own_packs, tree, path)] * 3,
-                partial(starred_names, tree),
-            ]
+            readers[:0] = _spreading(tree, path, where)
         for reader in readers:
             readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers if not devices else [named_devices]:
@@ -337,6 +329,35 @@ def plain(
     )
 
 
+def may_be_spread(tree: Tree, path: str) -> bool:
+    """Whether anything that is kept together around a file's towers, or comes by a star, can be taken apart."""
+    for each in sorted(_near(tree, path, True)):
+        try:
+            file = PlainFile(each, tree.sources[each])
+        except Unjoined:
+            continue
+        if any(reader(file) for reader in _spreading(tree, path, None)):
+            return True
+    return False
+
+
+def _spreading(tree: Tree, path: str, where: Mapping[str, frozenset[str]] | None) -> list[_Reader]:
+    """What takes apart what is kept together: the readers that come first, where they are asked for."""
+    own: _Reader = partial(own_packs, tree, path)
+    return [
+        partial(spread_values, tree, path, where), own, own, own, partial(starred_names, tree)
+    ]  # fmt: skip
+
+
+def _near(tree: Tree, path: str, stars: bool) -> set[str]:
+    """A file and those that may run what it builds; also those that have that by the `stars` of others."""
+    found = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
+    for each in sorted(found) if stars else ():
+        if "import *" in tree.sources[each]:
+            found |= tree.users.get(each, set()) & tree.sources.keys()
+    return found
+
+
 def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]:
     """The text of a file with changes in it; of two that overlap the first is made."""
     pieces = Pieces()
@@ -362,4 +383,4 @@ def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]
     return new, made
 
 
-__all__ = ["NOTHING", "OF_TOWERS", "Plain", "has_stars", "may_be_spread", "plain"]
+__all__ = ["NOTHING", "OF_TOWERS", "Plain", "may_be_spread", "plain"]

@@ -111,7 +111,8 @@ class Uses:
             if isinstance(value, Pack):
                 if not isinstance(each, ast.Name):
                     raise Unjoined
-                self.hold(each.id, value)
+                if self._read(each):
+                    self.hold(each.id, value)
 
     def used(self) -> list[Leaf]:
         """The values that the scope itself uses."""
@@ -125,7 +126,7 @@ class Uses:
     def _read(self, target: ast.expr) -> bool:
         if not isinstance(target, ast.Name) or isinstance(self.scope, ast.Module):
             return True
-        return self.file.reads(target.id)
+        return any(not isinstance(each.ctx, ast.Store) for each in self.file.uses(target.id))
 
     # ---- the names
 

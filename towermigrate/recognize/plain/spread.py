@@ -46,14 +46,6 @@ def spread_values(
     return []
 
 
-def may_be_spread(tree: Tree, path: str) -> bool:
-    """Whether a function of a file that builds towers may keep values together: in what it returns, or by itself."""
-    text = tree.sources[path]
-    if any(True for _ in _builders(tree, path)):
-        return True
-    return ".run(" in text and re.search(r"\w\[['\"]\w+['\"]\]|Namespace|namedtuple|\bclass |\w\[\d\]", text) is not None  # fmt: skip
-
-
 def _builders(tree: Tree, path: str) -> Iterator[str]:
     """The functions of a file that build towers and end in a `return`."""
     try:
@@ -383,4 +375,4 @@ def _name(uses: Uses, leaf: Leaf, builder: Uses, pack: Pack, holder: str) -> Non
     uses.names(leaf, *words, f"{holder}_{key if key is not None else len(uses.of_leaves)}")
 
 
-__all__ = ["may_be_spread", "spread_values"]
+__all__ = ["spread_values"]

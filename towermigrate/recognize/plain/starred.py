@@ -39,12 +39,6 @@ def starred_names(tree: Tree, file: PlainFile) -> list[Change]:
         return []
 
 
-def has_stars(tree: Tree, path: str) -> bool:
-    """Whether a file, or one that it imports or that imports it, has names by a star."""
-    near = {path, *tree.users.get(path, ()), *tree.imports.get(path, ())} & tree.sources.keys()
-    return any("import *" in tree.sources[each] for each in near)
-
-
 def _is_star(node: ast.AST) -> bool:
     return isinstance(node, ast.ImportFrom) and [each.name for each in node.names] == ["*"]
 
@@ -74,6 +68,8 @@ def _named(tree: Tree, file: PlainFile, star: ast.ImportFrom, asked: set[str]) -
     if _leads_to(tree, path, file.path):
         raise Unjoined  # the star may be read before all names are there
     exported = _exported(tree, path, ())
+    if file.path.endswith("__init__.py"):
+        asked = asked | exported.keys()  # a package is there for others, too
     if path.endswith("__init__.py"):
         inside = path.removesuffix("__init__.py")
         stems = {
@@ -169,4 +165,4 @@ def _texts(node: ast.expr) -> list[str]:
     raise Unjoined
 
 
-__all__ = ["has_stars", "starred_names"]
+__all__ = ["starred_names"]
