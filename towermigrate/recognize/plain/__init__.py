@@ -2,7 +2,7 @@
 
 `train_op.run(feed_dict=…)` is `sess.run(train_op, feed_dict=…)`, a fetched dict is a list that is fetched and a dict made of
 it. Each spelling becomes the plain one by a change of the text that means the same in TensorFlow 1 wherever it is
-made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
+made (`around`, `asked`, `assigned`, `averaged`, `certain`, `collected`, `constants`, `counted`, `dealt`, `default_sessions`, `deleted`, `rates`, `returns`, `groups`, `handed_on`, `identities`, `inner_names`, `entries`, `methods`, `own_copies`, `own_graphs`, `fetches`, `feeds`, `feed_functions`, `placeholders`, `prepared`, `kept`, `lone_gradients`, `merged`, `gathered`, `given_functions`, `global_steps`, `lines`, `named`, `numbered`, `run_functions`, `saved`, `sayings`, `scopes`, `splits`, `spread`, `started`, `told`, `two_loops`, `variables`, `zipped`), so
 that all that is asked of a program is asked of the plain text, and what is written is written of it.
 """
 
@@ -32,6 +32,7 @@ from towermigrate.recognize.plain.collected import added_up, bound_anew, collect
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
+from towermigrate.recognize.plain.default_sessions import default_sessions
 from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.entries import entries
 from towermigrate.recognize.plain.feed_functions import feed_functions
@@ -80,7 +81,7 @@ from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
-from towermigrate.recognize.plain.variables import runs_of_variables
+from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.zipped import tuples_of_towers
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
@@ -137,6 +138,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     closed_sessions,
     run_functions,
     assigned_variables,
+    named_lists,
     runs_of_variables,
     named_starts,
     apart_starts,
@@ -224,7 +226,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
