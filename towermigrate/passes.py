@@ -396,7 +396,9 @@ def _switched(
     if own.script is None or own.mode.switched:
         return own
     others = sorted((import_closure({}, [path], graph) - {path}) & symbols.keys())
-    return settled(own, [(each, symbols[each]) for each in others])
+    eager = [each for each in symbols if symbols[each].mode.eager and each not in others]
+    used = any(path in import_closure({}, [each], graph) for each in eager if each != path)
+    return settled(own, [(each, symbols[each]) for each in others], used_eagerly=used)
 
 
 def _names_moved(job: Job, path: str, programs: Sequence[ProgramReport]) -> list[Finding]:

@@ -36,7 +36,15 @@ def left(name: str, *changes: Change, rule: str = "TM208") -> object:
 NAMED = "xs, ys = tf.split(X, 2), tf.split(Y, 2)\n"
 PAIRS = NAMED + "shards = list(zip(xs, ys))"
 
+SHAPED = (
+    ("    X = tf.placeholder(tf.float32, [None, 3])\n", "    shape = [4] + [3]\n    X = tf.placeholder(tf.float32, shape)\n"),
+    ("    Y = tf.placeholder(tf.float32, [None, 1])\n", "    Y = tf.placeholder(tf.float32, [4, 1])\n"),
+)  # fmt: skip
+
 TAKEN = [
+    taken("slices of what has a shape by name", *SHAPED),
+    taken("parts of what has a shape by name", *SHAPED, *kept(PAIRS, None, over("enumerate(shards)"))),
+    taken("parts of any number of rows, by name", ("[None, 3])", "list(ROWS))"), ("DEVICES = ", "ROWS = (None, 3)\nDEVICES = "), *kept(PAIRS, None, over("enumerate(shards)"))),
     taken("pairs", *kept(PAIRS, None, over("enumerate(shards)"))),
     taken("pairs of splits without names", *kept("shards = list(zip(tf.split(X, 2), tf.split(Y, 2)))", None, over("enumerate(shards)"))),
     taken("pairs that are gone over once", *kept(NAMED + "shards = zip(xs, ys)", None, over("enumerate(shards)"))),

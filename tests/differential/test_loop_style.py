@@ -316,12 +316,13 @@ VARIABLES = [
     case("with their names", listed(SHOWN.format("v", "name"))),
     case("with their operations' names", listed(SHOWN.format("var", "op.name"))),
     case("in a list", listed("        values = []\n        for v in tf.trainable_variables():\n            values.append(sess.run(v))\n        print([x.shape for x in values])\n")),
+    case("all variables", listed(SHOWN.format("v", "name").replace("trainable", "global"))),
     case("by a collection", listed(SHOWN.format("v", "name").replace("tf.trainable_variables()", "tf.get_collection(tf.GraphKeys.TRAINABLE_VARIABLES)"))),
     case("twice", listed(SHOWN.format("v", "name") * 2)),
     case("before they are trained", (RUN, RUN.replace("            ", "            for v in tf.trainable_variables():\n                print(v.name, '%.6f' % sess.run(v).sum())\n            ", 1))),
 ]  # fmt: skip
 NO_VARIABLES = [
-    other("all variables", "TM210", listed(SHOWN.format("v", "name").replace("trainable", "global"))),
+    other("all of a scope", "TM210", listed(SHOWN.format("v", "name").replace("trainable_variables()", "global_variables('w')"))),
     other("their shapes", "TM209", listed(SHOWN.format("v", "get_shape()"))),
     other("a tensor of them", "TM209", listed(SHOWN.format("v", "name").replace("sess.run(v)", "sess.run(v * 2.0)"))),
     other("the last of them", "TM209", listed(SHOWN.format("v", "name") + "        print(v.name)\n")),

@@ -52,7 +52,7 @@ OF_IMAGE = {
     "image.adjust_hue": (0.1,), "image.adjust_saturation": (0.9,), "image.central_crop": (0.5,),
     "image.convert_image_dtype": ("float32",), "image.crop_and_resize": (BOX, [0], [3, 3]),
     "image.crop_to_bounding_box": (1, 1, 4, 4), "image.pad_to_bounding_box": (1, 1, 12, 12), "image.psnr": (IMAGE * 0.9, 1.0),
-    "image.resize_area": ([4, 4],), "image.resize_bicubic": ([5, 5],), "image.resize_image_with_crop_or_pad": (6, 10),
+    "image.resize_area": ([4, 4],), "image.resize_bicubic": ([5, 5],), "image.resize_images": ([5, 4],), "image.resize_image_with_crop_or_pad": (6, 10),
     "nn.avg_pool2d": (2, 2, "SAME"), "nn.convolution": (FILTER, "SAME"), "nn.max_pool2d": (2, 2, "SAME"),
     "nn.dilation2d": (FILTER[..., 0], [1, 1, 1, 1], [1, 1, 1, 1], "SAME"), "nn.pool": ([2, 2], "AVG", "SAME"),
     "nn.max_pool_with_argmax": ([1, 2, 2, 1], [1, 2, 2, 1], "SAME"), "nn.space_to_depth": (2,),

@@ -97,6 +97,26 @@ def test_the_way_to_the_session_may_lead_through_files_without_the_word(
     assert not rewrite_tree({**sources, **report.texts}, links=links).texts
 
 
+def test_a_script_that_what_runs_eagerly_imports_switches_where_it_is_run() -> None:
+    model = "import tensorflow as tf\n\n\ndef net(x):\n    return tf.log(x)\n\n\nif __name__ == '__main__':\n    {}x = tf.{}placeholder(tf.float32)\n"
+    eager = EAGER.replace("import tensorflow as tf\n", "import tensorflow as tf\n\nimport middle\n")
+    sources = {"model.py": model.format("", ""), "middle.py": "import model\n", "eager.py": eager}
+    report = rewrite_tree(sources)
+    after = model.format("tf.compat.v1.disable_v2_behavior()\n    ", "compat.v1.")
+    assert report.texts["model.py"] == after.replace("tf.log", "tf.math.log")
+    assert not rewrite_tree({**sources, **report.texts}).texts
+    # What nothing eager imports switches as it always did.
+    alone = rewrite_tree({"model.py": sources["model.py"]}).texts["model.py"]
+    assert alone.startswith("import tensorflow as tf" + SWITCH)
+    # So does what builds a part of a graph where it is imported, and what has no line for it.
+    for odd in (
+        sources["model.py"].replace("if __name__", "y = tf.placeholder(tf.int32)\nif __name__"),
+        sources["model.py"].replace("'__main__':\n    ", "'__main__': "),
+    ):
+        text = rewrite_tree({**sources, "model.py": odd}).texts["model.py"]
+        assert text.startswith("import tensorflow as tf" + SWITCH)
+
+
 def test_what_runs_eagerly_counts_behind_a_file_without_the_word() -> None:
     sources = {"run.py": "import tensorflow as tf\nimport middle" + RUN, "eager.py": EAGER}
     report = rewrite_tree(sources, links={"middle.py": "import eager\n"})

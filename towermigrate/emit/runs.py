@@ -15,6 +15,7 @@ from towermigrate.emit.templates import (
     Templates,
     call_text,
     lead_of,
+    shift,
     strip_blank,
     with_comments_of,
     with_lead,
@@ -25,7 +26,7 @@ from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.saved_lists import is_trained_list
-from towermigrate.recognize.scope import Item, bare_call, is_run
+from towermigrate.recognize.scope import Item, bare_call, header_comment, is_run
 from towermigrate.recognize.syntax import (
     argument,
     assigned,
@@ -36,7 +37,7 @@ from towermigrate.recognize.syntax import (
     statements,
     walk,
 )
-from towermigrate.recognize.tables import lists_trained
+from towermigrate.recognize.tables import lists_trained, set_by
 from towermigrate.recognize.tower import Input
 
 
@@ -401,6 +402,9 @@ class RunRewriter(cst.CSTTransformer):
                 return cst.Expr(self.t.expression(self.step_call(run)))
             if value in self.a.scope.restarts:
                 return cst.Expr(self.t.expression(f"{self.names.batches}.restart()"))
+            update = set_by(value, self.a.kinds)
+            if update is not None and isinstance(updated_node.value, cst.Call):
+                return updated_node.with_changes(value=updated_node.value.args[0].value)
             if is_run(value, self.a.kinds):
                 # What is left of runs here are initialisers; variables exist already.
                 return cst.RemoveFromParent()
@@ -540,6 +544,27 @@ class RunRewriter(cst.CSTTransformer):
             return updated_node.with_changes(finalbody=None)
         body = list(statements(updated_node.body))
         body[0] = with_lead(body[0], [*lead_of(updated_node), *strip_blank(lead_of(body[0]))])
+        return cst.FlattenSentinel(body)
+
+    def leave_With(
+        self, original_node: cst.With, updated_node: cst.With
+    ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
+        """`with graph.as_default():` around what asks for variables; there is no graph."""
+        for each in original_node.items:
+            call = each.item
+            if each.asname is not None or not isinstance(call, cst.Call) or call.args:
+                return updated_node
+            func = call.func
+            if not isinstance(func, cst.Attribute) or func.attr.value != "as_default":
+                return updated_node
+            if self.a.kinds.of(func.value) is not Kind.GRAPH:
+                return updated_node
+        body = list(statements(updated_node.body))
+        inner = statements(original_node.body)
+        columns = self.a.file.span(inner[0]).column - self.a.file.span(original_node).column
+        body = [shift(each, columns) for each in body]
+        lead = [*lead_of(updated_node), *header_comment(original_node)]
+        body[0] = with_lead(body[0], [*lead, *strip_blank(lead_of(body[0]))])
         return cst.FlattenSentinel(body)
 
     # -- services

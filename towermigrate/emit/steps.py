@@ -263,9 +263,16 @@ class StepWriter:
         """The spec of one tower's part of an input: not that of the whole, where that has so many rows."""
         shape = self.a.placeholders[item.source].shape
         sizes = elements(shape) if shape is not None else None
-        if item.kind in ("same", "per_tower") or not sizes or code(sizes[0]) == "None":
+        if item.kind in ("same", "per_tower") or shape is None or code(shape) == "None":
             return item.source
         assert self.a.program is not None
+        if sizes is None:  # a shape that another expression gives
+            known, dtype = f"{item.source}.shape", code(self.a.placeholders[item.source].dtype)
+            count = self.a.program.loop.count.expression
+            rows = item.size or f"{known}[0] and {known}[0] // {count}"
+            return f"{self.tf}.TensorSpec([{rows}, *{known}[1:]], {dtype})"
+        if not sizes or code(sizes[0]) == "None":
+            return item.source
         whole = (
             code(sizes[0])
             if isinstance(sizes[0], cst.Name | cst.Integer)

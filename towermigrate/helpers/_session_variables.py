@@ -141,6 +141,9 @@ class TowerVariable(private.MirroredVariable):  # type: ignore[misc]
         return self._assigned("assign_sub", delta, name, read_value)
 
     def _assigned(self, method: str, value: Any, name: str | None, read_value: bool) -> Any:
+        if self.graph is not _v1.get_default_graph() and not tf.inside_function():
+            with self.graph.as_default():  # as TF1 did, which took the graph of what is assigned
+                return self._assigned(method, value, name, read_value)
         value = tf.convert_to_tensor(value, dtype=self.dtype.base_dtype)
         # What counts on from the old value; `assign` may also give the first one, when none can be read.
         counts_on = method != "assign" or self._is_read_near(value)

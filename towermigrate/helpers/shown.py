@@ -1,4 +1,4 @@
-"""What a TF1 program prints of its variables: their list, their names, and what they are written as."""
+"""What a TF1 program asks of its variables: their list, their names, what they are written as, and what they hold."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -13,7 +13,8 @@ from towermigrate.helpers.variables import TowerVariables
 class ShownVariable:
     """What TF1 said of a variable that was a reference, as its variables were: for printing, not for computing.
 
-    It has `name`, `op.name`, `shape`, `get_shape()` and `dtype`, and is written as TF1 wrote the variable.
+    It has `name`, `op.name`, `shape`, `get_shape()` and `dtype`, and is written as TF1 wrote the variable. `numpy()` is what
+    a run of it gave, `assign(value)` what a run of its assignment did.
     """
 
     def __init__(self, name: str, variable: Any) -> None:
@@ -21,9 +22,18 @@ class ShownVariable:
         self.op = SimpleNamespace(name=name)
         self.shape = tf.TensorShape(variable.shape)
         self.dtype = tf.as_dtype(variable.dtype)._as_ref
+        self._variable = variable
 
     def get_shape(self) -> tf.TensorShape:
         return self.shape
+
+    def numpy(self) -> Any:
+        """What the variable holds now."""
+        return self._variable.numpy()
+
+    def assign(self, value: Any) -> None:
+        """Set every tower's copy."""
+        self._variable.assign(value)
 
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"

@@ -34,7 +34,7 @@ from towermigrate.recognize.syntax import (
     small,
     walk,
 )
-from towermigrate.recognize.tables import listed_variables, table_of
+from towermigrate.recognize.tables import listed_variables, lists_all, table_of
 
 _NO_AXES = ("[]", "()", "tf.TensorShape([])")
 
@@ -238,6 +238,10 @@ class GraphReader(ScopeReader):
                 self.kinds.env[name] = Kind.LISTED if name in listed else Kind.PYTHON
             for name in listed:
                 self.kinds.env.setdefault(name, Kind.LISTED)
+            for each in walk(node):
+                if isinstance(each, cst.For | cst.CompFor) and code(each.target) in listed:
+                    if lists_all(each.iter, self.file):
+                        self.scope.shown.add(id(each.iter))
             return
         if self._describes(item):
             return

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import libcst as cst
 
-from towermigrate.recognize.kinds import Kind, Kinds, builds_graph, collection_key
+from towermigrate.recognize.kinds import Kind, Kinds, builds_graph
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import calls, code, reads, walk
-from towermigrate.recognize.tables import lists_trained
+from towermigrate.recognize.tables import lists_all, lists_variables
 
 _ASKED = ("{}.name", "{}.op.name", "{}.get_shape().as_list()", "{}.shape.as_list()")
 """What may be asked of a variable: the same texts and numbers in TF1 and of a replica's."""
@@ -59,7 +59,7 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
     may_show = prints and not _has_resources(kinds.traits.tree, file)
 
     def ask(name: str, parts: list[cst.CSTNode], listed: cst.CSTNode) -> bool:
-        every = _lists_all(listed, file)
+        every = lists_all(listed, file)
         asked = None if every else _asked(name, parts, _SIZES if prints else ())
         if asked is None and may_show:
             asked = _asked(name, parts, _SHOWN)
@@ -71,14 +71,16 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
         return asked is not None
 
     for one in inner:
-        if isinstance(one, cst.For) and _lists(one.iter, file):
+        if isinstance(one, cst.For) and lists_variables(one.iter, file):
             if one.orelse is not None or not isinstance(one.target, cst.Name):
                 return Described()
             name = one.target.value
             everywhere = _names(name, [scope]) - _of_comprehensions(name, scope)
             if not ask(name, [one.body], one.iter) or everywhere - _names(name, [one]):
                 return Described()
-        elif isinstance(one, cst.BaseSimpleComp | cst.DictComp) and _lists(one.for_in.iter, file):
+        elif isinstance(one, cst.BaseSimpleComp | cst.DictComp) and lists_variables(
+            one.for_in.iter, file
+        ):
             target = one.for_in.target
             if not isinstance(target, cst.Name) or one.for_in.inner_for_in is not None:
                 return Described()
@@ -88,12 +90,12 @@ def described(node: cst.CSTNode, file: SourceFile, kinds: Kinds, scope: cst.CSTN
         elif isinstance(one, cst.Call) and code(one.func) == "len" and len(one.args) == 1:
             own = kinds.traits.tree.resolve(file, one.func) is not None or "len" in file.imports
             counted = one.args[0].value
-            if _lists(counted, file) and not own:
+            if lists_variables(counted, file) and not own:
                 found.nodes.add(id(counted))
-                if _lists_all(counted, file):
+                if lists_all(counted, file):
                     found.shown.add(id(counted))
         elif may_show:
-            whole = {id(each) for each in _as_texts(one) if _lists(each, file)}
+            whole = {id(each) for each in _as_texts(one) if lists_variables(each, file)}
             found.nodes |= whole
             found.shown |= whole
     return found if _only_python(node, file, kinds, found.nodes) else Described()
@@ -113,21 +115,6 @@ def _has_resources(tree: Tree, file: SourceFile) -> bool:
             seen.add(path)
             waiting += tree.imports.get(path, ())
     return any(_RESOURCES.search(tree.sources.get(path, "")) for path in seen)
-
-
-def _lists(node: cst.CSTNode, file: SourceFile) -> bool:
-    return lists_trained(node, file) or _lists_all(node, file)
-
-
-def _lists_all(node: cst.CSTNode, file: SourceFile) -> bool:
-    """`tf.global_variables()`, under one of its names."""
-    if not isinstance(node, cst.Call):
-        return False
-    name = file.tf(node.func)
-    if name in ("tf.global_variables", "tf.all_variables"):
-        return not node.args
-    key = collection_key(file, node) if name == "tf.get_collection" else None
-    return len(node.args) == 1 and key in ("GLOBAL_VARIABLES", "variables")
 
 
 def _names(name: str, parts: list[cst.CSTNode]) -> set[int]:

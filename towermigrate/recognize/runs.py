@@ -32,7 +32,7 @@ from towermigrate.recognize.syntax import (
     small,
     walk,
 )
-from towermigrate.recognize.tables import Table, picked_key
+from towermigrate.recognize.tables import Table, picked_key, set_by
 
 
 class RunReader(ScopeReader):
@@ -44,6 +44,8 @@ class RunReader(ScopeReader):
         self._as_in_tables(after)
         for item in after:
             for call in run_calls(item.node, self.kinds):
+                if self._sets_listed(call):
+                    continue
                 found: list[Run] = []
                 known = len(self.reasons.findings)
                 with self.reasons.collected():
@@ -72,12 +74,22 @@ class RunReader(ScopeReader):
             self.file.line(c) < line
             and (
                 self.kinds.is_load(c)
+                or self._sets_listed(c)
                 or isinstance(c.func, cst.Attribute)
                 and c.func.attr.value == "restore"
                 and self.kinds.of(c.func.value) is Kind.SAVER
                 and not isinstance(item.node, cst.If)
             )
             for c in calls(self.candidate.function or self.file.module)
+        )
+
+    def _sets_listed(self, call: cst.Call) -> bool:
+        """Whether a run sets a variable of a list, `sess.run(v.assign(value))`."""
+        update = set_by(call, self.kinds)
+        return (
+            update is not None
+            and isinstance(update.func, cst.Attribute)
+            and self.kinds.of(update.func.value) is Kind.LISTED
         )
 
     def _one_session(self) -> None:

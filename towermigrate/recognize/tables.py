@@ -5,6 +5,7 @@ Tables are displays like `train_ops = {"critic": d_train, …}`, lists `for var 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ import libcst as cst
 from towermigrate.recognize.kinds import IN_GRAPH, Kind, Kinds, collection_key
 from towermigrate.recognize.scope import is_run
 from towermigrate.recognize.source import SourceFile
-from towermigrate.recognize.syntax import argument, code, walk
+from towermigrate.recognize.syntax import argument, calls, code, reads, walk
 
 _LISTS = {Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST}
 
@@ -137,7 +138,7 @@ def picked_key(node: cst.CSTNode) -> cst.BaseExpression | None:
 
 
 def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> frozenset[str]:
-    """Names that go over the trained variables and are used for nothing but to run them and to say their names.
+    """Names that go over variables and are used for nothing but to run them, to set them and to say their names.
 
     Args:
         scope: the function or module that runs them.
@@ -145,16 +146,16 @@ def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> froz
         kinds: the kinds of the names so far.
     """
     loops: dict[str, list[_Over]] = {}
-    if "trainable_variables" not in file.text.lower():
+    if not re.search("_variables|collection", file.text):
         return frozenset()
     for node in walk(scope):
         if isinstance(node, cst.For) and isinstance(node.target, cst.Name):
-            if lists_trained(node.iter, file):
+            if lists_variables(node.iter, file):
                 loops.setdefault(node.target.value, []).append((node.target, [node.body]))
         elif isinstance(node, cst.BaseSimpleComp | cst.DictComp):
             target = node.for_in.target
             if isinstance(target, cst.Name) and node.for_in.inner_for_in is None:
-                if lists_trained(node.for_in.iter, file):
+                if lists_variables(node.for_in.iter, file):
                     made = (
                         [node.elt]
                         if isinstance(node, cst.BaseSimpleComp)
@@ -162,6 +163,22 @@ def listed_variables(scope: cst.CSTNode, file: SourceFile, kinds: Kinds) -> froz
                     )
                     loops.setdefault(target.value, []).append((target, [*made, *node.for_in.ifs]))
     return frozenset(name for name, own in loops.items() if _only_read(scope, name, own, kinds))
+
+
+def lists_variables(node: cst.CSTNode, file: SourceFile) -> bool:
+    """Whether an expression lists the trained variables, or all."""
+    return lists_trained(node, file) or lists_all(node, file)
+
+
+def lists_all(node: cst.CSTNode, file: SourceFile) -> bool:
+    """`tf.global_variables()`, under one of its names."""
+    if not isinstance(node, cst.Call):
+        return False
+    name = file.tf(node.func)
+    if name in ("tf.global_variables", "tf.all_variables"):
+        return not node.args
+    key = collection_key(file, node) if name == "tf.get_collection" else None
+    return len(node.args) == 1 and key in ("GLOBAL_VARIABLES", "variables")
 
 
 def lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
@@ -177,12 +194,36 @@ def lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
     )
 
 
+def set_by(call: cst.Call, kinds: Kinds) -> cst.Call | None:
+    """The `v.assign(value)` of `sess.run(v.assign(value))`, whose value is one of Python's."""
+    if not is_run(call, kinds) or len(call.args) != 1 or call.args[0].keyword is not None:
+        return None
+    update = call.args[0].value
+    if (
+        not isinstance(update, cst.Call)
+        or not isinstance(update.func, cst.Attribute)
+        or update.func.attr.value != "assign"
+        or not isinstance(update.func.value, cst.Name)
+        or len(update.args) != 1
+        or update.args[0].keyword is not None
+        or update.args[0].star
+    ):
+        return None
+    value = update.args[0].value
+    plain = all(kinds.of_name(name) in (Kind.PYTHON, Kind.LISTED) for name in reads(value))
+    own = any(kinds.traits.tree.resolve(kinds.file, each.func) for each in calls(value))
+    return update if plain and not own and not kinds.in_graph(value) else None
+
+
 _Over = tuple[cst.Name, Sequence[cst.CSTNode]]
 """What goes over variables, and the parts of the loop or comprehension that it is known in."""
 
 
 def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kinds) -> bool:
-    """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name`, `v.op.name` or its sizes."""
+    """Whether every use of a loop's variable stands in the loop and is `sess.run(v)`, `v.name`, `v.op.name` or its sizes.
+
+    Or it is set, `sess.run(v.assign(value))`, by a statement of its own.
+    """
     allowed = {id(target) for target, _ in loops}
     sized: set[int] = set()
     runs = False
@@ -203,6 +244,11 @@ def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kin
             elif isinstance(node, cst.Call) and is_run(node, kinds) and len(node.args) == 1:
                 allowed.add(id(node.args[0].value))
                 runs = True
+            elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
+                update = set_by(node.value, kinds)
+                if update is not None and isinstance(update.func, cst.Attribute):
+                    allowed.add(id(update.func.value))
+                    runs = True
     # What only says how large they are is a listing (see `listings`).
     known = allowed | sized if runs else allowed
     return all(id(n) in known for n in _places(scope, name))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from towermigrate.findings import Finding
 from towermigrate.symbols.edits import Edit, splice
-from towermigrate.symbols.switch import import_of, switch_edit
+from towermigrate.symbols.switch import CALL, import_of, switch_edit
 from towermigrate.symbols.tables import normal, prefix_in
 from towermigrate.symbols.work import Mode, Pass, Script, SymbolResult
 from towermigrate.tree import calls_entry
@@ -78,7 +78,22 @@ def script_of(work: Pass, others: Sequence[Edit]) -> Script | None:
     node: ast.expr | ast.stmt = first or work.tree.body[0]
     finding = work.finding("TM119", node, "this script runs a graph in a session")
     late, early = (_switched(work, others, early=early) for early in (False, True))
-    return Script(finding, late, early)
+    return Script(finding, late, early, _guarded(work, others))
+
+
+def _guarded(work: Pass, others: Sequence[Edit]) -> str | None:
+    """The new text of a script with the switch behind its `__main__` test; None where what it imports begins a graph."""
+    alias, text = work.alias(), work.text
+    guards = [each for each in work.tree.body if isinstance(each, ast.If) and _is_main_guard(each)]
+    if alias is None or len(guards) != 1 or at_import(work)[0]:
+        return None
+    first = guards[0].body[0]
+    start = text.span(first)[0]
+    margin = text.text[text.text.rfind("\n", 0, start) + 1 : start]
+    if margin.strip() or any(edit.start <= start < edit.end for edit in others):
+        return None
+    new = f"{alias.compat}.{CALL}{text.newline}{margin}"
+    return splice(text.text, [*others, Edit(start, start, new)])
 
 
 def _switched(work: Pass, others: Sequence[Edit], *, early: bool) -> str | None:
@@ -148,7 +163,10 @@ def needs_graph(work: Pass, runs: Mode) -> Finding | None:
 
 
 def settled(
-    result: SymbolResult, imported: Sequence[tuple[str, SymbolResult]] | None
+    result: SymbolResult,
+    imported: Sequence[tuple[str, SymbolResult]] | None,
+    *,
+    used_eagerly: bool = False,
 ) -> SymbolResult:
     """The result with the switch put into a script that runs a graph; a finding where that cannot be done.
 
@@ -156,6 +174,7 @@ def settled(
         result: the result for one file.
         imported: path and result of every file of the tree that it imports, directly or through others, to tell
             whether it may turn off the behaviour of TensorFlow 2; None never turns it off.
+        used_eagerly: a file that runs eagerly imports it, as a rewritten tower program does: it switches where it is run only.
     """
     own, script = result.mode, result.script
     if script is None or own.switched or (own.eager and imported is None):
@@ -172,6 +191,8 @@ def settled(
         finding = replace(finding, message=f"{finding.message}, and {where} eagerly")
     elif imported is not None:
         builds = any(other.builds for _, other in others)
+        if used_eagerly and script.guarded is not None and not builds:
+            return replace(result, text=script.guarded, mode=replace(own, switched=True))
         text = script.early if builds and script.early is not None else script.switched
         if text is not None:
             return replace(result, text=text, mode=replace(own, switched=True), switches=True)

@@ -29,12 +29,13 @@ class Script:
     """A file that is run.
 
     `switched` is its new text with the switch, None where there is no place for it; in `early` the switch comes
-    before what the file imports.
+    before what the file imports, in `guarded` where the file knows that it is run, and not imported.
     """
 
     first: Finding
     switched: str | None
     early: str | None = None
+    guarded: str | None = None
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 REPOSITORY = "huyng/tensorflow-vgg"
 PROGRAM = "train_model_parallel.py"
+STYLE = "session"
 REFERENCE = "tower"
 OUTER = "missing"
 

@@ -107,6 +107,8 @@ def _(run: Runner) -> Results:
     expect=lambda n: {
         "said": ["<tf.Variable 'shown:0' shape=(2,) dtype=float32_ref>"],
         "size": 2.0,
+        "held": [1.0, 2.0],
+        "set": [3.0, 4.0],
     },
 )
 def _(run: Runner) -> Results:
@@ -114,7 +116,14 @@ def _(run: Runner) -> Results:
         variable = tf.Variable([1.0, 2.0], name="shown")
     made = tm.shown_variables(variable)
     assert all(isinstance(one, tm.ShownVariable) for one in made)
-    return {"said": [repr(one) for one in made], "size": float(made[0].get_shape().as_list()[0])}
+    held = made[0].numpy().tolist()
+    made[0].assign([3.0, 4.0])
+    return {
+        "said": [repr(one) for one in made],
+        "size": float(made[0].get_shape().as_list()[0]),
+        "held": held,
+        "set": variable.numpy().tolist(),
+    }
 
 
 @ROWS.case(

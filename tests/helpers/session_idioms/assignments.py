@@ -21,6 +21,16 @@ def assigned_outside(p: Program) -> Any:
 
 
 @idiom
+def assigned_where_another_graph_is_the_default_one(p: Program) -> Any:
+    v, outs = shared(p)
+    with p.session() as session:
+        with tf.Graph().as_default():
+            value = np.arange(6.0).reshape(3, 2)
+            ops = [v.assign(value), v.assign_add(np.ones([3, 2])), v.assign_sub(value)]
+        return [(session.run(op), session.run(outs)) for op in ops]
+
+
+@idiom
 def assigned_in_towers(p: Program) -> Any:
     ops, outs = [], []
     for i in p.towers(range(3)):

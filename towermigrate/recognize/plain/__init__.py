@@ -37,6 +37,7 @@ from towermigrate.recognize.plain.collected import added_up, bound_anew, collect
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.dealt import dealt_parts
+from towermigrate.recognize.plain.default_sessions import default_sessions
 from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.device_names import named_devices
 from towermigrate.recognize.plain.entries import entries
@@ -102,7 +103,7 @@ from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
-from towermigrate.recognize.plain.variables import runs_of_variables
+from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.whole_inputs import whole_inputs
 from towermigrate.recognize.plain.zipped import tuples_of_towers
 from towermigrate.recognize.python_scopes import Unjoined
@@ -174,6 +175,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     run_functions,
     run_options,
     assigned_variables,
+    named_lists,
     runs_of_variables,
     named_starts,
     apart_starts,
@@ -258,7 +260,6 @@ def plain(
         first: the changes of the tower loop's file that come before all others.
         spread: also take apart what is kept together, which changes more of the author's text than the rest.
         devices: only evaluate in front of the towers what names their devices.
-        spread: also take apart dicts that a function returns, which change more of the author's text than the rest.
 
     Returns:
         None where nothing is spelled otherwise.
@@ -275,7 +276,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
@@ -293,8 +294,6 @@ def plain(
         ]
         if spread:
             readers[:0] = _spreading(tree, path, where)
-        for reader in readers:
-            readers.insert(0, partial(spread_dicts, tree, path))
         for reader in readers if not devices else [named_devices]:
             text = texts.get(each, tree.sources[each])
             try:

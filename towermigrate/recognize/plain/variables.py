@@ -3,12 +3,101 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Collection, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, own_calls
 from towermigrate.recognize.plain.collected import is_tower_loop, once_in
-from towermigrate.recognize.plain.methods import sessions_of
+from towermigrate.recognize.plain.methods import makes_session, sessions_of
+from towermigrate.recognize.python_scopes import own_nodes
 
 _TRAINED = "tf.trainable_variables()"
+_ALL = "tf.global_variables()"
+KEYS = {
+    "'trainable_variables'": _TRAINED,
+    "tf.GraphKeys.TRAINABLE_VARIABLES": _TRAINED,
+    "'variables'": _ALL,
+    "tf.GraphKeys.GLOBAL_VARIABLES": _ALL,
+    "tf.GraphKeys.VARIABLES": _ALL,
+}
+"""The collections of variables, and what lists them."""
+_SPELLED = {_TRAINED: _TRAINED, _ALL: _ALL, "tf.all_variables()": _ALL} | {
+    f"tf.get_collection({key})": listed for key, listed in KEYS.items()
+}
+_MAKE_VARIABLES = frozenset("apply_gradients minimize apply get_variable Variable add_slot".split())
+_HARMLESS = ("tf.gfile.", "tf.logging.", "tf.train.global_step")
+
+
+def named_lists(file: PlainFile) -> list[Change]:
+    """`kept = tf.global_variables()` behind the session, which is gone over and run, as the list wherever it is read."""
+    if "_variables" not in file.text and "collection" not in file.text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        sessions = sessions_of(scope)
+        opened = [call.lineno for call in own_calls(scope) if makes_session(call)]
+        if not sessions or not opened:
+            continue
+        for each in own_nodes(scope):
+            if isinstance(each, ast.Assign) and each.lineno > min(opened):
+                found += _named_list(file, scope, sessions, each, where)
+    return found
+
+
+def _named_list(
+    file: PlainFile, scope: Scope, sessions: Collection[str], bound: ast.Assign, where: str
+) -> list[Change]:
+    listed = _SPELLED.get(ast.unparse(bound.value))
+    match bound.targets:
+        case [ast.Name(id=name)] if listed is not None:
+            pass
+        case _:
+            return []
+    if bindings(scope, name) != 1 or name in file.shared_between_functions:
+        return []
+    if isinstance(scope, ast.Module) and name in file.words_of_users or file.finds_names_by_text:
+        return []
+    over: dict[int, ast.expr] = {}
+    for each in own_nodes(scope):
+        if isinstance(each, ast.For | ast.comprehension):
+            over[id(each.iter)] = each.iter
+        elif isinstance(each, ast.Call) and len(each.args) == 1 and not each.keywords:
+            func = each.func
+            if isinstance(func, ast.Attribute) and func.attr == "run":
+                if isinstance(func.value, ast.Name) and func.value.id in sessions:
+                    over[id(each.args[0])] = each.args[0]
+    reads = [
+        each
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+    ]
+    margin = file.alone(bound)
+    if not reads or any(id(each) not in over for each in reads) or margin is None:
+        return []
+    if file.commented(*file.span(bound)) or any(r.lineno <= bound.lineno for r in reads):
+        return []
+    last = max(each.lineno for each in reads)
+    for each in own_nodes(scope):  # what makes variables in between would be in the list then
+        if isinstance(each, ast.Call) and bound.lineno < each.lineno <= last:
+            called = ast.unparse(each.func)
+            made = called.startswith("tf.") and not called.startswith(_HARMLESS)
+            if made or called.rpartition(".")[2] in _MAKE_VARIABLES:
+                return []
+    if not _stay_together(scope, bound, reads):
+        return []
+    gone = Change(*file.without(bound), (), where)
+    return [gone, *(Change(*file.span(each), (listed,), where) for each in reads)]
+
+
+def _stay_together(scope: Scope, bound: ast.Assign, reads: Sequence[ast.Name]) -> bool:
+    """Whether all reads stand behind the binding in its own block, or in blocks of it, and the block is more than that."""
+    for each in ast.walk(scope):
+        for name in ("body", "orelse", "finalbody"):
+            block = getattr(each, name, None)
+            if isinstance(block, list) and any(one is bound for one in block):
+                behind = block[block.index(bound) + 1 :]
+                inside = {id(node) for one in behind for node in ast.walk(one)}
+                return all(id(one) in inside for one in reads)
+    return False
 
 
 def runs_of_variables(file: PlainFile) -> list[Change]:
@@ -16,7 +105,7 @@ def runs_of_variables(file: PlainFile) -> list[Change]:
 
     One of them, or some by their places, are picked of that.
     """
-    if "trainable_variables()" not in file.text:
+    if "_variables()" not in file.text:
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
@@ -71,16 +160,17 @@ def _picked(file: PlainFile, scope: Scope) -> dict[str, ast.Assign]:
 
 
 def _one_by_one(file: PlainFile, scope: Scope, session: str, fetched: ast.expr) -> tuple[Part, ...]:
+    listed = _TRAINED
     match fetched:
         case ast.ListComp(elt=ast.Name(id=own), generators=[ast.comprehension(target=ast.Name(id=name), iter=over)]) if (
-            own == name and ast.unparse(over) == _TRAINED
+            own == name and ast.unparse(over) in (_TRAINED, _ALL)
         ):  # fmt: skip
             start, end = file.span(fetched.elt)
             return (
                 (file.start(fetched), start), f"{session}.run({name})", (end, file.end(fetched)),
             )  # fmt: skip
         case ast.DictComp(value=ast.Name(id=own), generators=[ast.comprehension(target=ast.Name(id=name), iter=over)]) if (
-            own == name and ast.unparse(over) == _TRAINED
+            own == name and ast.unparse(over) in (_TRAINED, _ALL)
         ):  # fmt: skip
             start, end = file.span(fetched.value)
             return (
@@ -90,10 +180,12 @@ def _one_by_one(file: PlainFile, scope: Scope, session: str, fetched: ast.expr) 
             return ()
         case ast.Name():
             pass
+        case _ if ast.unparse(fetched) == _ALL:
+            listed = _ALL
         case _ if ast.unparse(fetched) != _TRAINED:
             return ()
     one = file.free(scope, "v", "var", "variable")
-    return (f"[{session}.run({one}) for {one} in {_TRAINED}]",)
+    return (f"[{session}.run({one}) for {one} in {listed}]",)
 
 
 def _is_list(scope: Scope, name: str, of: str = _TRAINED) -> bool:

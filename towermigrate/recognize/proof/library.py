@@ -59,7 +59,7 @@ MODULES = (
         "adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation central_crop "
         "convert_image_dtype crop_and_resize crop_to_bounding_box flip_left_right flip_up_down grayscale_to_rgb "
         "hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr "
-        "resize_area resize_bicubic resize_image_with_crop_or_pad rgb_to_grayscale rgb_to_hsv rgb_to_yuv rot90 "
+        "resize_area resize_bicubic resize_image_with_crop_or_pad resize_images rgb_to_grayscale rgb_to_hsv rgb_to_yuv rot90 "
         "sobel_edges total_variation transpose_image yuv_to_rgb",
     )
 )

@@ -188,6 +188,7 @@ class Services:
         elif name in _SESSIONS:
             allowed |= {id(n) for n in ast.walk(call)}
         elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
+            self._in_another_graph(call)
             describes = id(item.node) in self.proof.facts.described
             if not describes and not self._in_saver(call) and not self._in_loop_over(call):
                 self.say(
@@ -231,6 +232,54 @@ class Services:
         with self.proof.mode(False):
             value = self.proof.value(node.func, self.proof.top)
         return isinstance(value, External) and value.name in library.LISTS
+
+    def _in_another_graph(self, call: ast.Call) -> None:
+        """What lists of the default graph where that of the towers is no longer the default one: none of theirs."""
+        around = self._around(self.proof.loop)
+        entered = [each for each in around if self._enters_graph(each)]
+        if not entered or any(
+            each in entered or self._enters_graph(each) or self._enters_session(each)
+            for each in self._around(call)
+        ):
+            return
+        (first,) = entered[-1].items[:1]
+        self.say(
+            "TM210", call,
+            f"`{self.code.said(call)}` asks the graph that is the default one there, and stands outside of `with "
+            f"{self.code.said(first.context_expr)}`, in which the towers are built",
+        )  # fmt: skip
+
+    def _around(self, node: ast.AST) -> list[ast.With]:
+        """The `with` statements around a node, in its function."""
+        found: list[ast.With] = []
+        each = self.code.parents.get(id(node))
+        while each is not None and not isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            if isinstance(each, ast.With):
+                found.append(each)
+            each = self.code.parents.get(id(each))
+        return found
+
+    def _enters_graph(self, statement: ast.With) -> bool:
+        """`with graph.as_default():`; what a session does under that name makes no graph the default one."""
+        for each in statement.items:
+            match each.context_expr:
+                case ast.Call(func=ast.Attribute(value=owner, attr="as_default")):
+                    if not self._is_session(owner):
+                        return True
+        return False
+
+    def _enters_session(self, statement: ast.With) -> bool:
+        """`with tf.Session(graph=graph) as sess:`, in which the session's graph is the default one."""
+        return any(self._is_session(each.context_expr) for each in statement.items)
+
+    def _is_session(self, node: ast.expr) -> bool:
+        if isinstance(node, ast.Name):
+            return self.kinds.of_name(node.id) is Kind.SESSION
+        if not isinstance(node, ast.Call):
+            return False
+        with self.proof.mode(False):
+            value = self.proof.value(node.func, self.proof.top)
+        return isinstance(value, External) and value.name in _SESSIONS
 
     def _in_loop_over(self, call: ast.Call) -> bool:
         """Whether it lists the variables that a loop, or a comprehension, only reads."""

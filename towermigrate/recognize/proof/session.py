@@ -120,7 +120,7 @@ class SessionCheck:
         self, call: ast.Call, statement: ast.stmt, nodes: Sequence[ast.expr], run: Run | None
     ) -> None:
         kinds = [self._kind(n) for n in nodes]
-        if kinds == [Kind.LISTED]:
+        if kinds == [Kind.LISTED] or self._sets_listed(nodes):
             return
         self._rebinds(nodes, statement)
         self._fetched(call, nodes, kinds, run)
@@ -160,6 +160,13 @@ class SessionCheck:
                 caught = ast.unparse(handler.type) if handler.type is not None else ""
                 if "ValueError" in caught or "TypeError" in caught:
                     return True
+        return False
+
+    def _sets_listed(self, nodes: Sequence[ast.expr]) -> bool:
+        """`v.assign(value)` of a variable that a list holds."""
+        match nodes:
+            case [ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="assign"))]:
+                return self.kinds.of_name(name) is Kind.LISTED
         return False
 
     def _kind(self, node: ast.expr) -> Kind:
