@@ -48,6 +48,7 @@ MEANS = {
     "a list as a tensor": (over("found.append((tf.reduce_mean([g for g, _ in pairs], 0), pairs[-1][1]))"), "crash"),
     "a sum by the count": (over("gs, vs = zip(*pairs)\nfound.append((tf.add_n(gs) / len(gs), vs[0]))"), "crash"),
     "times a fraction": (over("gs, vs = zip(*pairs)\nfound.append((tf.scalar_mul(1.0 / len(towers), tf.add_n(gs)), vs[0]))"), "crash"),
+    "accumulated": (over("found.append((tf.accumulate_n([g for g, _ in pairs]) / len(pairs), pairs[0][1]))"), "crash"),
     "Python's sum": (over("found.append((sum([g for g, _ in pairs]) / len(towers), pairs[0][1]))"), "crash"),
     "one by one": (
         over("total = pairs[0][0]\nfor g, _ in pairs[1:]:\n    total = total + g\nfound.append((tf.divide(total, float(len(pairs))), pairs[0][1]))"),

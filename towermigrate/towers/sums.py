@@ -258,6 +258,12 @@ def _add_n(domain: Asking, call: Call) -> Value:
     return added(sums) if len(sums) == len(found) else call.unknown("no sum of gradients")
 
 
+def _accumulate_n(domain: Asking, call: Call) -> Value:
+    """`tf.add_n` that takes nothing sparse."""
+    found = _add_n(domain, call)
+    return domain.spent(call) if isinstance(found, Sum) and found.sparse else found
+
+
 def _sum(domain: Asking, call: Call) -> Value | None:
     """Python's `sum`."""
     value = call.get(0)
@@ -395,6 +401,8 @@ FUNCTIONS: dict[str, Meaning] = {
     "tf.math.reduce_mean": _reduce,
     "tf.math.reduce_sum": _reduce,
     "tf.squeeze": _squeeze,
+    "tf.accumulate_n": _accumulate_n,
+    "tf.math.accumulate_n": _accumulate_n,
     "tf.add_n": _add_n,
     "tf.math.add_n": _add_n,
     "builtins.sum": _sum,
