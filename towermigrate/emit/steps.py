@@ -266,6 +266,8 @@ class StepWriter:
         if item.kind in ("same", "per_tower") or shape is None or code(shape) == "None":
             return item.source
         assert self.a.program is not None
+        if self._has_any_rows(shape):
+            return item.source
         if sizes is None:  # a shape that another expression gives
             known, dtype = f"{item.source}.shape", code(self.a.placeholders[item.source].dtype)
             count = self.a.program.loop.count.expression
@@ -282,6 +284,19 @@ class StepWriter:
         rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
         dtype = code(self.a.placeholders[item.source].dtype)
         return f"{self.tf}.TensorSpec([{rest}], {dtype})"
+
+    def _has_any_rows(self, shape: cst.BaseExpression) -> bool:
+        """Whether it shows that a shape begins with None: `[None] + shape`, or a name of that."""
+        if isinstance(shape, cst.Name):
+            binding = [item for item in self.a.before if shape.value in item.binds]
+            found = assigned(binding[0].node) if len(binding) == 1 else None
+            if found is None or found[0] != [shape.value]:
+                return False
+            shape = found[1]
+        while isinstance(shape, cst.BinaryOperation):
+            shape = shape.left
+        rows = elements(shape)
+        return bool(rows) and rows is not None and code(rows[0]) == "None"
 
     def _value(self, name: str) -> str:
         if name in self.a.scope.means:

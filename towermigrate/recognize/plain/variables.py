@@ -84,6 +84,13 @@ def _named_list(
                 return []
     if not _stay_together(scope, bound, reads):
         return []
+    for each in own_nodes(scope):  # another graph may be the default one there
+        if isinstance(each, ast.With) and any(
+            "as_default" in ast.unparse(one) for one in each.items
+        ):
+            inside = {id(one) for one in ast.walk(each)}
+            if id(bound) not in inside and any(id(one) in inside for one in reads):
+                return []
     gone = Change(*file.without(bound), (), where)
     return [gone, *(Change(*file.span(each), (listed,), where) for each in reads)]
 

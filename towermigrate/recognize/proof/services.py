@@ -234,20 +234,28 @@ class Services:
         return isinstance(value, External) and value.name in library.LISTS
 
     def _in_another_graph(self, call: ast.Call) -> None:
-        """What lists of the default graph where that of the towers is no longer the default one: none of theirs."""
-        around = self._around(self.proof.loop)
-        entered = [each for each in around if self._enters_graph(each)]
-        if not entered or any(
-            each in entered or self._enters_graph(each) or self._enters_session(each)
-            for each in self._around(call)
-        ):
+        """What lists of the default graph where that is not the one that the towers are built in: none of theirs."""
+        entered = [each for each in self._around(self.proof.loop) if self._enters_graph(each)]
+        around = self._around(call)
+        changing = [
+            each for each in around if self._enters_graph(each) or self._enters_session(each)
+        ]
+        if not changing and not entered:
             return
-        (first,) = entered[-1].items[:1]
+        if changing and (changing[0] in entered or self._enters_session(changing[0])):
+            return
+        again = {name for each in entered for name in self._graphs(each)}
+        if changing and again & set(self._graphs(changing[0])):
+            return
         self.say(
             "TM210", call,
-            f"`{self.code.said(call)}` asks the graph that is the default one there, and stands outside of `with "
-            f"{self.code.said(first.context_expr)}`, in which the towers are built",
+            f"`{self.code.said(call)}` asks the graph that is the default one there, which is not that of the towers",
         )  # fmt: skip
+
+    @staticmethod
+    def _graphs(statement: ast.With) -> list[str]:
+        """The names of what a `with` makes the default one."""
+        return [name for each in statement.items for name in _named_graphs(each.context_expr)]
 
     def _around(self, node: ast.AST) -> list[ast.With]:
         """The `with` statements around a node, in its function."""
@@ -316,6 +324,13 @@ class Services:
 
     def say(self, rule: str, node: ast.AST, message: str) -> None:
         self.proof.always(rule, self.code, node, message)
+
+
+def _named_graphs(node: ast.expr) -> list[str]:
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="as_default")):
+            return [name]
+    return []
 
 
 def argument(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
