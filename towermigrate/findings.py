@@ -261,7 +261,8 @@ _rule(
 _rule(
     "TM232", "Random numbers are fixed by a seed", "error",
     "TF1 derives the seed of an operation from its place in the whole graph and keeps one state for it. Steps "
-    "are graphs of their own, so they draw other numbers.",
+    "are graphs of their own, so they draw other numbers. (Initializers that have a seed of their own are no reason: "
+    "towers' variables start from its first numbers.)",
     "Leave the seed away if the numbers need not repeat, or keep session style.",
     "tf.set_random_seed(1)\n...\nx = tf.nn.dropout(x, 0.5)",
 )  # fmt: skip

@@ -47,7 +47,8 @@ class TowerVariables(Trackable):  # type: ignore[misc]
     slots of v1 optimizers, under any strategy or none, whatever the strategy they were saved under;
     what is restored before the first trace waits for it. It knows no `ExponentialMovingAverage`:
     that is no object to it. `restore_tf1` and `save_tf1` read and write the name-based checkpoints
-    of TF1 programs, averages included.
+    of TF1 programs, averages included. Each variable whose initializer has a seed starts from the
+    first numbers of that seed, as in a graph, however many start from it.
 
     Args:
       batch_norm: whose updates the moving averages of batch normalisation take, `"last"` (the last
