@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile
 from towermigrate.recognize.plain.collected import is_tower_loop, once_in
@@ -89,6 +90,7 @@ def _classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
             yield node, {each.name: each for each in methods if _holder(each)}
 
 
+@lru_cache(maxsize=256)
 def _holder(method: ast.FunctionDef) -> str:
     """What a method calls the object; nothing where that is bound anew, or it is not a plain method."""
     if not method.args.args or method.args.posonlyargs or method.decorator_list:

@@ -18,21 +18,23 @@ _TRAINS = re.compile(r"\b(?:compute_gradients|apply_gradients|minimize)\(")
 
 def named_results(tree: Tree, file: PlainFile) -> list[Change]:
     """Calls of methods of an object that trains, in a print, an append or a sum: each under a name, in front of that."""
-    if not any(_TRAINS.search(text) and "class " in text for text in tree.sources.values()):
+    near = [file.path, *sorted(tree.imports.get(file.path, ()))]
+    texts = [tree.sources[path] for path in near if path in tree.sources]
+    if not any("class " in text and _TRAINS.search(text) for text in texts):
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
         for statement in own_nodes(scope):
             if isinstance(statement, ast.Expr | ast.AugAssign):
-                found += _of(tree, file, scope, statement, where)
+                found += _of(texts, file, scope, statement, where)
     return found
 
 
 def _of(
-    tree: Tree, file: PlainFile, scope: Scope, statement: ast.Expr | ast.AugAssign, where: str
+    texts: list[str], file: PlainFile, scope: Scope, statement: ast.Expr | ast.AugAssign, where: str
 ) -> list[Change]:
     margin = file.alone(statement)
-    calls = [each for each in ast.walk(statement) if _is_of_trainer(tree, file, scope, each)]
+    calls = [each for each in ast.walk(statement) if _is_of_trainer(texts, scope, each)]
     if margin is None or len(calls) != 1:
         return []
     (call,) = calls
@@ -47,7 +49,7 @@ def _of(
     ]
 
 
-def _is_of_trainer(tree: Tree, file: PlainFile, scope: Scope, node: ast.AST) -> bool:
+def _is_of_trainer(texts: list[str], scope: Scope, node: ast.AST) -> bool:
     """Whether a node calls a method of an object of a class that trains."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
@@ -59,16 +61,16 @@ def _is_of_trainer(tree: Tree, file: PlainFile, scope: Scope, node: ast.AST) -> 
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=func)) if (
                 name == held.id
             ):
-                return _trains(tree, file, ast.unparse(func).rpartition(".")[2])
+                return _trains(texts, ast.unparse(func).rpartition(".")[2])
     return False
 
 
-def _trains(tree: Tree, file: PlainFile, name: str) -> bool:
-    """Whether a class of that name, of this file or of another one, builds a training."""
-    heads = re.compile(rf"^class {re.escape(name)}\b", re.MULTILINE)
-    texts = [file.text, *(text for path, text in tree.sources.items() if path != file.path)]
-    return name.isidentifier() and any(
-        _TRAINS.search(text[found.start() :]) for text in texts if (found := heads.search(text))
+def _trains(texts: list[str], name: str) -> bool:
+    """Whether a class of that name, of a file or of one that it imports, builds a training."""
+    head = re.compile(rf"^class {re.escape(name)}\b", re.MULTILINE)
+    there = [text for text in texts if name.isidentifier() and f"class {name}" in text]
+    return any(
+        _TRAINS.search(text[found.start() :]) for text in there if (found := head.search(text))
     )
 
 
