@@ -128,7 +128,7 @@ LEFT = [
     other("that reads a value of the last tower", "TM203", *behind("    shown = tf.add_n(losses) - loss\n")),
     other("that reads an averaged gradient", "TM203", *behind("    shown = tf.add_n(losses) + tf.reduce_sum(grads[0][0])\n")),
     other("that reads the global step", "TM203", (START, START + "    at = tf.train.get_or_create_global_step()\n"), *behind("    shown = tf.add_n(losses) + tf.cast(at, tf.float32)\n")),
-    other("that reads an input which is not fed", "TM203", *SPLIT, *behind("    shown = tf.concat(outs, 0) - Y\n"), (f"[train_op, loss, shown]{FEED}", "[train_op, loss, shown], feed_dict={X: bx})")),
+    other("that reads an input which is not fed", "TM209", *SPLIT, *behind("    shown = tf.concat(outs, 0) - Y\n"), (f"[train_op, loss, shown]{FEED}", "[train_op, loss, shown], feed_dict={X: bx})")),
     other("that reads an input of which the towers have slices", "TM203", *behind("    shown = tf.concat(outs, 0) - Y\n")),
     other("that reads a part of an input", "TM203", *SPLIT, *behind("    shown = outs[0] - ys[0]\n")),
     other("that draws", "TM203", *behind("    shown = tf.reduce_mean(tf.nn.dropout(outs[0], 0.5))\n")),

@@ -33,6 +33,8 @@ def other(name: str, rule: str, *changes: Change) -> Any:
 
 
 TAKEN = [
+    case("that grows", *made(f"    ops = {{'train': {UPDATE}}}\n    ops['loss'] = loss\n", "ops['train'], ops['loss']")),
+    case("beside more", *made(f"    ops = {{'train': {UPDATE}, 'twice': loss * 2.0}}\n", "ops['train'], ops['twice']")),
     case("a dict of one", *made(f"    ops = {{'train': {UPDATE}}}\n", "ops['train'], loss")),
     case("a dict with the mean", *made(f"    ops = {{'train': {UPDATE}, 'loss': tf.reduce_mean(losses)}}\n", "ops['train'], ops['loss']")),
     case("over several lines", *made(f"    ops = {{\n        'train': {UPDATE},\n        'loss': tf.reduce_mean(losses),\n    }}\n", "ops['train'], ops['loss']")),
@@ -47,8 +49,6 @@ LEFT = [
     other("two updates in one", "TM204", *made(f"    ops = {{'train': {UPDATE}, 'more': {UPDATE}}}\n", "ops['train'], loss")),
     other("a key twice", "TM204", *made(f"    ops = {{'train': {UPDATE}, 'train': loss}}\n", "ops['train'], loss")),
     other("a key that is computed", "TM204", *made(f"    ops = {{'tr' + 'ain': {UPDATE}}}\n", "ops['train'], loss")),
-    other("beside more", "TM204", *made(f"    ops = {{'train': {UPDATE}, 'twice': loss * 2.0}}\n", "ops['train'], ops['twice']")),
-    other("that grows", "TM209", *made(f"    ops = {{'train': {UPDATE}}}\n    ops['loss'] = loss\n", "ops['train'], ops['loss']")),
 ]  # fmt: skip
 
 

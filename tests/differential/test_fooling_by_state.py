@@ -172,6 +172,9 @@ RIGHT = frozenset(
         "strict lambda layers bn",
         "bn object read flag",
         "kwargs get fn",
+        # Variables of towers start from a seed as in a graph.
+        "seed scope initializer",
+        "seed default arg",
     }
 )
 

@@ -68,6 +68,8 @@ EVALUATE = (
 )  # fmt: skip
 
 TAKEN = [
+    taken("that is changed", (MADE, MADE + "    ops['loss'] = ops['loss'] * 2.0\n")),
+    taken("by a default", ("def run_epoch(sess, ops, steps)", "def run_epoch(sess, ops=None, steps=2)")),
     taken("in one file"),
     taken("in two files", (APART, "")),
     taken("called twice", TWICE),
@@ -82,7 +84,6 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
-    left("that is changed", (MADE, MADE + "    ops['loss'] = ops['loss'] * 2.0\n")),
     left("that is changed by another", ("    total = 0.0\n", "    total = 0.0\n    ops.setdefault('more', 1)\n")),
     left("that is printed", (MADE, MADE + "    print(sorted(ops))\n")),
     left("that is gone over", (MADE, MADE + "    print([key for key in ops])\n")),
@@ -91,7 +92,6 @@ LEFT = [
     left("that a function hands on", ("    total = 0.0\n", "    print(len(ops))\n    total = 0.0\n")),
     left("with more in it", ("    return {'x'", "    return {**{}, 'x'")),
     left("with a key twice", ("'loss': loss,", "'loss': loss, 'y': Y,")),
-    left("by a default", ("def run_epoch(sess, ops, steps)", "def run_epoch(sess, ops=None, steps=2)")),
 ]  # fmt: skip
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (

@@ -40,8 +40,6 @@ MOVED = [
     ("what replaces a text", "re.sub('a', act, 'a')"),
     ("a partial activation", "loss = loss + tf.reduce_mean(tf.layers.dense([[loss]], 1, activation=functools.partial(act, k=2), name='d'))"),
     ("one of two activations", "f = act if N > 5 else (lambda v: v)\nloss = loss + tf.reduce_mean(tf.layers.dense([[loss]], 1, activation=f, name='d'))"),
-    ("one of two seeds", "init = tf.glorot_uniform_initializer(seed=1) if N > 3 else tf.glorot_uniform_initializer(seed=2)\n"
-     "with tf.variable_scope('z', reuse=tf.AUTO_REUSE):\n    w = tf.get_variable('a', [2, 2], initializer=init)\n    v = tf.get_variable('b', [2, 2], initializer=init)"),
 ]  # fmt: skip
 """What code that moves does."""
 

@@ -232,6 +232,15 @@ class StepWriter:
 
     def _inner(self, step: Step, returned: list[str], given: list[str]) -> list[cst.BaseStatement]:
         body: list[cst.BaseStatement] = []
+        missing = [item for item in self.a.body.inputs if item not in step.fed]
+        asked = {name for item in missing for name in item.names} & set(given)
+        if asked:
+            raise refuse(
+                "TM209",
+                self.a.file,
+                self.a.candidate.loop,
+                f"a run asks for `{min(asked)}` and does not feed it",
+            )
         if step.wanted or step.trains or not step.picked:
             args = ", ".join(
                 name if item in step.fed else self._unfed(item)

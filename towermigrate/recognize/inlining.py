@@ -137,8 +137,8 @@ class _Join(Files):
             apart = not given & set(handed) and (given or name is not None)
             if each is done or apart and not makes:
                 continue
-            function = self._function(each)
-            if function is None or apart and not _makes_placeholders(function):
+            function = self._maker(each) if apart else self._function(each)
+            if function is None:
                 continue
             if done is None and not self._runs(function):
                 continue
@@ -191,6 +191,14 @@ class _Join(Files):
             if any(each is call.func for each in self.uses_in(self.caller.path, other, name)):
                 return self.module(other).definition(name)
         return None
+
+    def _maker(self, statement: ast.stmt) -> Definition | None:
+        """The function that a statement calls, where that makes placeholders."""
+        try:
+            function = self._function(statement)
+        except Unjoined:
+            return None  # which is no matter of a function that stays as it is
+        return function if function is not None and _makes_placeholders(function) else None
 
     def _runs(self, function: Definition, depth: int = 3) -> bool:
         """Whether a function runs something, or one that it calls does."""
