@@ -106,7 +106,15 @@ def returning(text: str, shown: str) -> tuple[Change, ...]:
     return ("        return loss\n", f"        return {text}\n"), (SHOWN, shown)
 
 
+HISTORY = (
+    ("        self.count = 0\n", "        self.count = 0\n        self.history = []\n"),
+    ("        return loss\n", "        self.history.append(1)\n        return loss\n"),
+    (MADE, MADE + "    history = trainer.history\n"),
+)
 TAKEN = [
+    case("printed behind what it changes, itself", *HISTORY, (SHOWN, "            print(history, '%.6f' % trainer.step(sess, x, y))\n")),
+    case("printed behind a number", (SHOWN, "            print(number + 1, '%.6f' % trainer.step(sess, x, y))\n")),
+    case("with comments", ("        return loss\n", "        # what it was\n        return loss  # of this step\n"), (CALLED, "            # one step\n" + CALLED.rstrip() + "  # trains\n")),
     case("a step"),
     case("a step and an evaluation", *evaluated("test = trainer.evaluate(sess, x, y)", "print('test %.6f' % test)")),
     case("an evaluation that is printed", *evaluated("print('test %.6f' % trainer.evaluate(sess, x, y))")),
@@ -154,6 +162,8 @@ LEFT = [
     other("replaced in the class", "TM205", (MADE, "    Trainer.step = lambda self, sess, x, y: 1.0\n" + MADE)),
     other("of a class made of it", "TM205", ("def main():\n", "class More(Trainer):\n    def step(self, sess, x, y):\n        return 1.0\n\n\ndef main():\n"), (MADE, "    trainer = More(0.1)\n")),
     other("one of two values", "TM205", (SHOWN, "            print('%.6f' % (trainer.step(sess, x, y) if number else 0.0))\n")),
+    other("printed behind a text of what it changes", "TM205", *HISTORY, (SHOWN, "            print('%s' % history, '%.6f' % trainer.step(sess, x, y))\n")),
+    other("printed behind a copy of it", "TM205", *HISTORY, (SHOWN, "            print(history * 2, '%.6f' % trainer.step(sess, x, y))\n")),
     other("two objects", "TM205", (MADE, MADE + "    with tf.variable_scope('more'):\n        second = Trainer(0.2)\n"), (SHOWN, SHOWN + "            print('%.6f' % second.step(sess, x, y))\n")),
 ]  # fmt: skip
 

@@ -192,6 +192,7 @@ LEFT = [
     other("a scope around more than the towers", "TM201", *within("tf.variable_scope('model')"), (LOOP, "        extra = tf.get_variable('extra', [])\n" + LOOP)),
     other("a scope around, with what variables start from, which a tower sets", "TM201", *within("tf.variable_scope('model', initializer=starts)"), *STARTLESS, (TOWERS, TOWERS + "    starts = tf.constant_initializer(0.3)\n"), (LOSS, LOSS + f"{MARGIN}starts = tf.constant_initializer(0.4)\n")),
     other("which is bound twice", "TM201", *within("tf.variable_scope('model', initializer=starts)"), *STARTLESS, (TOWERS, TOWERS + "    starts = tf.constant_initializer(0.3)\n"), (UPDATE, UPDATE + "    starts = None\n")),
+    other("which a function of such a name gives", "TM201", *within("tf.variable_scope('model', initializer=my_initializer())"), *STARTLESS, ("def batch(rows)", "def my_initializer():\n    drawn[0] += 1\n    return tf.constant_initializer(0.3)\n\n\ndef batch(rows)")),
     other("which a function gives", "TM201", *within("tf.variable_scope('model', initializer=starts())"), *STARTLESS, ("def batch(rows)", "def starts():\n    print('made')\n    return tf.constant_initializer(0.3)\n\n\ndef batch(rows)")),
     other("with a regulariser", "TM201", *within("tf.variable_scope('model', regularizer=lambda v: tf.nn.l2_loss(v))")),
     other("a scope around that is named in summaries", "TM201", *within("tf.variable_scope('model')"), (LOSS, LOSS + f"{MARGIN}tf.summary.scalar('loss', loss)\n")),

@@ -40,6 +40,7 @@ def variable(name: str, start: str = NORMAL) -> str:
 
 
 SUM = "return tf.reduce_sum(tf.matmul(x, w + v), 1, keepdims=True)"
+FRONT = "    {0} = tf.get_variable('{0}', [3, 3], initializer=tf.random_normal_initializer(seed={1}), trainable=False)\n"
 NOW = "                    out = net(x, start)\n"
 MADE = (
     (STEPS, f"    start = {NORMAL}\n" + STEPS),
@@ -50,6 +51,8 @@ TAKEN = [
     case("one that is made in front of the towers", *MADE),
     case("one for several variables", net(variable("w"), variable("v"), SUM)),
     case("one for several layers", net(dense("3", "a"), dense("3", "b"), dense("1", "c"), "return x")),
+    case("of a variable in front of the towers, too", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + FRONT.format("one", "SEED"))),
+    case("of two in front of the towers, each its own", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + FRONT.format("one", 7) + FRONT.format("two", 8))),
     case("one initializer", net(f"start = {NORMAL}", variable("w", "start"), variable("v", "start"), SUM)),
     case("of a scope", net(f"with tf.variable_scope('s', initializer={NORMAL}):", "    w = tf.get_variable('w', [3, 3])", "    v = tf.get_variable('v', [3, 3])", SUM)),
     case("other kinds", net(variable("w", "tf.orthogonal_initializer(seed=SEED)"), variable("v", "tf.glorot_uniform_initializer(seed=SEED)"), SUM)),
@@ -66,6 +69,9 @@ TAKEN = [
          (FORWARD, FORWARD + "                    again = net(x * 0.5, 'net') + net(x, 'more')\n"), ("tf.square(out - y)", "tf.square(out + again - y)")),
 ]  # fmt: skip
 LEFT = [
+    other("two variables in front of the towers", "TM232", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + FRONT.format("one", 7) + FRONT.format("two", 7))),
+    other("by a name", "TM232", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + FRONT.format("one", "SEED") + FRONT.format("two", "SEED + 0"))),
+    other("an initializer of both", "TM232", *MADE, (STEPS, STEPS + "    one = tf.get_variable('one', [2], initializer=start, trainable=False)\n    two = tf.get_variable('two', [2], initializer=start, trainable=False)\n")),
     other("values that an initializer makes in front of the towers", "TM217", *MADE, (NOW, NOW + "                    out = out + tf.reduce_sum(noise)\n"), (STEPS, STEPS + "    noise = start([3])\n")),
     other("by another name", "TM222", *MADE, (NOW, NOW + "                    out = out + tf.reduce_sum(noise)\n"), (STEPS, STEPS + "    make = start\n    noise = make([3])\n")),
     other("values that are run", "TM211", *MADE, (STEPS, STEPS + "    noise = start([3])\n"), ("            _, value =", "            print(sess.run(noise).shape)\n            _, value =")),

@@ -39,7 +39,7 @@ def _of(
         return []
     (call,) = calls
     assert isinstance(call, ast.Call)
-    if not _is_first(file, statement, call) or file.commented(*file.span(call)):
+    if not _is_first(file, scope, statement, call) or file.commented(*file.span(call)):
         return []
     name = file.free(scope, "result", f"{ast.unparse(call.func).rpartition('.')[2]}_result")
     start = file.start(statement)
@@ -74,7 +74,30 @@ def _trains(texts: list[str], name: str) -> bool:
     )
 
 
-def _is_first(file: PlainFile, statement: ast.Expr | ast.AugAssign, call: ast.Call) -> bool:
+def _is_of_numbers(scope: Scope, node: ast.BinOp) -> bool:
+    """Whether an expression is made of numbers alone: written ones, and those of loops over ranges."""
+    counted = {
+        each.target.id
+        for each in own_nodes(scope)
+        if isinstance(each, ast.For)
+        and isinstance(each.target, ast.Name)
+        and isinstance(each.iter, ast.Call)
+        and ast.unparse(each.iter.func) in ("range", "xrange")
+        and bindings(scope, each.target.id) == 1
+    }
+    return all(
+        isinstance(each, ast.BinOp | ast.operator | ast.expr_context)
+        or isinstance(each, ast.Constant)
+        and isinstance(each.value, int | float)
+        or isinstance(each, ast.Name)
+        and each.id in counted
+        for each in ast.walk(node)
+    )
+
+
+def _is_first(
+    file: PlainFile, scope: Scope, statement: ast.Expr | ast.AugAssign, call: ast.Call
+) -> bool:
     """Whether a call is the first thing that a statement does: all that it looks at before is nobody's to change."""
     value = statement.value
     if isinstance(statement, ast.AugAssign):
@@ -103,8 +126,11 @@ def _is_first(file: PlainFile, statement: ast.Expr | ast.AugAssign, call: ast.Ca
         begins = (each.lineno, each.col_offset) < (call.lineno, call.col_offset)
         holds = any(one is call for one in ast.walk(each))
         match each:
-            case ast.Constant() | ast.BinOp() | ast.Tuple():
+            case ast.Constant() | ast.Tuple():
                 pass
+            case ast.BinOp():  # of a list, or of an array, it would be made before the method changes that
+                if not holds and not _is_of_numbers(scope, each):
+                    return False
             case ast.Name(id=name):
                 if name in file.shared_between_functions:
                     return False

@@ -106,7 +106,8 @@ def _is_initializer(node: ast.expr, scope: ast.FunctionDef | ast.Module, loop: a
     for each in ast.walk(node):
         match each:
             case ast.Call():
-                if not ast.unparse(each.func).endswith("_initializer"):
+                func = ast.unparse(each.func)
+                if not (func.startswith("tf.") and func.endswith("_initializer")):
                     return False
             case ast.Name(ctx=ast.Load()):
                 inside = (n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == each.id)

@@ -298,11 +298,9 @@ class TensorFlow(Calls):
 
         Those of towers do as in TF1: the helpers see to that.
         """
-        if (
-            not isinstance(initializer, Object)
-            or initializer.seed is None
-            or self.where == "a tower"
-        ):
+        if not isinstance(initializer, Object) or initializer.seed is None:
+            return
+        if self.where == "a tower":
             return
         if initializer.seed in self.seeds:
             self.report(

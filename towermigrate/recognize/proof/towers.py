@@ -16,6 +16,7 @@ from towermigrate.recognize.analysis import Scope
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.proof.code import Code, Codes
 from towermigrate.recognize.proof.frames import Frame
+from towermigrate.recognize.proof.front_seeds import with_one_seed
 from towermigrate.recognize.proof.machine import EVALUATION
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.statements import Statements
@@ -220,6 +221,7 @@ class TowerProof(Statements):
 
     def before(self, items: Iterable[Item]) -> None:
         self.strict = False
+        made: list[ast.AST] = []
         for item in items:
             if item.kind is Kind.VARLIST:
                 for node in self.nodes_of(item):
@@ -228,8 +230,15 @@ class TowerProof(Statements):
                         f"`{self.code.said(node)}` lists variables before the towers make theirs",
                     )  # fmt: skip
             nodes = self.nodes_of(item)
+            if item.kind is Kind.VARIABLE:
+                made += [each for node in nodes for each in ast.walk(node)]
             self.line = nodes[0].lineno if nodes else 0
             self.stays(item, nodes)
+        for call in with_one_seed(made):
+            self.always(
+                "TM232", self.code, call,
+                f"`{self.code.said(call)}` may start from a seed that another variable in front of the towers starts from",
+            )  # fmt: skip
 
     def stays(self, item: Item, nodes: list[ast.stmt]) -> None:
         """Run statements that stay where they are; only what they bind matters."""
