@@ -85,6 +85,7 @@ from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
+from towermigrate.recognize.plain.run_methods import run_methods
 from towermigrate.recognize.plain.run_options import run_options
 from towermigrate.recognize.plain.saved import saved_lists, saved_tables
 from towermigrate.recognize.plain.sayings import (
@@ -287,6 +288,7 @@ def plain(
             named_graphs,
             around,
             partial(handed_on, tree),
+            *[run_methods] * 4,
             partial(named_results, tree),
             *alone,
             *own,
