@@ -295,7 +295,8 @@ class RunFunction:
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
         }
         theirs = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
-        opened = min(each.lineno for each in own_nodes(self.scope) if _opens_session(each))  # type: ignore[attr-defined]
+        lines = [each.lineno for each in own_nodes(self.scope) if _opens_session(each)]  # type: ignore[attr-defined]
+        opened = min(lines, default=0)
         for node in own_nodes(self.scope):
             if getattr(node, "lineno", opened) < opened:
                 theirs |= {name for name in own if _stores(node, name)}

@@ -1,4 +1,4 @@
-"""Methods that run something and are called several times: functions of where they are called, which see the object.
+"""Methods that run something and are called several times, or in the midst of expressions: functions of where they are called, which see the object.
 
 `def evaluate(self, sess, data)` of the class that trains, which `train` calls as `self.evaluate(sess, valid)` in each epoch and
 as `self.evaluate(sess, test)` behind the last one, is `def evaluate(data)` in `train`, in front of its first call: there it sees
@@ -19,8 +19,12 @@ from towermigrate.recognize.python_scopes import Unjoined, only_plain, own_nodes
 _LOOKS = re.compile(r"\b[hg]etattr\b|\bhasattr\b|\bsetattr\b|\bdelattr\b|__dict__|\bvars\(")
 
 
-def run_methods(file: PlainFile) -> list[Change]:
-    """A method of the class that builds towers, called several times by one function of the file: one at a time."""
+def run_methods(several: bool, file: PlainFile) -> list[Change]:
+    """A method of the class that builds towers, called by one function of the file: one at a time.
+
+    Args:
+        several: only methods that are called several times.
+    """
     if ".run(" not in file.text or _LOOKS.search(file.text) or file.finds_names_by_text:
         return []
     for node, methods in plain_classes(file):
@@ -33,7 +37,9 @@ def run_methods(file: PlainFile) -> list[Change]:
                 if scope is method:
                     continue
                 try:
-                    return RunMethod(file, scope, node, method, holder, where).changes()
+                    made = RunMethod(file, scope, node, method, holder, where)
+                    if len(made.calls) > several:
+                        return made.changes()
                 except Unjoined:
                     continue
     return []
@@ -115,9 +121,16 @@ class RunMethod(RunFunction):
         ]
         if texts or {id(each) for each in named} != {id(each.func) for each in calls}:
             raise Unjoined
-        if len(calls) < 2 or len(named) != len(calls):
-            raise Unjoined  # read as a part of the function that calls it
+        if not calls or self._is_read_in_place(calls):
+            raise Unjoined
         return calls
+
+    def _is_read_in_place(self, calls: list[ast.Call]) -> bool:
+        """Whether a method is called once, by a statement, so that it can be read as a part of the function that calls it."""
+        returns = [each for each in own_nodes(self.function) if isinstance(each, ast.Return)]
+        if len(calls) > 1 or returns not in ([], [self.function.body[-1]]):
+            return False
+        return any(_is_plain(each, calls[0]) for each in ast.walk(self.scope))
 
     def _modules(self) -> set[str]:
         """Names that are those of imported modules alone."""
@@ -171,6 +184,18 @@ class RunMethod(RunFunction):
                 if isinstance(each, ast.FunctionDef) and id(each) not in inner
             }
         return found
+
+
+def _is_plain(node: ast.AST, call: ast.Call) -> bool:
+    """Whether a statement is a call, or binds names to what it returns."""
+    match node:
+        case ast.Expr(value=value):
+            return value is call
+        case ast.Assign(targets=[ast.Name()], value=value):
+            return value is call
+        case ast.Assign(targets=[ast.Tuple(elts=parts)], value=value):
+            return value is call and all(isinstance(each, ast.Name) for each in parts)
+    return False
 
 
 __all__ = ["run_methods"]
