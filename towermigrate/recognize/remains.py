@@ -169,9 +169,12 @@ class _Remains(ScopeReader):
                         )
             return
         inside = {id(n) for item in after for n in walk(item.node)}
+        tree = self.kinds.traits.tree
+        texts = [tree.sources.get(each, "") for each in tree.users.get(self.file.path, ())]
+        others = {word for each in texts for word in re.findall(r"\w+", each)}
         for function in self.file.functions.values():
-            if id(function.node) in inside:
-                continue
+            if id(function.node) in inside and function.node.name.value not in others:
+                continue  # what stands behind the towers is looked at as it is in a function
             for name in reads(function.node):
                 if self.kinds.of_name(name) in IN_GRAPH or self.kinds.of_name(name) in (
                     Kind.PLACEHOLDER, Kind.SESSION, Kind.EVALUATION,

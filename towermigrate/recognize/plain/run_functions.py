@@ -286,7 +286,7 @@ class RunFunction:
 
     def _taken(self) -> dict[str, str]:
         """New names for values of the function's own that are called as a part of the graph, in the scope it moves into, may be."""
-        if not self.moves or isinstance(self.scope, ast.Module):
+        if not self.moves:
             return {}
         given = {each.arg for each in ast.walk(self.function) if isinstance(each, ast.arg)}
         own = {
@@ -294,7 +294,9 @@ class RunFunction:
             for node in ast.walk(self.function)
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
         }
-        theirs = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
+        theirs: set[str] = set()
+        if isinstance(self.scope, ast.FunctionDef):
+            theirs |= {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
         lines = [each.lineno for each in own_nodes(self.scope) if _opens_session(each)]  # type: ignore[attr-defined]
         opened = min(lines, default=0)
         for node in own_nodes(self.scope):
