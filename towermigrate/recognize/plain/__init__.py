@@ -101,6 +101,7 @@ from towermigrate.recognize.plain.starred import starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
+from towermigrate.recognize.plain.taken_tags import taken_tags
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
@@ -111,7 +112,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w|print\(.*\w\.\w+\(|\+= \w+\.\w+\("
+    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w|print\(.*\w\.\w+\(|\+= \w+\.\w+\(|\.summary\."
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -277,7 +278,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
