@@ -33,6 +33,7 @@ from towermigrate.recognize.plain.averaged import (
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.certain import certain_blocks
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
+from towermigrate.recognize.plain.clipped_weights import clipped_weights
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
@@ -176,6 +177,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     closed_sessions,
     run_functions,
     run_options,
+    clipped_weights,
     assigned_variables,
     named_lists,
     runs_of_variables,
