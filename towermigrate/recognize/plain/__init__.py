@@ -70,6 +70,7 @@ from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.named_graphs import named_graphs
+from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
@@ -138,6 +139,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
     counts_in_front,
     joined_loops,
+    named_reuse,
     inner_numbers,
     names_beside_variables,
     told_in_front,

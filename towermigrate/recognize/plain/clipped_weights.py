@@ -28,6 +28,8 @@ _NO_VARIABLES = frozenset(
     "print format split len".split()
 )
 """What makes no variable."""
+_READERS = frozenset("compute_gradients minimize len print zip enumerate".split())
+"""What is given a list of variables and leaves it as it is, beside TensorFlow's functions."""
 _KEYS = ("tf.GraphKeys.TRAINABLE_VARIABLES", "'trainable_variables'")
 _PLAIN_BOUND = (
     ast.Constant, ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.Name, ast.Attribute, ast.expr_context,
@@ -339,9 +341,23 @@ class _Reader:
                 ]
             case _:
                 return None
-        if len(bound) != 1 or not isinstance(bound[0], ast.Assign):
+        if len(bound) != 1 or not isinstance(bound[0], ast.Assign) or not self._only_read(node):
             return None
         return self._listed(bound[0].value, bound[0])
+
+    def _only_read(self, listed: ast.expr) -> bool:
+        """Whether a list is gone over, and given to what only reads it: nothing can change it in place."""
+        whole = self.file.tree if isinstance(listed, ast.Attribute) else self.scope
+        read: set[int] = set()
+        for each in ast.walk(whole):
+            if isinstance(each, ast.For | ast.comprehension):
+                read.add(id(each.iter))
+            elif isinstance(each, ast.Call):
+                func = ast.unparse(each.func)
+                if func.startswith("tf.") or func.rpartition(".")[2] in _READERS:
+                    read |= {id(one) for one in each.args}
+                    read |= {id(one.value) for one in each.keywords}
+        return all(id(each) in read for each in self._reads(listed))
 
     def _is_bound_once_by(self, attr: str) -> bool:
         kept = [
