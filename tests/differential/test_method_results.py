@@ -179,4 +179,6 @@ test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_sam
     test_it_is_in_loop_style_in_files,
     test_its_neighbour_is_not_in_files,
     test_all_of_them_do_the_same_in_files,
-) = asked_of([each for each in TAKEN if each.id != "called by another method"], [*LEFT, *IN_ONE_FILE], apart)
+) = asked_of(
+    [each for each in TAKEN if each.id != "called by another method"], [*LEFT, *IN_ONE_FILE], apart
+)

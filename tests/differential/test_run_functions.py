@@ -93,7 +93,6 @@ LEFT = [
 ]  # fmt: skip
 
 
-
 def at_the_top(*changes: Change) -> dict[str, str]:
     """The program without a function of its own: the file trains when it is read."""
     (text,) = program(*changes).values()

@@ -8,7 +8,7 @@ import pytest
 
 from tests.differential.loop_programs import Change
 from tests.differential.spellings import asked_of
-from tests.differential.test_method_results import BEGIN, CALLED, MADE, SHOWN, STEP, program
+from tests.differential.test_method_results import BEGIN, MADE, SHOWN, STEP, program
 
 EVALUATE = """
     def evaluate(self, sess, x, y):
@@ -34,7 +34,9 @@ EPOCH = """
 LOOP = "        for number in range(4):\n            x, y = batch(4)\n" + SHOWN
 INIT = "        sess.run(tf.global_variables_initializer())\n"
 DRAWS = "        print('draws'"
-IN_LOOP = "            if number % 2:\n                print('%.6f' % trainer.evaluate(sess, x, y))\n"
+IN_LOOP = (
+    "            if number % 2:\n                print('%.6f' % trainer.evaluate(sess, x, y))\n"
+)
 BEHIND = "        last = trainer.evaluate(sess, x, y)\n        print('last %.6f' % last)\n"
 TWICE = ((STEP, STEP + EVALUATE), (SHOWN, SHOWN + IN_LOOP), (DRAWS, BEHIND + DRAWS))
 FIT = """

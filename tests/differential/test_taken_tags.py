@@ -22,7 +22,10 @@ TOLD = "    tf.summary.scalar('loss', mean_loss)\n"
 MERGED = "    merged = tf.summary.merge_all()\n    writer = tf.summary.FileWriter('logs')\n"
 WRITTEN = "            writer.add_summary(sess.run(merged, feed_dict={X: bx, Y: by}), step)\n"
 FED_RATE = (
-    (RATE, "    rate = tf.placeholder(tf.float32, [], name='rate')\n" + RATE.replace("0.1,", "rate,")),
+    (
+        RATE,
+        "    rate = tf.placeholder(tf.float32, [], name='rate')\n" + RATE.replace("0.1,", "rate,"),
+    ),
     ("Y: by}", "Y: by, rate: 0.1 / (step + 1)}"),
 )
 

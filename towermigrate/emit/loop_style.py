@@ -332,9 +332,7 @@ class LoopStyle:
             if item.binds & names or changes.may_be_by(item.node)
         ]
 
-    def _count_is(
-        self, stay: list[tuple[Item, cst.BaseStatement]], counted: str
-    ) -> str | None:
+    def _count_is(self, stay: list[tuple[Item, cst.BaseStatement]], counted: str) -> str | None:
         """`config.num_gpus` where the number is `n = config.num_gpus`."""
         found = [item for item in self.a.before if counted in item.binds]
         if len(found) != 1 or not any(item is found[0] for item, _ in stay):

@@ -89,7 +89,9 @@ def recognize_tree(
             place = Place(tree, traits, candidate)
             told = _recognised(place, codes)
             rules = {each.rule for each in told.findings}
-            if "reuse" in file.text.lower():  # a scope around the towers may say that they share, or a name
+            if (
+                "reuse" in file.text.lower()
+            ):  # a scope around the towers may say that they share, or a name
                 rules -= {"TM218"}
             # Of functions that were not read as one, not all is said that there is to say.
             if not rules & _OF_TOWERS or "TM205" in rules:

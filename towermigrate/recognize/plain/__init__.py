@@ -70,8 +70,8 @@ from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.named_graphs import named_graphs
-from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.named_results import named_results
+from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
@@ -106,7 +106,8 @@ from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.taken_tags import taken_tags
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
-from towermigrate.recognize.plain.two_loops import joined_loops
+from towermigrate.recognize.plain.tower_objects import tower_objects
+from towermigrate.recognize.plain.two_loops import joined_loops, lists_in_front
 from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.whole_inputs import whole_inputs
 from towermigrate.recognize.plain.zipped import tuples_of_towers
@@ -138,6 +139,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     dealt_parts,
     tower_loops,
     counts_in_front,
+    lists_in_front,
     joined_loops,
     named_reuse,
     inner_numbers,
@@ -282,7 +284,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags, tower_objects, tower_objects)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)

@@ -53,7 +53,9 @@ def clipped_weights(file: PlainFile) -> list[Change]:
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
-        loops = [each for each in once_in(scope) if isinstance(each, ast.For) and is_tower_loop(each)]
+        loops = [
+            each for each in once_in(scope) if isinstance(each, ast.For) and is_tower_loop(each)
+        ]
         if not loops:
             continue
         reader = _Reader(file, scope, loops[-1], where)
@@ -97,15 +99,19 @@ class _Reader:
         """The block around a statement that waits for an update, and the name of that."""
         for each in once_in(self.scope):
             match each:
-                case ast.With(items=[ast.withitem(context_expr=ast.Call(func=func, args=[ast.List(elts=[ast.Name(id=update)])], keywords=[]))]) if (
-                    ast.unparse(func) == "tf.control_dependencies" and each.body == [statement]
-                ):
+                case ast.With(
+                    items=[
+                        ast.withitem(
+                            context_expr=ast.Call(
+                                func=func, args=[ast.List(elts=[ast.Name(id=update)])], keywords=[]
+                            )
+                        )
+                    ]
+                ) if ast.unparse(func) == "tf.control_dependencies" and each.body == [statement]:
                     return each, update
         return None
 
-    def _behind(
-        self, clip: _Clip, target: ast.expr, block: ast.With, update: str
-    ) -> list[Change]:
+    def _behind(self, clip: _Clip, target: ast.expr, block: ast.With, update: str) -> list[Change]:
         """Runs of what clips behind an update: runs of the update, and loops behind them."""
         asked = list(self._reads(target))
         found: list[Change] = []
@@ -158,15 +164,21 @@ class _Reader:
 
         There are none where anything else reads it.
         """
-        asked = [each for each in self._reads(target)]
+        asked = list(self._reads(target))
         found: list[tuple[ast.stmt, str, str]] = []
         for each in ast.walk(self.file.tree if isinstance(target, ast.Attribute) else self.scope):
             match each:
-                case ast.Expr(value=ast.Call(func=ast.Attribute(value=session, attr="run"), args=[fetched], keywords=[])):
+                case ast.Expr(
+                    value=ast.Call(
+                        func=ast.Attribute(value=session, attr="run"), args=[fetched], keywords=[]
+                    )
+                ):
                     if isinstance(fetched, ast.List) and len(fetched.elts) == 1:
                         (fetched,) = fetched.elts
                     if any(fetched is one for one in asked):
-                        holder = ast.unparse(fetched.value) if isinstance(fetched, ast.Attribute) else ""
+                        holder = (
+                            ast.unparse(fetched.value) if isinstance(fetched, ast.Attribute) else ""
+                        )
                         found.append((each, ast.unparse(session), holder))
         if len(found) == len(asked):
             yield from found
@@ -274,7 +286,9 @@ class _Reader:
         assert isinstance(first, ast.Assign)
         if isinstance(first.value, ast.List) and not first.value.elts and len(reads) == 2:
             for each in once_in(self.scope):
-                if isinstance(each, ast.For) and any(one is reads[0] or one is reads[1] for one in ast.walk(each)):
+                if isinstance(each, ast.For) and any(
+                    one is reads[0] or one is reads[1] for one in ast.walk(each)
+                ):
                     return (first, each) if each.lineno > first.lineno else (None, None)
             return None, None
         return (first, None) if len(reads) == 1 else (None, None)
@@ -287,7 +301,9 @@ class _Reader:
         held: dict[str, Sequence[ast.expr]] = {}
         for each in before:
             match each:
-                case ast.Assign(targets=[ast.Name(id=own)], value=ast.List(elts=parts) | ast.Tuple(elts=parts)):
+                case ast.Assign(
+                    targets=[ast.Name(id=own)], value=ast.List(elts=parts) | ast.Tuple(elts=parts)
+                ):
                     if bindings(self.scope, own) != 1:
                         return None
                     inside = {id(one) for one in ast.walk(loop)}
@@ -301,7 +317,13 @@ class _Reader:
                 case _:
                     return None
         match last:
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr="append"), args=[given], keywords=[])) if own == name:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=own), attr="append"),
+                    args=[given],
+                    keywords=[],
+                )
+            ) if own == name:
                 bounds = _clips(given, loop.target.id, held)
                 tests = self._listed(loop.iter, loop)
                 others = bindings(self.scope, loop.target.id) == 1 and not _read_behind(
@@ -318,7 +340,10 @@ class _Reader:
         match node:
             case ast.Call():
                 return self._of_scope(node) if at.lineno > self.end or self._is_last(at) else None
-            case ast.ListComp(elt=ast.Name(id=own), generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=ifs)]):
+            case ast.ListComp(
+                elt=ast.Name(id=own),
+                generators=[ast.comprehension(target=ast.Name(id=name), iter=over, ifs=ifs)],
+            ):
                 tests = self._listed(over, at)
                 if own != name or tests is None or not all(is_name_test(e, name) for e in ifs):
                     return None
@@ -404,9 +429,13 @@ def _clips(
 ) -> tuple[str, str] | None:
     """The bounds of `v.assign(tf.clip_by_value(v, low, high))`, as texts."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id=own), attr="assign"), args=[value], keywords=[]) if own == name:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id=own), attr="assign"), args=[value], keywords=[]
+        ) if own == name:
             pass
-        case ast.Call(func=func, args=[ast.Name(id=own), value], keywords=[]) if own == name and ast.unparse(func) == "tf.assign":
+        case ast.Call(func=func, args=[ast.Name(id=own), value], keywords=[]) if (
+            own == name and ast.unparse(func) == "tf.assign"
+        ):
             pass
         case _:
             return None
@@ -427,7 +456,9 @@ def _clips(
 
 def _bound(node: ast.expr, name: str, held: dict[str, Sequence[ast.expr]]) -> str | None:
     match node:
-        case ast.Subscript(value=ast.Name(id=own), slice=ast.Constant(value=int(place))) if own in held:
+        case ast.Subscript(value=ast.Name(id=own), slice=ast.Constant(value=int(place))) if (
+            own in held
+        ):
             if not 0 <= place < len(held[own]):
                 return None
             node = held[own][place]

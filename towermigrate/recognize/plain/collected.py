@@ -343,7 +343,9 @@ def _is_of_its_own(function: ast.AST, name: str) -> bool:
     own = any(each.arg == name for each in every)
     if isinstance(function, ast.FunctionDef):
         nodes = list(own_nodes(function))
-        inner = [one for each in nodes if isinstance(each, _COMPREHENSIONS) for one in ast.walk(each)]
+        inner = [
+            one for each in nodes if isinstance(each, _COMPREHENSIONS) for one in ast.walk(each)
+        ]
         theirs = {id(one) for one in inner}
         own = own or any(
             isinstance(one, ast.Name)

@@ -38,9 +38,9 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
             if isinstance(each, ast.With):
                 blocks.append(each.body)
             match each:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if (
-                    len(body) > 1 and _compares(file, value, target.id)
-                ):
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if len(
+                    body
+                ) > 1 and _compares(file, value, target.id):
                     found += _handed_on(file, scope, loop, each, name, where)
     return found
 
@@ -48,15 +48,26 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
 def _compares(file: PlainFile, value: ast.expr, number: str) -> bool:
     """Whether a value only says whether a tower is the first one."""
     match value:
-        case ast.Compare(left=ast.Name(id=own), ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]):
+        case ast.Compare(
+            left=ast.Name(id=own), ops=[ast.Gt() | ast.NotEq()], comparators=[ast.Constant(value=0)]
+        ):
             return own == number
-        case ast.Compare(left=ast.Name(id=own), ops=[ast.GtE()], comparators=[ast.Constant(value=1)]):
+        case ast.Compare(
+            left=ast.Name(id=own), ops=[ast.GtE()], comparators=[ast.Constant(value=1)]
+        ):
             return own == number
-        case ast.UnaryOp(op=ast.Not(), operand=ast.Compare(left=ast.Name(id=own), ops=[ast.Eq()], comparators=[ast.Constant(value=0)])):
+        case ast.UnaryOp(
+            op=ast.Not(),
+            operand=ast.Compare(
+                left=ast.Name(id=own), ops=[ast.Eq()], comparators=[ast.Constant(value=0)]
+            ),
+        ):
             return own == number
         case ast.Call(func=ast.Name(id="bool"), args=[ast.Name(id=own)], keywords=[]):
             return own == number and is_pythons(file, "bool")
-        case ast.IfExp(test=test, body=ast.Constant(value=True), orelse=ast.Constant(value=None | False)):
+        case ast.IfExp(
+            test=test, body=ast.Constant(value=True), orelse=ast.Constant(value=None | False)
+        ):
             return _compares(file, test, number)
         case ast.BoolOp(op=ast.Or(), values=[test, ast.Constant(value=None)]):
             return _compares(file, test, number)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from towermigrate.recognize.plain.attributes import holder_of, plain_classes
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings
 from towermigrate.recognize.plain.run_functions import RunFunction
 from towermigrate.recognize.python_scopes import Unjoined, only_plain, own_nodes
 

@@ -57,8 +57,9 @@ def taken_tags(tree: Tree, file: PlainFile) -> list[Change]:
 def _summary(statement: ast.stmt) -> ast.Call | None:
     """The call that makes a summary with a tag that is written out, where it is all that a statement does."""
     match statement:
-        case ast.Expr(value=ast.Call() as call) | ast.Assign(
-            targets=[ast.Name()], value=ast.Call() as call
+        case (
+            ast.Expr(value=ast.Call() as call)
+            | ast.Assign(targets=[ast.Name()], value=ast.Call() as call)
         ):
             pass
         case _:
@@ -108,7 +109,9 @@ class _Taken:
             each.args[0]
             for tree in self.trees
             for each in ast.walk(tree)
-            if isinstance(each, ast.Call) and ".summary." in f".{ast.unparse(each.func)}" and each.args
+            if isinstance(each, ast.Call)
+            and ".summary." in f".{ast.unparse(each.func)}"
+            and each.args
         ]
         if sum(_may_be(each, tag) for each in tags) != 1:
             return False  # the second one has another number
@@ -208,9 +211,7 @@ def _may_be(value: ast.expr, tag: str) -> bool:
         return bool(re.fullmatch(rf"(?:.*/)?{name}(?:_\d+)?", str(value.value), re.IGNORECASE))
     if pattern is None:
         return False
-    return any(
-        re.fullmatch(pattern, text, re.IGNORECASE) for text in (tag, f"{tag}_1", f"a/{tag}")
-    )
+    return any(re.fullmatch(pattern, text, re.IGNORECASE) for text in (tag, f"{tag}_1", f"a/{tag}"))
 
 
 def _pattern(value: ast.expr) -> str | None:

@@ -32,6 +32,47 @@ def joined_loops(file: PlainFile) -> list[Change]:
     return found
 
 
+def lists_in_front(file: PlainFile) -> list[Change]:
+    """`tower_grads = []` between two loops of towers: in front of the first one, which does not know of it."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, whenever in blocks(scope):
+            towers = [each for each in body if isinstance(each, ast.For) and is_tower_loop(each)]
+            if not whenever or len(towers) != 2 or file.finds_names_by_text:
+                continue
+            first, second = towers
+            between = body[body.index(first) + 1 : body.index(second)]
+            names = {each.id for each in ast.walk(first) if isinstance(each, ast.Name)}
+            margin = file.alone(first)
+            if not between or margin is None or not all(_is_empty_list(e, names) for e in between):
+                continue
+            if any(isinstance(each, _HIDES) for each in ast.walk(first)):
+                continue
+            if any(file.alone(e) is None or file.commented(*file.span(e)) for e in between):
+                continue
+            place = file.above(first)
+            rows = "".join(f"{margin}{file.of(each)}\n" for each in between)
+            found.append(Change(place, place, (rows,), where))
+            found += [Change(*file.without(each), (), where) for each in between]
+    return found
+
+
+def _is_empty_list(statement: ast.stmt, names: set[str]) -> bool:
+    """Whether a statement binds names that a loop has not to empty lists."""
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return False
+    (target,), value = statement.targets, statement.value
+    several = isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple)
+    targets = target.elts if isinstance(target, ast.Tuple) else [target]
+    values = value.elts if isinstance(value, ast.Tuple) else [value]
+    return (
+        (several or len(targets) == len(values) == 1)
+        and len(targets) == len(values)
+        and all(isinstance(each, ast.Name) and each.id not in names for each in targets)
+        and all(isinstance(each, ast.List) and not each.elts for each in values)
+    )
+
+
 def _joined(
     file: PlainFile, scope: Scope, first: ast.For, second: ast.For, where: str
 ) -> list[Change]:

@@ -143,9 +143,12 @@ class SessionCheck:
         if missing and not evaluates:
             self.short[id(run)] = (call, run, self._missing(call, missing))
         if run is not None and len(run.trains) > 1:
+            updates = [f"`{n}`" for n in run.fetches if self.kinds.of_name(n) in OPS]
+            named = f" ({' and '.join(updates)})" if len(updates) > 1 else ""
             self._say(
                 "TM233", call,
-                f"`{self.code.said(call)}` makes {len(run.trains)} updates in one run, which TF1 orders as it likes",
+                f"`{self.code.said(call)}` makes {len(run.trains)} updates in one run{named}, which TF1 orders as it likes: "
+                "gradients for one may read variables before or after another has moved them",
             )  # fmt: skip
 
     def _is_caught(self, call: ast.Call) -> bool:
