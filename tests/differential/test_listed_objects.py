@@ -126,6 +126,8 @@ TAKEN = [
     case("a mean"),
     case("a sum", mean("tf.add_n([m.loss for m in models]) / TOWERS")),
     case("of another name", mean("tf.reduce_mean([each.loss for each in models])")),
+    case("of the same name", mean("tf.reduce_mean([model.loss for model in models])")),
+    case("begun together", (BEGUN, "    models, tower_grads = [], []\n")),
     case("of the stacked", mean("tf.reduce_mean(tf.stack([m.loss for m in models]))")),
     case("of two values", (MEAN, MEAN + "    error = tf.reduce_mean([m.error for m in models])\n"), looked("error", "'%.5f' % found")),
     case("of the first", mean("models[0].loss")),
@@ -140,6 +142,8 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("of a list that is gone over with others", "TM203", (MEAN, MEAN + "    for m, k in zip(models, range(2)):\n        print(k)\n")),
+    other("of an object that is bound anew", "TM203", (MADE, MADE + "                model = Model(xs[i], ys[i])\n")),
     other("of a method", "TM203", mean("tf.reduce_mean([m.scaled() for m in models])")),
     other("of a property", "TM203", (BUILD, "    @property\n    def twice(self):\n        return self.loss * 2.0\n\n" + BUILD), mean("tf.reduce_mean([m.twice for m in models])")),
     other("of a value that is set behind", "TM203", (MEAN, "    models[0].loss = models[1].loss\n" + MEAN)),

@@ -52,7 +52,9 @@ def _lists(file: PlainFile, scope: Scope, over: ast.expr) -> bool:
             if isinstance(each, ast.Assign)
             and [ast.unparse(target) for target in each.targets] == [over.id]
         ]
-        return len(bound) == 1 and not isinstance(bound[0], ast.Name) and _lists(file, scope, bound[0])
+        return (
+            len(bound) == 1 and not isinstance(bound[0], ast.Name) and _lists(file, scope, bound[0])
+        )
     if not isinstance(over, ast.Call):
         return False
     called = ast.unparse(over.func)
@@ -64,9 +66,17 @@ def _lists(file: PlainFile, scope: Scope, over: ast.expr) -> bool:
 def _as_begin(tree: Tree, file: PlainFile, node: ast.AST, name: str) -> str | None:
     """What a test of the first part of a name is as one of how the name begins."""
     match node:
-        case ast.Compare(left=left, ops=[ast.Eq() | ast.NotEq() as op], comparators=[ast.Constant(value=str(text))]):
+        case ast.Compare(
+            left=left,
+            ops=[ast.Eq() | ast.NotEq() as op],
+            comparators=[ast.Constant(value=str(text))],
+        ):
             texts, no = [text], isinstance(op, ast.NotEq)
-        case ast.Compare(left=left, ops=[ast.In() | ast.NotIn() as op], comparators=[ast.Tuple(elts=parts) | ast.List(elts=parts)]):
+        case ast.Compare(
+            left=left,
+            ops=[ast.In() | ast.NotIn() as op],
+            comparators=[ast.Tuple(elts=parts) | ast.List(elts=parts)],
+        ):
             texts, no = [], isinstance(op, ast.NotIn)
             for each in parts:
                 if not isinstance(each, ast.Constant) or not isinstance(each.value, str):
@@ -75,7 +85,14 @@ def _as_begin(tree: Tree, file: PlainFile, node: ast.AST, name: str) -> str | No
         case _:
             return None
     match left:
-        case ast.Subscript(value=ast.Call(func=ast.Attribute(value=asked, attr="split"), args=[ast.Constant(value="/")], keywords=[]), slice=ast.Constant(value=0)):
+        case ast.Subscript(
+            value=ast.Call(
+                func=ast.Attribute(value=asked, attr="split"),
+                args=[ast.Constant(value="/")],
+                keywords=[],
+            ),
+            slice=ast.Constant(value=0),
+        ):
             told = ast.unparse(asked)
         case _:
             return None

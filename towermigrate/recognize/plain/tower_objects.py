@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, stores
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
 from towermigrate.recognize.plain.told import outermost
 from towermigrate.recognize.source import Tree
@@ -29,14 +29,27 @@ def tower_objects(tree: Tree, file: PlainFile) -> list[Change]:
         return []
     for where, scope, loop in loops_of_towers(file):
         for each in once_in(scope):
-            match each:
-                case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])) if (
-                    each.lineno < loop.lineno and bindings(scope, name) == 1
-                ):
-                    made = _Objects(tree, file, scope, loop, each, name, where).changes()
+            if not isinstance(each, ast.Assign) or each.lineno > loop.lineno:
+                continue
+            for target in _begun(each):
+                if bindings(scope, target.id) == 1:
+                    made = _Objects(tree, file, scope, loop, each, target, where).changes()
                     if made:
                         return made
     return []
+
+
+def _begun(statement: ast.Assign) -> list[ast.Name]:
+    """The names that a statement binds to empty lists, where it does nothing else."""
+    if len(statement.targets) != 1:
+        return []
+    (target,), value = statement.targets, statement.value
+    targets, values = [target], [value]
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        targets, values = target.elts, value.elts
+    names = [each for each in targets if isinstance(each, ast.Name)]
+    empty = all(isinstance(each, ast.List) and not each.elts for each in values)
+    return names if empty and len(names) == len(targets) == len(values) else []
 
 
 class _Objects:
@@ -47,11 +60,12 @@ class _Objects:
         scope: Scope,
         loop: ast.For,
         begun: ast.Assign,
-        name: str,
+        target: ast.Name,
         where: str,
     ) -> None:
         self.tree, self.file, self.scope, self.loop = tree, file, scope, loop
-        self.begun, self.name, self.where = begun, name, where
+        self.begun, self.target, self.where = begun, target, where
+        self.name = target.id
         self.end = loop.end_lineno or loop.lineno
         self.edits: list[tuple[ast.expr, tuple[Part, ...]]] = []
         self.asked: dict[str, str] = {}
@@ -73,7 +87,7 @@ class _Objects:
         grown = statement.value.func.value  # type: ignore[attr-defined]
         for each in ast.walk(file.tree if isinstance(self.scope, ast.Module) else self.scope):
             if isinstance(each, ast.Name) and each.id == self.name and each is not grown:
-                if each is self.begun.targets[0]:
+                if each is self.target:
                     continue
                 if not isinstance(each.ctx, ast.Load) or not self._use(each, statement, own):
                     return []
@@ -83,7 +97,8 @@ class _Objects:
         margin, inner = file.alone(self.begun), file.alone(statement)
         if margin is None or inner is None or file.commented(*file.span(statement)):
             return []
-        begun = f"\n{margin}".join(f"{new} = []" for new in self.asked.values())
+        others = [each.id for each in _begun(self.begun) if each is not self.target]
+        begun = f"\n{margin}".join(f"{new} = []" for new in (*others, *self.asked.values()))
         ones = {each: file.free(self.scope, each, f"tower_{each}") for each in self.asked}
         rows = "".join(
             f"\n{inner}{ones[each]} = {own}.{each}\n{inner}{new}.append({ones[each]})"
@@ -149,7 +164,7 @@ class _Objects:
         """The call that makes the object."""
         if isinstance(given, ast.Call):
             return given
-        if not isinstance(given, ast.Name) or bindings(self.scope, given.id) != 1:
+        if not isinstance(given, ast.Name) or not self._is_bound_once(given.id):
             return None
         for each in ast.walk(self.loop):
             match each:
@@ -158,6 +173,19 @@ class _Objects:
                 ):
                     return made if self._only_asked(given) else None
         return None
+
+    def _is_bound_once(self, name: str) -> bool:
+        """Whether a scope binds a name once; comprehensions have names of their own."""
+        inner = {
+            id(one)
+            for each in ast.walk(self.scope)
+            if isinstance(each, _COMPREHENSIONS)
+            for part in each.generators
+            for one in ast.walk(part.target)
+            if isinstance(one, ast.Name)
+        }
+        own = [one for one in stores(self.scope, name) if id(one) not in inner]
+        return len(own) == 1 and bindings(self.scope, name) == len(stores(self.scope, name))
 
     def _only_asked(self, given: ast.Name) -> bool:
         """Whether the object itself is used for its values alone, and its methods by its tower: nobody else has it."""
@@ -172,10 +200,19 @@ class _Objects:
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
         }
         inside = {id(each) for each in ast.walk(self.loop)}
+        theirs = {
+            id(one)
+            for each in ast.walk(self.scope)
+            if isinstance(each, _COMPREHENSIONS) and len(each.generators) == 1
+            if _is_named(each.generators[0].target, given.id)
+            for part in ast.iter_child_nodes(each)
+            for one in ast.walk(part)
+            if not any(one is inner for inner in ast.walk(each.generators[0].iter))
+        }
         for each in ast.walk(self.file.tree if isinstance(self.scope, ast.Module) else self.scope):
             if not isinstance(each, ast.Name) or each.id != given.id or each is given:
                 continue
-            if not isinstance(each.ctx, ast.Load):
+            if not isinstance(each.ctx, ast.Load) or id(each) in theirs:
                 continue
             if id(each) not in asked or id(each) in called and id(each) not in inside:
                 return False
@@ -413,6 +450,10 @@ class _Objects:
             and not isinstance(each.ctx, ast.Load)
         }
         return bool(setting) and setting <= reached
+
+
+def _is_named(target: ast.expr, name: str) -> bool:
+    return isinstance(target, ast.Name) and target.id == name
 
 
 def _is_of_self(text: str, attribute: str) -> bool:
