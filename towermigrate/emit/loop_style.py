@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from towermigrate.emit.carrying import top_of_method
+from towermigrate.emit.carrying import top_of_builder, top_of_method
 from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
@@ -319,6 +319,8 @@ class LoopStyle:
         if isinstance(self.a.joined, Carried):  # at the top of the method that needs it
             specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
             top = max(top, top_of_method([code(node) for _, node in stay[: min([first, *specs])]]))
+        elif self.a.joined is not None:
+            top = top_of_builder([code(node) for _, node in stay[:first]], top)
         return max(top, needed[-1] + 1 if needed else 0)
 
     def _stays_before(self, item: Item, flags: set[str]) -> cst.BaseStatement | None:

@@ -119,7 +119,8 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
                 return False
             functions |= {id(each) for each in walk(node)}
         elif isinstance(node, cst.Name) and id(node) not in functions:
-            if node.value not in graph and not _is_constant(scope, node.value):
+            known = node.value in ("True", "False", "None") or node.value in graph
+            if not known and not _is_constant(scope, node.value):
                 return False
     return True
 

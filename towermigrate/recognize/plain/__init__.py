@@ -65,6 +65,7 @@ from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
+from towermigrate.recognize.plain.made_placeholders import sliced_parts
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
@@ -82,7 +83,12 @@ from towermigrate.recognize.plain.placeholders import (
     placeholders_of_towers,
 )
 from towermigrate.recognize.plain.prepared import prepared_inputs
-from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
+from towermigrate.recognize.plain.rates import (
+    computed_rates,
+    fetched_rates,
+    loaded_variables,
+    rates_bound_anew,
+)
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.run_options import run_options
@@ -135,6 +141,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
     counts_in_front,
     joined_loops,
+    sliced_parts,
     inner_numbers,
     names_beside_variables,
     told_in_front,
@@ -164,6 +171,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     collected_values,
     added_up,
     bound_anew,
+    whole_inputs,
+    rates_bound_anew,
     computed_rates,
     loaded_variables,
     fetched_rates,

@@ -52,6 +52,7 @@ class PlainFile(Module):
     def begin(self) -> None:
         """Forget the names that were given to changes: those of one reader are made, or dropped, before the next reads."""
         self._fresh: set[str] = set()
+        self._of_scopes: dict[int, set[str]] = {}
         self._given: set[str] = set()
         self.twice: set[str] = set()
 
@@ -109,7 +110,7 @@ class PlainFile(Module):
 
     def fresh(self, name: str) -> str:
         """A name that the file does not have."""
-        taken = self.words | self._fresh
+        taken = self.words.union(self._fresh, *self._of_scopes.values())
         names = (f"{name}{'' if more < 2 else f'_{more}'}" for more in range(1, 100))
         found = next(each for each in names if each not in taken)
         self._fresh.add(found)
@@ -129,10 +130,14 @@ class PlainFile(Module):
             for each in ast.walk(scope)
             if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
         }
-        taken = own | self._fresh | self.shared_between_functions
+        known = self._of_scopes.setdefault(id(scope), set())
+        seen = set(self._of_scopes.get(id(self.tree), ()))
+        if scope is self.tree:
+            seen = seen.union(*self._of_scopes.values())  # which functions see
+        taken = own.union(known, seen, self._fresh, self.shared_between_functions)
         for each in names:
             if each not in taken and not (scope is self.tree and each in self.words_of_users):
-                self._fresh.add(each)
+                known.add(each)
                 return each
         return self.fresh(names[0])
 

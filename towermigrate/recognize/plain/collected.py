@@ -144,11 +144,7 @@ def _listed(
     if None in margins or name in file.shared_between_functions or file.finds_names_by_text:
         return []
     between = [each for each in own if begun[0].lineno < each.lineno < loop.lineno]
-    if (
-        between
-        or not _only_here(file, scope, name)
-        or any(_leaves(each) for each in ast.walk(loop))
-    ):
+    if between or not only_here(file, scope, name) or any(_leaves(each) for each in ast.walk(loop)):
         return []
     many = file.fresh(f"{name}_of_towers")
     added, read = _until_bound_anew(file, scope, own, loop, name)
@@ -281,7 +277,7 @@ def _renamed(
         return []
     if name in file.shared_between_functions or file.finds_names_by_text:
         return []
-    if not _only_here(file, scope, name):
+    if not only_here(file, scope, name):
         return []
     behind = [each for each in own if isinstance(each.ctx, ast.Load) and each.lineno > end]
     same_line = [each for each in own if each.lineno == end and each.lineno > statement.lineno]
@@ -291,7 +287,7 @@ def _renamed(
     return [Change(*file.span(each), (new,), where) for each in (target, *behind)]
 
 
-def _only_here(file: PlainFile, scope: Scope, name: str) -> bool:
+def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
     """Whether no function in a scope, and nobody else, reads one of its names; comprehensions that bind it count too.
 
     Nor may an f-string: older Pythons do not tell where its names stand.
