@@ -114,6 +114,7 @@ class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> None:
         super().__init__(tree, candidate.file.path, joined)
         self.candidate = candidate
+        self._shared: set[str] = set()
         self.caller: Caller = self.module(self.path).block
 
     def made(self) -> Joined:
@@ -271,7 +272,8 @@ class _Join(Files):
             raise Unjoined
         if node.body[0].lineno == node.lineno:
             raise Unjoined
-        only_plain(node)
+        only_plain(node, shares=function.path == self.path)
+        self._only_shared_by(function)
         targets = targets_of(statement)
         returned, is_expression = returned_by(node, targets)
         if is_expression and {*(returned or ())} & (
@@ -344,6 +346,23 @@ class _Join(Files):
             is_expression,
         )
         return _Placed(part, function, statement, renames)
+
+    def _only_shared_by(self, function: Definition) -> None:
+        """A name of the module that a function binds is no name of the caller, where it would be declared too late."""
+        shared = {
+            name
+            for each in own_nodes(function.node)
+            if isinstance(each, ast.Global)
+            for name in each.names
+        }
+        if not shared:
+            return
+        if not isinstance(self.caller.node, ast.FunctionDef):
+            raise Unjoined
+        named = {each.id for each in ast.walk(self.caller.node) if isinstance(each, ast.Name)}
+        if shared & (named | self.caller.locals | self._shared):
+            raise Unjoined
+        self._shared |= shared
 
     def _defaults(
         self, function: Definition, given: Collection[str]
