@@ -82,6 +82,7 @@ from towermigrate.recognize.plain.placeholders import (
     placeholder_lists,
     placeholders_of_towers,
 )
+from towermigrate.recognize.plain.prebuilt import prebuilt_models
 from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import (
     computed_rates,
@@ -285,7 +286,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
