@@ -54,7 +54,7 @@ from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, st
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.global_steps import global_steps
-from towermigrate.recognize.plain.groups import groups
+from towermigrate.recognize.plain.groups import grouped_updates, groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
@@ -178,6 +178,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     loaded_variables,
     fetched_rates,
     returned_values,
+    grouped_updates,
     groups,
     entries,
     methods,
