@@ -186,8 +186,10 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> Iterat
 
 
 def _is_whole(size: ast.expr, every: ast.expr | None) -> bool:
-    same = isinstance(every, ast.Constant) and ast.dump(size) == ast.dump(every)
-    return ast.unparse(size) == "-1" or same and every.value is not None
+    if isinstance(every, ast.Constant) and every.value is not None:
+        if ast.dump(size) == ast.dump(every):
+            return True
+    return ast.unparse(size) == "-1"
 
 
 def _rows(begin: ast.expr, index: str) -> ast.expr | None:
@@ -205,9 +207,10 @@ def _has_all(
 ) -> bool:
     """Whether a number of rows is at least that of all towers: `n = B // N`, or numbers that are written out."""
     every, one, count = (_resolved(file, scope, each, 0) for each in (whole, size, towers))
-    numbers = [each.value for each in (every, one, count) if isinstance(each, ast.Constant)]
-    if len(numbers) == 3 and all(isinstance(each, int) for each in numbers):
-        return bool(numbers[1] * numbers[2] <= numbers[0])
+    values = [each.value for each in (every, one, count) if isinstance(each, ast.Constant)]
+    numbers = [each for each in values if isinstance(each, int)]
+    if len(numbers) == 3:
+        return numbers[1] * numbers[2] <= numbers[0]
     match every:
         case ast.BinOp(left=left, op=ast.Mult(), right=right):
             return {ast.dump(left), ast.dump(right)} == {ast.dump(one), ast.dump(count)}

@@ -128,11 +128,11 @@ class _Merge:
             if not self._only_firsts():
                 return []
             text = f"[{', '.join([*parts[0], f'{names}[0]', *parts[1]])}]"
-            for block in self.firsts:
-                change = without_condition(file, block)
+            for first_block in self.firsts:
+                change = without_condition(file, first_block)
                 if change is None:
                     return []
-                found.append(Change(*change, self._outermost(block)))
+                found.append(Change(*change, self._outermost(first_block)))
         merged: tuple[Part, ...] = (f"tf.summary.merge({text})",)
         if moved:
             begin = file.starts[self.statement.lineno - 1]
