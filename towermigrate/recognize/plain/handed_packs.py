@@ -64,6 +64,8 @@ class Handing:
 
     def _hand(self, uses: Uses) -> None:
         for each in uses.handed:
+            for leaf in leaves(each.pack):
+                leaf.since = 0  # it is there when the function is called
             name = each.call.func.id if isinstance(each.call.func, ast.Name) else ""
             node, parameter = self._function(uses.scope, each)
             known = self.given.get(name)

@@ -37,7 +37,9 @@ def own_packs(tree: Tree, path: str, file: PlainFile) -> list[Change]:
                 changes = OwnPack(packer, uses, name).changes()
                 handing = Handing(file, (scope,))
                 handing.follow(uses)
-                if not any(in_runs(each) for each in (uses, *handing.uses)):
+                if not in_runs(uses) and not any(
+                    ".run(" in ast.unparse(e.scope) for e in handing.uses
+                ):
                     continue
                 changes += [*handing.parameters(uses), *uses.changes(), *handing.changes()]
                 _apart(changes)

@@ -9,13 +9,14 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings
+from towermigrate.recognize.plain.collected import loops_of_towers, once_in
+from towermigrate.recognize.plain.tower_loops import pairs_of
 from towermigrate.recognize.source import Tree
 
 _KEEPS = re.compile(
     r"collection|summary|summaries|losses|regulari[sz]|batch_norm|BatchNorm|\bassign|Print\(|py_func|set_random_seed"
-    r"|\bprint\b|\bglobal\b|\bnonlocal\b|moments\(|moving_average|ExponentialMovingAverage|\bself\b|slim\.|contrib\.|keras"
+    r"|\bprint\b|\bglobal\b|\bnonlocal\b|moments\(|moving_average|ExponentialMovingAverage|\bVariable\(|\bself\b|slim\.|contrib\.|keras"
 )
 """What leaves more in a graph than variables, or in Python: then a model that is built once more is no other."""
 _MAKES_VARIABLES = re.compile(r"Variable\(|get_variable\(|global_step\(|Optimizer\(")
@@ -27,13 +28,11 @@ def prebuilt_models(tree: Tree, file: PlainFile) -> list[Change]:
     if file.finds_names_by_text or any("set_random_seed" in text for text in tree.sources.values()):
         return []
     found: list[Change] = []
-    for where, scope in file.scopes:
-        for body, always in blocks(scope):
-            for number, each in enumerate(body) if always else ():
-                if isinstance(each, ast.For) and is_tower_loop(each):
-                    for statement in body[:number]:
-                        if _is_needless(tree, file, scope, body, statement, each):
-                            found.append(Change(*file.without(statement), (), where))
+    for where, scope, loop in loops_of_towers(file):
+        before = [each for each in once_in(scope) if (each.end_lineno or 0) < loop.lineno]
+        for each in before:
+            if _is_needless(tree, file, scope, before, each, loop):
+                found.append(Change(*file.without(each), (), where))
     return found
 
 
@@ -41,7 +40,7 @@ def _is_needless(
     tree: Tree,
     file: PlainFile,
     scope: Scope,
-    body: Sequence[ast.stmt],
+    before: Sequence[ast.stmt],
     statement: ast.stmt,
     loop: ast.For,
 ) -> bool:
@@ -52,8 +51,8 @@ def _is_needless(
     call = _unused_call(file, scope, model)
     if call is None or file.alone(statement) is None or file.commented(*file.span(statement)):
         return False
-    between = body[body.index(statement) + 1 : body.index(loop)]
-    if any(_MAKES_VARIABLES.search(ast.unparse(each)) for each in between):
+    later = [each for each in before if each.lineno > (statement.end_lineno or 0)]
+    if any(_may_make_variables(file, each) for each in later):
         return False
     name = ast.unparse(call.func)
     there = [
@@ -73,6 +72,31 @@ def _is_needless(
         ast.dump(value) == ast.dump(theirs[key]) or _is_part(scope, loop, value, theirs[key])
         for key, value in own.items()
     )
+
+
+def _may_make_variables(file: PlainFile, statement: ast.stmt) -> bool:
+    """Whether a statement, or a function of the file that it calls, makes a variable of the program's or of an optimizer."""
+    if _MAKES_VARIABLES.search(ast.unparse(statement)):
+        return True
+    functions = {each.name: each for each in file.tree.body if isinstance(each, ast.FunctionDef)}
+    imported = {
+        (alias.asname or alias.name).partition(".")[0]
+        for each in ast.walk(file.tree)
+        if isinstance(each, ast.Import | ast.ImportFrom)
+        for alias in each.names
+    }
+    for each in ast.walk(statement):
+        if not isinstance(each, ast.Call):
+            continue
+        root = ast.unparse(each.func).partition(".")[0]
+        if root in imported - _QUIET:
+            return True
+        if root in functions and _MAKES_VARIABLES.search(ast.unparse(functions[root])):
+            return True
+    return False
+
+
+_QUIET = frozenset("tf np numpy os sys time math random".split())
 
 
 def _unused_call(file: PlainFile, scope: Scope, statement: ast.stmt) -> ast.Call | None:
@@ -201,10 +225,11 @@ def _is_part(scope: Scope, loop: ast.For, whole: ast.expr, part: ast.expr) -> bo
     if isinstance(part, ast.Subscript):
         return isinstance(part.value, ast.Name) and part.value.id in sources
     return any(
-        isinstance(each, ast.Assign)
-        and any(isinstance(one, ast.Name) and one.id == part.id for one in each.targets)
-        and _is_rows(each.value, sources)
+        isinstance(one, ast.Name) and one.id == part.id and _is_rows(value, sources)
         for each in ast.walk(loop)
+        if isinstance(each, ast.Assign)
+        for target in each.targets
+        for one, value in pairs_of(target, each.value)
     )
 
 
@@ -223,12 +248,16 @@ def _is_rows(node: ast.expr, sources: set[str]) -> bool:
 def _names_bound_of(scope: Scope, name: str) -> Iterator[str]:
     """What is bound to splits of a name."""
     for each in ast.walk(scope):
-        match each:
-            case ast.Assign(targets=[ast.Name(id=bound)], value=ast.Call(func=func, args=args)) if (
-                ast.unparse(func) == "tf.split"
-                and any(isinstance(one, ast.Name) and one.id == name for one in args)
-            ):
-                yield bound
+        if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+            continue
+        for target, value in pairs_of(each.targets[0], each.value):
+            match target, value:
+                case ast.Name(id=bound), ast.Call(func=func, args=args) if ast.unparse(
+                    func
+                ) == "tf.split" and any(
+                    isinstance(one, ast.Name) and one.id == name for one in args
+                ):
+                    yield bound
 
 
 __all__ = ["prebuilt_models"]

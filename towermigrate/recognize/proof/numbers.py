@@ -28,7 +28,8 @@ def holds_number(files: Sequence[Code], frame: Frame, name: str) -> bool:
     Args:
         files: all files that may run with the program.
     """
-    return _Numbers(files).of_name(frame.code, frame.own, name, 0)
+    inner = frame.parent is not None and not frame.parent.is_module
+    return not inner and _Numbers(files).of_name(frame.code, frame.own, name, 0)
 
 
 class _Numbers:
