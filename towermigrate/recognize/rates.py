@@ -51,7 +51,8 @@ def is_rate(scope: Scope, item: Item, also: frozenset[str] = frozenset()) -> boo
     if found[0][0] in reads(value):
         return False
     graph = {n for n in reads(value) if n in also or scope.kinds.of_name(n) in _GRAPH}
-    return bool(graph) and _is_pure(scope, value, graph)
+    constant = isinstance(value, cst.Call) and scope.file.tf(value.func) == "tf.constant"
+    return (bool(graph) or constant) and _is_pure(scope, value, graph)
 
 
 def _is_computed(scope: Scope, value: cst.BaseExpression) -> bool:

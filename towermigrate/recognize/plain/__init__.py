@@ -67,11 +67,12 @@ from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.made_placeholders import sliced_parts
 from towermigrate.recognize.plain.merged import merged_summaries
-from towermigrate.recognize.plain.methods import methods
+from towermigrate.recognize.plain.methods import default_methods, methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.named_graphs import named_graphs
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.numbered import numbered_summaries
+from towermigrate.recognize.plain.one_or_many import one_or_many
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
@@ -143,6 +144,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     counts_in_front,
     joined_loops,
     sliced_parts,
+    one_or_many,
     inner_numbers,
     names_beside_variables,
     told_in_front,
@@ -287,7 +289,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
