@@ -29,8 +29,10 @@ def tower_loops(file: PlainFile) -> list[Change]:
     Only of lists that are written out, of ranges and of splits, which are all as long as each other: `zip` ends with the
     shortest.
     """
-    return [change for each in _loops(file) for change in _one(each) or _count(each)] or [
-        change for each in _loops(file) for change in _items_by_number(each)
+    return [
+        change
+        for each in _loops(file)
+        for change in _items_by_number(each) or _one(each) or _count(each)
     ]
 
 
