@@ -26,6 +26,7 @@ from towermigrate.recognize.proof.values import (
     Object,
     Partial,
     Python,
+    Setting,
     Tensor,
     Text,
 )
@@ -49,6 +50,8 @@ _COPIES = {
     "print",
 }
 """Builtins whose results hold nothing of their argument."""
+_LIBRARIES = ("numpy.", "math.", "os.", "random.", "logging.", "datetime.", "sys.")
+"""Libraries that run nothing of the program's where they are given numbers and texts."""
 _DEEP = 4
 """How many calls inside of calls are looked into for what changes an object."""
 _OF_FUNCTIONS = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
@@ -162,12 +165,27 @@ class _Settled:
             "tuple",
         }:
             return False
+        if self._is_run(self.proof.code, node):
+            return False
         with self.proof.mode(False):
             function = self.proof.value(node.func, self.proof.top)
-        return not (
-            isinstance(function, External)
-            and function.name.startswith(("tf.", "time.", "os.path."))
-        )
+        if not isinstance(function, External):
+            return True
+        if function.name.startswith(("tf.", "time.", "os.path.")):
+            return False
+        # A library changes what it is given.
+        given = [*node.args, *(each.value for each in node.keywords)]
+        return not function.name.startswith(_LIBRARIES) or not all(map(self._is_number, given))
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Whether an expression is a number or a text, or what a command line gives."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_number, node.elts))
+        with self.proof.mode(False):
+            value = self.proof.value(node, self.proof.top)
+        if isinstance(value, Setting):
+            return value.told or value.flag or value.own
+        return isinstance(value, Const | Text)
 
     def _is_configuration(self, node: ast.expr) -> bool:
         """Whether a place is one of a session's configuration, which nothing else holds: `config.gpu_options.allow_growth`."""
