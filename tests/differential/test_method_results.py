@@ -147,31 +147,38 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
-    other("an evaluation in two places", "TM205", *evaluated("test = trainer.evaluate(sess, x, y)", "again = trainer.evaluate(sess, x * 2.0, y)", "print('%.6f %.6f' % (test, again))")),
-    other("two ways to return", "TM205", ("        return loss\n", "        if loss > 100.0:\n            return 0.0\n        return loss\n")),
     other("no value", "TM205", ("        return loss\n", "")),
-    other("bound to a place", "TM205", (SHOWN, "            kept.append(0.0)\n            kept[number] = trainer.step(sess, x, y)\n            print('%.6f' % kept[number])\n")),
-    other("printed behind what counts", "TM205", *evaluated("print(batch(4)[0].shape, '%.6f' % trainer.evaluate(sess, x, y))")),
     other("printed behind an attribute", "TM205", ("        return loss\n", "        self.count += 1\n        return loss\n"), (SHOWN, "            print(trainer.count, '%.6f' % trainer.step(sess, x, y))\n")),
-    other("printed in braces", "TM205", *evaluated("print(f'{trainer.evaluate(sess, x, y):.6f}')")),
-    other("asked under a condition", "TM205", *evaluated("if number and trainer.evaluate(sess, x, y) < 100.0:", "    print('small')")),
     other("handed on as it is", "TM205", (SHOWN, "            run = trainer.step\n            print('%.6f' % run(sess, x, y))\n")),
     other("a function that is given the object and gives it back", "TM205", ("def main():\n", "def same(model):\n    model.count += 1\n    return model\n\n\ndef main():\n"), (MADE, MADE + "    trainer = same(trainer)\n")),
     other("printed behind what it changes", "TM205", ("drawn = [0]\n", "drawn = [0]\nseen = 0\n"), ("        return loss\n", "        global seen\n        seen += 1\n        return loss\n"), (SHOWN, "            print(seen, '%.6f' % trainer.step(sess, x, y))\n")),
     other("replaced in the object", "TM205", (MADE, MADE + "    trainer.step = lambda sess, x, y: 1.0\n")),
     other("replaced in the class", "TM205", (MADE, "    Trainer.step = lambda self, sess, x, y: 1.0\n" + MADE)),
     other("of a class made of it", "TM205", ("def main():\n", "class More(Trainer):\n    def step(self, sess, x, y):\n        return 1.0\n\n\ndef main():\n"), (MADE, "    trainer = More(0.1)\n")),
-    other("one of two values", "TM205", (SHOWN, "            print('%.6f' % (trainer.step(sess, x, y) if number else 0.0))\n")),
-    other("printed behind a text of what it changes", "TM205", *HISTORY, (SHOWN, "            print('%s' % history, '%.6f' % trainer.step(sess, x, y))\n")),
-    other("printed behind a copy of it", "TM205", *HISTORY, (SHOWN, "            print(history * 2, '%.6f' % trainer.step(sess, x, y))\n")),
     other("two objects", "TM205", (MADE, MADE + "    with tf.variable_scope('more'):\n        second = Trainer(0.2)\n"), (SHOWN, SHOWN + "            print('%.6f' % second.step(sess, x, y))\n")),
 ]  # fmt: skip
 
+IN_ONE_FILE = [
+    other("two ways to return", "TM205", ("        return loss\n", "        if loss > 100.0:\n            return 0.0\n        return loss\n")),
+    other("bound to a place", "TM205", (SHOWN, "            kept.append(0.0)\n            kept[number] = trainer.step(sess, x, y)\n            print('%.6f' % kept[number])\n")),
+    other("printed behind what counts", "TM205", *evaluated("print(batch(4)[0].shape, '%.6f' % trainer.evaluate(sess, x, y))")),
+    other("printed in braces", "TM205", *evaluated("print(f'{trainer.evaluate(sess, x, y):.6f}')")),
+    other("asked under a condition", "TM205", *evaluated("if number and trainer.evaluate(sess, x, y) < 100.0:", "    print('small')")),
+    other("one of two values", "TM205", (SHOWN, "            print('%.6f' % (trainer.step(sess, x, y) if number else 0.0))\n")),
+    other("printed behind a text of what it changes", "TM205", *HISTORY, (SHOWN, "            print('%s' % history, '%.6f' % trainer.step(sess, x, y))\n")),
+    other("printed behind a copy of it", "TM205", *HISTORY, (SHOWN, "            print(history * 2, '%.6f' % trainer.step(sess, x, y))\n")),
+]  # fmt: skip
+"""What loop style takes where the class stands in the file that runs it: the method is a function of the one that calls it."""
+
+ALONE = [case(each.id, *each.values[0]) for each in IN_ONE_FILE]
+
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
-    asked_of(TAKEN, LEFT, program)
+    asked_of([*TAKEN, *ALONE], LEFT, program)
 )
 (
     test_it_is_in_loop_style_in_files,
     test_its_neighbour_is_not_in_files,
     test_all_of_them_do_the_same_in_files,
-) = asked_of([each for each in TAKEN if each.id != "called by another method"], LEFT, apart)
+) = asked_of(
+    [each for each in TAKEN if each.id != "called by another method"], [*LEFT, *IN_ONE_FILE], apart
+)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import pytest
 
-from tests.differential.loop_programs import Change
+from tests.differential.loop_programs import Change, program
 from tests.differential.spellings import asked_of
 
 MAIN = "def train():\n"
+SAVER = "    saver = tf.train.Saver()\n"
 INIT = "        sess.run(tf.global_variables_initializer())\n"
 RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
 SHOWN = "            print('step', step, 'loss', '%.6f' % value)\n"
@@ -90,8 +92,42 @@ LEFT = [
     other("a function of the module that is handed on", *outer(ASKED, GIVEN, "print(['%.6f' % v for v in map(look, [sess], [loss], [X], [Y], [bx], [by])])")),
 ]  # fmt: skip
 
+
+def at_the_top(*changes: Change) -> dict[str, str]:
+    """The program without a function of its own: the file trains when it is read."""
+    (text,) = program(*changes).values()
+    start, end = text.index(MAIN), text.index("if __name__")
+    return {"train.py": text[:start] + textwrap.dedent(text[start + len(MAIN) : end])}
+
+
+def beside(name: str, *changes: Change, rule: str = "TM205") -> Any:
+    """A row for the program without a function, with `look` behind the towers."""
+    return other(name, (SAVER, SAVER + text(LOOK, "    ") + "\n"), *changes, rule=rule)
+
+
+TOP = [
+    case("behind the towers", (SAVER, SAVER + text(LOOK, "    ") + "\n"), behind(PRINTED)),
+    case("behind the towers, that reads what is bound anew", (SAVER, "    loss = tf.identity(loss, name='now')\n" + SAVER + text(LOOK, "    ") + "\n"), behind(PRINTED)),
+    case("behind the towers, given the session", (SAVER, SAVER + text(LOOK.replace("(x, y)", "(sess, x, y)"), "    ") + "\n"), behind("print('%.6f' % look(sess, bx, by))", "print('%.6f' % look(sess, bx * 2, by))")),
+]  # fmt: skip
+
+TOP_LEFT = [
+    beside("called by what stands in front", (MAIN, "def first(x, y):\n    return look(x, y)\n\n\n" + MAIN), behind("print('%.6f' % first(bx, by))")),
+    beside("called in front of the session", ("    with tf.Session(", "    try:\n        look(*batch(4))\n    except NameError:\n        print('none')\n    with tf.Session("), behind(PRINTED)),
+    beside("the session bound anew", behind(PRINTED, "sess = sess")),
+    beside("that is handed on", behind("print(['%.6f' % v for v in map(look, [bx], [by])])")),
+    beside("that another function reads a tensor beside", ("    with tf.Session(", "    def named():\n        return loss.name\n\n    with tf.Session("), behind(PRINTED, "print(named())"), rule="TM210"),
+]  # fmt: skip
+
 (
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
 ) = asked_of(TAKEN, LEFT)
+(
+    test_it_is_in_loop_style_at_the_top,
+    test_its_neighbour_is_not_at_the_top,
+    test_all_of_them_do_the_same_at_the_top,
+) = asked_of(
+    [*(each for each in TAKEN if each.id != "a lambda"), *TOP], [*LEFT, *TOP_LEFT], at_the_top
+)

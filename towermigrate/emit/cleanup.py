@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import libcst as cst
 
 from towermigrate.emit.templates import lead_of, spaced, strip_blank, with_lead
+from towermigrate.recognize.at_import import only_defines, parts_of
 from towermigrate.recognize.scope import header_comment
 from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import argument, assigned, reads, small, statements, text
+from towermigrate.recognize.syntax import argument, assigned, code, reads, small, statements, text
 from towermigrate.tree import modules_named
 
 _IMPORTS_BY_TEXT = re.compile(r"import_module|__import__|\bimp\b|runpy|\bexec|\beval")
@@ -77,7 +78,7 @@ def remove_unused(
     ]
     removed: list[str] = []
     while True:
-        step = _remove_once(module, candidates, others, path)
+        step = _remove_once(module, candidates, others, tree, path)
         if step is None:
             return module, removed
         module, gone, freed = step
@@ -98,7 +99,7 @@ def _may_import(text: str, path: str) -> bool:
 
 
 def _remove_once(
-    module: cst.Module, candidates: set[str], others: Sequence[str], path: str
+    module: cst.Module, candidates: set[str], others: Sequence[str], tree: Tree, path: str
 ) -> tuple[cst.Module, str, set[str]] | None:
     for name in sorted(candidates):
         for node in module.body:
@@ -107,9 +108,24 @@ def _remove_once(
             if not isinstance(node, cst.SimpleStatementLine) or not _is_import(node):
                 if _mentioned(name, others):
                     continue
+            elif _acts(node, name, tree, path):
+                continue
             body = _without(list(module.body), node, name)
             return module.with_changes(body=body), name, set(reads(node))
     return None
+
+
+def _acts(node: cst.SimpleStatementLine, name: str, tree: Tree, path: str) -> bool:
+    """Whether an import without a name may be missed: what it names does something when it is imported."""
+    inner = small(node)
+    if not isinstance(inner, cst.ImportFrom) or isinstance(inner.names, cst.ImportStar):
+        return False
+    module = "." * len(inner.relative) + (code(inner.module) if inner.module else "")
+    (alias,) = (each for each in inner.names if _local(each) == name)
+    *_, own = asked = parts_of(module, code(alias.name))
+    if len(inner.names) > 1:  # the module is imported for the others
+        return tree.module_path(path, own) is not None and not only_defines(tree, path, own)
+    return not all(only_defines(tree, path, each) for each in asked)
 
 
 def _is_import(node: cst.SimpleStatementLine) -> bool:

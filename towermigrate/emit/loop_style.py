@@ -37,6 +37,7 @@ from towermigrate.recognize.syntax import (
     assigned,
     calls,
     code,
+    dotted,
     reads,
     small,
     walk,
@@ -224,13 +225,12 @@ class LoopStyle:
         self.loop_lead = [*carry, *self.loop_lead]
         objects = [k for k, (item, _) in enumerate(stay) if item.kind in _OBJECTS]
         hoisted = self._hoisted()
-        count = a.program.loop.count.expression if a.program else ""
-        strategy = f"{self.names.strategy} = tm.tower_strategy({count})"
         if objects:
             first, last = objects[0], objects[-1] + 1
         else:
             first = last = len(stay)
-        head = self._strategy_index(stay, first)
+        head, count = self._strategy_index(stay, first)
+        strategy = f"{self.names.strategy} = tm.tower_strategy({count})"
         made.extend(node for _, node in stay[:head])
         blank = spaced([]) if made and not _only_docstring(made) else []
         if a.candidate.function is None and head < first and blank:
@@ -291,20 +291,21 @@ class LoopStyle:
             for call in calls(item.node)
         )
 
-    def _strategy_index(self, stay: list[tuple[Item, cst.BaseStatement]], first: int) -> int:
-        """Where the strategy is made: at the top of a function (devices are set up before any operation
+    def _strategy_index(
+        self, stay: list[tuple[Item, cst.BaseStatement]], first: int
+    ) -> tuple[int, str]:
+        """Where the strategy is made, and of how many towers: at the top of a function (devices are set up before any operation
 
         runs), behind what the tower count needs; at module level right before its scope.
         """
         assert self.a.program is not None
         counted = self.a.program.loop.count.expression
-        changes = CountChanges(self.a.tree, self.a.file.path, counted)
-        names = set(reads(self.t.expression(counted))) | changes.asked
-        needed = [
-            k
-            for k, (item, _) in enumerate(stay)
-            if item.binds & names or changes.may_be_by(item.node)
-        ]
+        needed = self._counted_by(stay, counted)
+        if needed and needed[-1] >= first:
+            said = self._count_is(stay, counted)
+            early = self._counted_by(stay, said) if said is not None else needed
+            if said is not None and (not early or early[-1] < first):
+                counted, needed = said, early
         if needed and needed[-1] >= first:
             self.reasons.say(
                 "TM211",
@@ -314,14 +315,34 @@ class LoopStyle:
             )
         if self.a.candidate.function is None:
             specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
-            return max(needed[-1] + 1 if needed else 0, min([first, *specs]))
+            return max(needed[-1] + 1 if needed else 0, min([first, *specs])), counted
         top = 1 if stay and _only_docstring([stay[0][1]]) else 0
         if isinstance(self.a.joined, Carried):  # at the top of the method that needs it
             specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
             top = max(top, top_of_method([code(node) for _, node in stay[: min([first, *specs])]]))
         elif self.a.joined is not None:
             top = top_of_builder([code(node) for _, node in stay[:first]], top)
-        return max(top, needed[-1] + 1 if needed else 0)
+        return max(top, needed[-1] + 1 if needed else 0), counted
+
+    def _counted_by(self, stay: list[tuple[Item, cst.BaseStatement]], counted: str) -> list[int]:
+        """The statements that a number of towers is made by, or may be changed by."""
+        changes = CountChanges(self.a.tree, self.a.file.path, counted)
+        names = set(reads(self.t.expression(counted))) | changes.asked
+        return [
+            k
+            for k, (item, _) in enumerate(stay)
+            if item.binds & names or changes.may_be_by(item.node)
+        ]
+
+    def _count_is(self, stay: list[tuple[Item, cst.BaseStatement]], counted: str) -> str | None:
+        """`config.num_gpus` where the number is `n = config.num_gpus`."""
+        found = [item for item in self.a.before if counted in item.binds]
+        if len(found) != 1 or not any(item is found[0] for item, _ in stay):
+            return None
+        bound = assigned(found[0].node)
+        if bound is None or bound[0] != [counted] or not isinstance(bound[1], cst.Attribute):
+            return None
+        return dotted(bound[1])
 
     def _stays_before(self, item: Item, flags: set[str]) -> cst.BaseStatement | None:
         a = self.a

@@ -13,6 +13,7 @@ from towermigrate.hints import hints_of, may_hold_towers
 from towermigrate.program import Recognition
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.assemble import analyse
+from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.carrying import carried
 from towermigrate.recognize.count import tower_count
 from towermigrate.recognize.handed_inputs import handed_inputs
@@ -88,7 +89,9 @@ def recognize_tree(
             place = Place(tree, traits, candidate)
             told = _recognised(place, codes)
             rules = {each.rule for each in told.findings}
-            if "AUTO_REUSE" in file.text:  # a scope around the towers may say that they share
+            if (
+                "reuse" in file.text.lower()
+            ):  # a scope around the towers may say that they share, or a name
                 rules -= {"TM218"}
             if "UPDATE_OPS" in file.text:  # how they are kept until they are run is a spelling
                 rules -= {"TM207"}
@@ -242,6 +245,11 @@ def _functions_of(found: Recognition) -> dict[str, set[str]]:
         own.setdefault(joined.path, set()).add(joined.caller or "")
         for part in joined.parts:
             own.setdefault(part.path, set()).add(part.name)
+        if isinstance(joined, Carried):
+            for body in joined.bodies:
+                own.setdefault(body.path, set()).add(body.name)
+            if joined.opened is not None:  # what the file does as a program
+                own[joined.path].add("")
     for names in own.values():
         names |= {OF_TOWERS + name for name in names}
     for file, node in analysis.tower_functions if isinstance(analysis, Analysis) else ():

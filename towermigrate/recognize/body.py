@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 import libcst as cst
 
@@ -32,6 +34,8 @@ from towermigrate.recognize.syntax import (
     integer,
     reads,
     statements,
+    text,
+    walk,
 )
 from towermigrate.recognize.tower import Body, Compute, makes_variables
 
@@ -62,6 +66,10 @@ def loop_index(file: SourceFile, loop: cst.For) -> str | None:
         f"the tower loop goes over `{code(iterated)}`; range(n), xrange(n), enumerate(devices) and "
         "zip of devices and of what is as long are understood",
     )  # fmt: skip
+
+
+def _without_number(name: str) -> str:
+    return re.sub(r"_\d+$", "", name)
 
 
 class BodyReader:
@@ -209,7 +217,10 @@ class BodyReader:
         return [changed]
 
     def _scope_matters(self, node: cst.With, item: cst.WithItem) -> bool:
-        """Whether a tower's name scope is used: captured and read, or put in front of summaries' names."""
+        """Whether a tower's name scope is used: captured and read, put in front of summaries' names, or of names like these.
+
+        A summary behind the towers would get a number where an operation of a tower has its name in the step.
+        """
         if item.asname is not None and isinstance(item.asname.name, cst.Name):
             name = item.asname.name.value
             if any(name in self._reads(s) for s in statements(node.body)):
@@ -223,7 +234,34 @@ class BodyReader:
                 c.startswith("tf.summary.") for c in self.kinds.traits.called(function)
             ):
                 return True
-        return False
+        return any(self._is_like_a_tag(each) for each in walk(node.body))
+
+    def _is_like_a_tag(self, node: cst.CSTNode) -> bool:
+        """Whether a text, or one that is put together for a name, may be the tag of a summary."""
+        if isinstance(node, cst.SimpleString) and self._tags:
+            return _without_number((text(node) or "").lower()) in self._tags
+        if not isinstance(node, cst.Call) or not self._tags:
+            return False
+        named = [argument(node, None, each) for each in ("name", "scope", "name_or_scope")]
+        if (self.file.tf(node.func) or "").endswith("_scope") and node.args:
+            named.append(node.args[0].value)
+        return any(each is not None and text(each) is None for each in named)
+
+    @cached_property
+    def _tags(self) -> frozenset[str]:
+        """The tags of all summaries of the program that are written out, without case and number, and their last parts."""
+        tree = self.kinds.traits.tree
+        found: set[str] = set()
+        for file in tree.near(self.file):
+            if ".summary." not in file.text:
+                continue
+            for call in calls(file.module):
+                name = file.tf(call.func) or ""
+                tag = argument(call, 0, "name") if name.startswith("tf.summary.") else None
+                if tag is not None:
+                    whole = _without_number((text(tag) or "").lower())
+                    found |= {whole, _without_number(whole.rpartition("/")[2])}
+        return frozenset(found)
 
     def _reads(self, node: cst.CSTNode) -> list[str]:
         """What a statement of the tower reads, batch-norm updates left out, which go."""

@@ -129,8 +129,10 @@ class Plan(Files):
                 raise Unjoined
             others = [other for other in module.tree.body if other is not each]
             bound = bound_by(each)
+            own = {n.name for n in ast.walk(each) if isinstance(n, ast.FunctionDef)}
+            inner = frozenset(own - {name for other in others for name in _defined_by(other)})
             if (
-                bound & module.block.globals
+                bound & module.block.outside(inner)
                 or bound & _read_at_once(others)
                 or any(map(module.declares_global, bound))
             ):
@@ -442,6 +444,15 @@ def calls_of(statement: ast.stmt) -> list[ast.Call]:
 
 def is_name(node: ast.AST, name: str | None) -> bool:
     return isinstance(node, ast.Name) and node.id == name
+
+
+def _defined_by(statement: ast.stmt) -> set[str]:
+    """The names that a statement gives to functions and classes, however deep."""
+    return {
+        each.name
+        for each in ast.walk(statement)
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
 
 
 def _read_at_once(statements: Sequence[ast.stmt]) -> set[str]:

@@ -35,7 +35,7 @@ def check_remains(
     checker = _Remains(scope)
     checker.left_over(after, body)
     checker.objects_once([*before, *body.hoisted, *after])
-    checker.used_elsewhere()
+    checker.used_elsewhere(after)
     checker.late_bindings(after, body, functions)
 
 
@@ -154,7 +154,7 @@ class _Remains(ScopeReader):
             for n in walk(item.node)
         )
 
-    def used_elsewhere(self) -> None:
+    def used_elsewhere(self, after: Sequence[Item]) -> None:
         """Graph values at module level that functions of the module read cannot be taken away."""
         if self.candidate.function is not None:
             for node in walk(self.candidate.function.body):
@@ -168,7 +168,13 @@ class _Remains(ScopeReader):
                             "TM205", self.file, node, "the function returns values of its graph"
                         )
             return
+        inside = {id(n) for item in after for n in walk(item.node)}
+        tree = self.kinds.traits.tree
+        texts = [tree.sources.get(each, "") for each in tree.users.get(self.file.path, ())]
+        others = {word for each in texts for word in re.findall(r"\w+", each)}
         for function in self.file.functions.values():
+            if id(function.node) in inside and function.node.name.value not in others:
+                continue  # what stands behind the towers is looked at as it is in a function
             for name in reads(function.node):
                 if self.kinds.of_name(name) in IN_GRAPH or self.kinds.of_name(name) in (
                     Kind.PLACEHOLDER, Kind.SESSION, Kind.EVALUATION,

@@ -28,7 +28,7 @@ def is_trained_list(text: str) -> bool:
     name = only.target.id
     if not isinstance(node.elt, ast.Name) or node.elt.id != name:
         return False
-    return all(_is_test(each, name) for each in only.ifs)
+    return all(is_name_test(each, name) for each in only.ifs)
 
 
 def _lists(node: ast.expr) -> bool:
@@ -51,13 +51,13 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
-def _is_test(node: ast.expr, name: str) -> bool:
+def is_name_test(node: ast.expr, name: str) -> bool:
     """Whether a test asks for a text in the name of a variable, or how that begins."""
     match node:
         case ast.BoolOp(values=values):
-            return all(_is_test(each, name) for each in values)
+            return all(is_name_test(each, name) for each in values)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
-            return _is_test(inner, name)
+            return is_name_test(inner, name)
         case ast.Compare(left=left, ops=[ast.In() | ast.NotIn()], comparators=[of]):
             return _is_text(left) and _is_name(of, name)
         case ast.Call(func=ast.Attribute(value=of, attr="startswith"), args=[text], keywords=[]):

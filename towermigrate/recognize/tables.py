@@ -195,7 +195,7 @@ def lists_trained(node: cst.CSTNode, file: SourceFile) -> bool:
 
 
 def set_by(call: cst.Call, kinds: Kinds) -> cst.Call | None:
-    """The `v.assign(value)` of `sess.run(v.assign(value))`, whose value is one of Python's."""
+    """The `v.assign(value)` of `sess.run(v.assign(value))`, whose value is one of Python's, or the variable's own, clipped."""
     if not is_run(call, kinds) or len(call.args) != 1 or call.args[0].keyword is not None:
         return None
     update = call.args[0].value
@@ -210,9 +210,30 @@ def set_by(call: cst.Call, kinds: Kinds) -> cst.Call | None:
     ):
         return None
     value = update.args[0].value
+    if clipped(value, update.func.value.value, kinds):
+        return update
     plain = all(kinds.of_name(name) in (Kind.PYTHON, Kind.LISTED) for name in reads(value))
     own = any(kinds.traits.tree.resolve(kinds.file, each.func) for each in calls(value))
     return update if plain and not own and not kinds.in_graph(value) else None
+
+
+def clipped(value: cst.CSTNode, name: str, kinds: Kinds) -> bool:
+    """Whether a value is `tf.clip_by_value(v, low, high)` of a variable, between numbers of Python's."""
+    if not isinstance(value, cst.Call) or kinds.file.tf(value.func) != "tf.clip_by_value":
+        return False
+    if not value.args:
+        return False
+    (first, *bounds) = value.args
+    if first.keyword is not None or code(first.value) != name or len(bounds) != 2:
+        return False
+    return all(
+        each.keyword is None
+        and not each.star
+        and not calls(each.value)
+        and name not in reads(each.value)
+        and all(kinds.of_name(one) is Kind.PYTHON for one in reads(each.value))
+        for each in bounds
+    )
 
 
 _Over = tuple[cst.Name, Sequence[cst.CSTNode]]
@@ -248,6 +269,9 @@ def _only_read(scope: cst.CSTNode, name: str, loops: Sequence[_Over], kinds: Kin
                 update = set_by(node.value, kinds)
                 if update is not None and isinstance(update.func, cst.Attribute):
                     allowed.add(id(update.func.value))
+                    value = update.args[0].value
+                    if isinstance(value, cst.Call) and clipped(value, name, kinds):
+                        allowed.add(id(value.args[0].value))
                     runs = True
     # What only says how large they are is a listing (see `listings`).
     known = allowed | sized if runs else allowed

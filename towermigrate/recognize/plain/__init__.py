@@ -33,6 +33,7 @@ from towermigrate.recognize.plain.averaged import (
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.certain import certain_blocks
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
+from towermigrate.recognize.plain.clipped_weights import clipped_weights
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
@@ -71,6 +72,7 @@ from towermigrate.recognize.plain.methods import default_methods, methods
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.named_graphs import named_graphs
 from towermigrate.recognize.plain.named_results import named_results
+from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.one_or_many import one_or_many
 from towermigrate.recognize.plain.own_copies import own_copies
@@ -93,6 +95,7 @@ from towermigrate.recognize.plain.rates import (
 )
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
+from towermigrate.recognize.plain.run_methods import run_methods
 from towermigrate.recognize.plain.run_options import run_options
 from towermigrate.recognize.plain.saved import saved_lists, saved_tables
 from towermigrate.recognize.plain.sayings import (
@@ -108,6 +111,7 @@ from towermigrate.recognize.plain.starred import starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
 from towermigrate.recognize.plain.switches import switches
+from towermigrate.recognize.plain.taken_tags import taken_tags
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.two_loops import joined_loops
@@ -118,7 +122,7 @@ from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
 _HINTS = re.compile(
-    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w|print\(.*\w\.\w+\(|\+= \w+\.\w+\("
+    r"\.run\(|get_next\(\)|\bdel |\.eval\(|global_step\(|no_op\(|placeholder\(|apply_gradients\(zip\(|tf\.split\(|zip\(\*|\.append\(|return .*\(|Optimizer\(|\bin (?:enumerate|zip|range)\(|compat|disable_|finally|finalize|write_meta|_variables\(\):|collection\(|as_default\(|with tf\.device\(|tf\.\w+\(.*[!=]= \w|[!=]= None|\(\*\w|print\(.*\w\.\w+\(|\+= \w+\.\w+\(|\.summary\."
 )
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
@@ -143,6 +147,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     tower_loops,
     counts_in_front,
     joined_loops,
+    named_reuse,
     sliced_parts,
     one_or_many,
     inner_numbers,
@@ -187,6 +192,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     closed_sessions,
     run_functions,
     run_options,
+    clipped_weights,
     assigned_variables,
     named_lists,
     runs_of_variables,
@@ -289,7 +295,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
@@ -300,7 +306,9 @@ def plain(
             named_graphs,
             around,
             partial(handed_on, tree),
+            *[partial(run_methods, True)] * 4,
             partial(named_results, tree),
+            *[partial(run_methods, False)] * 2,
             *alone,
             *own,
             *_READERS,

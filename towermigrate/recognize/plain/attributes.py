@@ -22,7 +22,7 @@ _LOOKS = re.compile(r"\b[hg]etattr\b|\bhasattr\b|\bsetattr\b|\bdelattr\b|__dict_
 def attributes_returned(file: PlainFile) -> list[Change]:
     """`self.x, self.loss = self.build()` as `self.build()`, which keeps them itself."""
     found: list[Change] = []
-    for node, methods in _classes(file):
+    for node, methods in plain_classes(file):
         for method in methods.values():
             for statement in once_in(method):
                 found += _returned(file, node, methods, method, statement)
@@ -33,7 +33,7 @@ def attributes_apart(file: PlainFile) -> list[Change]:
     """Each attribute of a statement that keeps several by a statement of its own."""
     return [
         change
-        for node, methods in _classes(file)
+        for node, methods in plain_classes(file)
         for method in methods.values()
         for each in own_nodes(method)
         if isinstance(each, ast.Assign)
@@ -46,7 +46,7 @@ def attributes_once(file: PlainFile) -> list[Change]:
     if _LOOKS.search(file.text) or file.finds_names_by_text:
         return []
     found: list[Change] = []
-    for node, methods in _classes(file):
+    for node, methods in plain_classes(file):
         init = methods.get("__init__")
         if init is None:
             continue
@@ -65,7 +65,7 @@ def attributes_once(file: PlainFile) -> list[Change]:
 _Methods = dict[str, ast.FunctionDef]
 
 
-def _classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
+def plain_classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
     """The classes of a file that build towers, of which no other class is one, and their methods."""
     if "class " not in file.text or _SETS.search(file.text):
         return
@@ -87,11 +87,11 @@ def _classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
             if isinstance(base, ast.Name)
         ]
         if len(names) == len(methods) and node.name not in bases:
-            yield node, {each.name: each for each in methods if _holder(each)}
+            yield node, {each.name: each for each in methods if holder_of(each)}
 
 
 @lru_cache(maxsize=256)
-def _holder(method: ast.FunctionDef) -> str:
+def holder_of(method: ast.FunctionDef) -> str:
     """What a method calls the object; nothing where that is bound anew, or it is not a plain method."""
     if not method.args.args or method.args.posonlyargs or method.decorator_list:
         return ""
@@ -119,7 +119,7 @@ def _attribute(node: ast.AST, holder: str) -> str:
 def _apart(
     file: PlainFile, node: ast.ClassDef, method: ast.FunctionDef, statement: ast.Assign
 ) -> Iterator[Change]:
-    holder, margin = _holder(method), file.alone(statement)
+    holder, margin = holder_of(method), file.alone(statement)
     start, end = file.span(statement)
     if margin is None or file.commented(start, end):
         return
@@ -165,7 +165,7 @@ def _apart(
 
 def _unmoved(file: PlainFile, node: ast.expr, method: ast.FunctionDef) -> bool:
     """Whether an expression is the same before and after an attribute is kept: TensorFlow's functions know nothing of the object."""
-    holder = _holder(method)
+    holder = holder_of(method)
     for each in ast.walk(node):
         if isinstance(each, ast.Name) and each.id == holder:
             return False
@@ -190,7 +190,7 @@ def _returned(
 ) -> Iterator[Change]:
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return
-    holder, (target,) = _holder(method), statement.targets
+    holder, (target,) = holder_of(method), statement.targets
     kept = target.elts if isinstance(target, ast.Tuple) else [target]
     name = _attribute(statement.value.func, holder) if isinstance(statement.value, ast.Call) else ""
     names = [_attribute(each, holder) for each in kept]
@@ -214,7 +214,7 @@ def _returned(
     first, final = file.span(last)
     if file.commented(start, end) or file.commented(first, final):
         return
-    own = ", ".join(f"{_holder(inner)}.{each}" for each in names)
+    own = ", ".join(f"{holder_of(inner)}.{each}" for each in names)
     yield Change(start, end, (file.span(statement.value),), node.name)
     yield Change(first, final, (f"{own} = ", file.span(last.value)), node.name)
 
@@ -241,7 +241,7 @@ def _is_first(
     file: PlainFile, methods: _Methods, init: ast.FunctionDef, statement: ast.Assign
 ) -> bool:
     """Whether an attribute is None only until it is made, and nobody can see that it is."""
-    holder = _holder(init)
+    holder = holder_of(init)
     match statement.targets, statement.value:
         case [target], ast.Constant(value=None):
             name = _attribute(target, holder)
@@ -268,7 +268,7 @@ def _is_first(
     ((method, making),) = made
     if not isinstance(making.value, ast.Name):
         return False  # one that is made there is known as it is
-    if _attribute(others[0], _holder(method)) != name:
+    if _attribute(others[0], holder_of(method)) != name:
         return False
     if method is init:
         return file.start(making) > file.start(statement) and _unseen(
@@ -295,7 +295,7 @@ def _unseen(
     file: PlainFile, methods: _Methods, method: ast.FunctionDef, name: str, until: int, but: str
 ) -> bool:
     """Whether nothing in front of a place of a method asks for an attribute, calls another method or hands the object on."""
-    holder = _holder(method)
+    holder = holder_of(method)
     plain: set[int] = set()
     for each in ast.walk(method):
         if isinstance(each, ast.stmt | ast.expr) and file.start(each) >= until:
@@ -317,4 +317,10 @@ def _unseen(
     )
 
 
-__all__ = ["attributes_apart", "attributes_once", "attributes_returned"]
+__all__ = [
+    "attributes_apart",
+    "attributes_once",
+    "attributes_returned",
+    "holder_of",
+    "plain_classes",
+]

@@ -277,14 +277,87 @@ def _renamed(
         return []
     if name in file.shared_between_functions or file.finds_names_by_text:
         return []
-    if not only_here(file, scope, name):
+    inner = _read_behind(file, scope, name, end)
+    if inner is None:
         return []
     behind = [each for each in own if isinstance(each.ctx, ast.Load) and each.lineno > end]
     same_line = [each for each in own if each.lineno == end and each.lineno > statement.lineno]
     if same_line or file.alone(statement) is None:
         return []
     new = file.fresh(_named_anew(statement.value, name))
-    return [Change(*file.span(each), (new,), where) for each in (target, *behind)]
+    return [Change(*file.span(each), (new,), where) for each in (target, *behind, *inner)]
+
+
+def _read_behind(file: PlainFile, scope: Scope, name: str, line: int) -> list[ast.Name] | None:
+    """Where functions that are made behind a line read a name of a scope; None where others may read it too."""
+    if isinstance(scope, ast.Module) and name in file.words_of_users:
+        return None
+    found: list[ast.Name] = []
+    waiting: list[ast.AST] = list(scope.body)
+    while waiting:
+        each = waiting.pop()
+        named = [one for one in ast.walk(each) if isinstance(one, ast.Name) and one.id == name]
+        if isinstance(each, ast.JoinedStr) and named:
+            return None  # older Pythons do not tell where its names stand
+        if isinstance(each, _COMPREHENSIONS):
+            targets = [one for part in each.generators for one in ast.walk(part.target)]
+            if any(isinstance(one, ast.Name) and one.id == name for one in targets):
+                return None
+        if isinstance(each, _FUNCTIONS):
+            if _is_of_its_own(each, name):
+                continue
+            others = [one for one in ast.walk(each) if isinstance(one, ast.JoinedStr)]
+            texts = {id(one) for other in others for one in ast.walk(other)}
+            if named and (each.lineno <= line or binds(each, name)):
+                return None
+            if any(id(one) in texts for one in named):
+                return None
+            found += named
+            continue
+        waiting.extend(ast.iter_child_nodes(each))
+    return found
+
+
+def binds(node: ast.AST, name: str) -> bool:
+    """Whether a node, or anything in it, binds a name in some scope."""
+    return any(
+        isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)
+        or isinstance(one, ast.arg) and one.arg == name
+        or isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name
+        or isinstance(one, ast.alias) and (one.asname or one.name).partition(".")[0] == name
+        or isinstance(one, ast.ExceptHandler) and one.name == name
+        for one in ast.walk(node)
+    )  # fmt: skip
+
+
+def _is_of_its_own(function: ast.AST, name: str) -> bool:
+    """Whether a name is a parameter of a function, or bound by it, and nothing that is computed where it is made reads it."""
+    if not isinstance(function, ast.FunctionDef | ast.Lambda):
+        return False
+    spec = function.args
+    every = [*spec.posonlyargs, *spec.args, *spec.kwonlyargs]
+    own = any(each.arg == name for each in every)
+    if isinstance(function, ast.FunctionDef):
+        nodes = list(own_nodes(function))
+        inner = [
+            one for each in nodes if isinstance(each, _COMPREHENSIONS) for one in ast.walk(each)
+        ]
+        theirs = {id(one) for one in inner}
+        own = own or any(
+            isinstance(one, ast.Name)
+            and one.id == name
+            and not isinstance(one.ctx, ast.Load)
+            and id(one) not in theirs
+            for one in nodes
+        )
+    made = [*spec.defaults, *(each for each in spec.kw_defaults if each is not None)]
+    made += getattr(function, "decorator_list", [])
+    made += [each.annotation for each in every if each.annotation is not None]
+    return own and not any(_names(each, name) for each in made)
+
+
+def _names(node: ast.AST, name: str) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
 
 
 def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
@@ -313,10 +386,7 @@ def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
 
 def _reads_outer(function: ast.AST, name: str) -> bool:
     """Whether a function may read a name of the module: it names it, and does not bind it itself."""
-    names = [one for one in ast.walk(function) if isinstance(one, ast.Name) and one.id == name]
-    own = any(not isinstance(one.ctx, ast.Load) for one in names)
-    own = own or any(isinstance(one, ast.arg) and one.arg == name for one in ast.walk(function))
-    return bool(names) and not own
+    return _names(function, name) and not _is_of_its_own(function, name)
 
 
 def _named_anew(value: ast.expr, name: str) -> str:

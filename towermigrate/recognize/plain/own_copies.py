@@ -1,4 +1,6 @@
-"""Functions that run what a program builds, and that other programs of the tree use as well: a copy beside their caller.
+"""Functions of other files that run what a program builds, which it calls several times or other programs of the tree use as well.
+
+A copy of them stands beside their caller.
 
 What loop style makes of `do_training(update_op, loss)` takes a step function. The other program, which goes on with a session,
 keeps the function as it is.
@@ -10,6 +12,7 @@ import ast
 import re
 from collections.abc import Collection, Mapping
 
+from towermigrate.recognize.at_import import only_defines
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.plain.changes import Change, PlainFile
 from towermigrate.recognize.plain.handed_on import functions_of
@@ -22,7 +25,7 @@ _RUNS = re.compile(r"\.run\(|Session\(")
 def own_copies(
     tree: Tree, where: Mapping[str, Collection[str]] | None, file: PlainFile
 ) -> list[Change]:
-    """The changes of the tower loop's file for each function that it imports, calls once and does not have for itself."""
+    """The changes of the tower loop's file for each function that it imports and does not have for itself, or calls several times."""
     if file.text != tree.sources.get(file.path) or file.finds_names_by_text:
         return []
     found: list[Change] = []
@@ -49,16 +52,16 @@ def _copied(
     if alias.asname not in (None, name) or name in file.shared_between_functions:
         return []
     uses = file.uses(name)
-    if len(uses) != 1:
-        return []
     callers = [
         each
         for each in file.tree.body
         if isinstance(each, ast.FunctionDef)
         for one in own_nodes(each)
-        if isinstance(one, ast.Call) and one.func is uses[0]
+        if isinstance(one, ast.Call) and any(one.func is use for use in uses)
     ]
-    if len(callers) != 1 or file.alone(callers[0]) != "":
+    if not uses or len(callers) != len(uses):
+        return []
+    if any(each is not callers[0] for each in callers) or file.alone(callers[0]) != "":
         return []
     files = Files(tree, file.path)
     files.modules[file.path] = file
@@ -66,9 +69,12 @@ def _copied(
         function = files.module(path).definition(name)
         if not _RUNS.search(ast.unparse(function.node)) or not _is_plain(function):
             return []
-        if path == file.path or not _is_shared(files, path, name):
+        if path == file.path or len(uses) == 1 and not _is_shared(files, path, name):
             return []
         files.sure_import(file.path, name)
+        module = "." * statement.level + (statement.module or "")
+        if len(statement.names) == 1 and not only_defines(tree, file.path, module):
+            return []  # what the import does would be missed
         if files.is_set_elsewhere(name):
             return []
         if any(

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, fetches_of
+from towermigrate.recognize.plain.collected import binds
 from towermigrate.recognize.python_scopes import (
     Unjoined,
     call_of,
@@ -23,6 +24,10 @@ from towermigrate.recognize.python_scopes import (
 
 _OF_SERVICES = frozenset("run save restore add_summary flush".split())
 _OPENS = ("Session", "InteractiveSession")
+_SCOPES = (
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda,
+    ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+)  # fmt: skip
 _Span = tuple[int, int]
 
 
@@ -39,7 +44,7 @@ def run_functions(file: PlainFile) -> list[Change]:
             continue
         for function in _functions(file, scope):
             try:
-                found += _Function(file, scope, function, where).changes()
+                found += RunFunction(file, scope, function, where).changes()
             except Unjoined:
                 continue
     return found
@@ -83,14 +88,14 @@ class _Given:
         return next(iter(names)) if len(names) == 1 else None
 
 
-class _Function:
+class RunFunction:
     def __init__(
         self, file: PlainFile, scope: Scope, function: ast.FunctionDef, where: str
     ) -> None:
         self.file, self.scope, self.function, self.where = file, scope, function, where
-        self.moves = function in file.tree.body
+        self.moves = self._is_outside()
         spec = function.args
-        only_plain(function)
+        self._only_plain()
         if (
             function.decorator_list
             or spec.vararg
@@ -105,7 +110,7 @@ class _Function:
 
     def changes(self) -> list[Change]:
         file = self.file
-        dropped = {each.name: name for each in self._given() if (name := self._always(each))}
+        dropped = self._always_given()
         first = min(self.calls, key=file.start)
         statement = self._statement(first)
         if self.moves and not dropped and not isinstance(self.scope, ast.Module):
@@ -114,9 +119,11 @@ class _Function:
             raise Unjoined
         if any(not self._bound_before(name, statement) for name in dropped.values()):
             raise Unjoined
+        if any(self._is_bound_between(name) for name in dropped.values()):
+            raise Unjoined
         self._same_names(dropped)
         edits = [*self._without_parameters(dropped), *self._renamed({**self._taken(), **dropped})]
-        made = [
+        made = self._renamed_calls() + [
             Change(start, end, (), self.where)
             for call in self.calls
             for start, end in self._without_arguments(call, dropped)
@@ -124,19 +131,28 @@ class _Function:
         if not self.moves:
             return made + [Change(start, end, (new,), self.where) for start, end, new in edits]
         margin = file.alone(statement)
-        if margin is None or isinstance(self.scope, ast.Module) and margin:
+        if margin is None:
             raise Unjoined
         place = self._place(statement, margin)
         start, end = self._own_lines()
         above = file.text[:place].rstrip(" ").splitlines()[-1:]
         blank = "" if above and (not above[0].strip() or above[0].rstrip().endswith(":")) else "\n"
         parts = (blank, *self._moved(start, end, edits, margin), "\n\n")
-        gone = end
-        while gone < len(file.text) and file.text[gone] == "\n":
-            gone += 1
-        return [*made, Change(start, gone, (), self.where), Change(place, place, parts, self.where)]
+        gone = Change(*self._goes_with(start, end), (), self.where)
+        return [*made, gone, Change(place, place, parts, self.where)]
 
     # ---- what is known of it
+
+    def _is_outside(self) -> bool:
+        """Whether it stands where it sees none of the scope's names."""
+        return self.function in self.file.tree.body
+
+    def _only_plain(self) -> None:
+        only_plain(self.function)
+
+    def _parameters(self) -> list[str]:
+        """The parameters that the arguments of a call are for, in their order."""
+        return [each.arg for each in self.function.args.args]
 
     def _calls(self) -> list[ast.Call]:
         file, name = self.file, self.function.name
@@ -165,7 +181,7 @@ class _Function:
         return calls
 
     def _given(self) -> list[_Given]:
-        names = [each.arg for each in self.function.args.args]
+        names = self._parameters()
         found: dict[str, list[ast.expr | None]] = {name: [] for name in names}
         for call in self.calls:
             if any(isinstance(each, ast.Starred) for each in call.args) or len(call.args) > len(
@@ -180,6 +196,14 @@ class _Function:
             for name in names:
                 found[name].append(given.get(name))
         return [_Given(name, values) for name, values in found.items()]
+
+    def _always_given(self) -> dict[str, str]:
+        """The parameters that go, each with the name that stands for it."""
+        return {each.name: name for each in self._given() if (name := self._always(each))}
+
+    def _renamed_calls(self) -> list[Change]:
+        """How the calls name it where it stands then."""
+        return []
 
     def _always(self, given: _Given) -> str | None:
         """The name that stands for a parameter which runs, or what is run, is taken from."""
@@ -205,7 +229,7 @@ class _Function:
         body: list[ast.stmt] = self.scope.body
         while True:
             holds = [each for each in body if any(node is call for node in ast.walk(each))]
-            if len(holds) != 1 or isinstance(holds[0], ast.FunctionDef):
+            if len(holds) != 1:
                 raise Unjoined
             (each,) = holds
             entry = isinstance(each, ast.If) and ast.unparse(each.test) == "__name__ == '__main__'"
@@ -219,6 +243,16 @@ class _Function:
         )
         stores = [each for each in own_nodes(self.scope) if _stores(each, name)]
         return own or any(each.lineno < statement.lineno for each in stores)  # type: ignore[attr-defined]
+
+    def _is_bound_between(self, name: str) -> bool:
+        """Whether a function or comprehension of the scope, around a call, has a name for itself."""
+        around = [
+            each
+            for each in ast.walk(self.scope)
+            if isinstance(each, _SCOPES) and each is not self.scope
+            if any(node is call for call in self.calls for node in ast.walk(each))
+        ]
+        return any(binds(each, name) for each in around)
 
     def _same_names(self, dropped: Mapping[str, str]) -> None:
         """Every name of the function is what it was where it stands then."""
@@ -252,7 +286,7 @@ class _Function:
 
     def _taken(self) -> dict[str, str]:
         """New names for values of the function's own that are called as a part of the graph, in the scope it moves into, may be."""
-        if not self.moves or isinstance(self.scope, ast.Module):
+        if not self.moves:
             return {}
         given = {each.arg for each in ast.walk(self.function) if isinstance(each, ast.arg)}
         own = {
@@ -260,8 +294,11 @@ class _Function:
             for node in ast.walk(self.function)
             if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
         }
-        theirs = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
-        opened = min(each.lineno for each in own_nodes(self.scope) if _opens_session(each))  # type: ignore[attr-defined]
+        theirs: set[str] = set()
+        if isinstance(self.scope, ast.FunctionDef):
+            theirs |= {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
+        lines = [each.lineno for each in own_nodes(self.scope) if _opens_session(each)]  # type: ignore[attr-defined]
+        opened = min(lines, default=0)
         for node in own_nodes(self.scope):
             if getattr(node, "lineno", opened) < opened:
                 theirs |= {name for name in own if _stores(node, name)}
@@ -281,9 +318,16 @@ class _Function:
         file = self.file
         line = self.function.lineno - 1
         rows = file.text.split("\n")
-        while line and rows[line - 1].startswith("#"):
+        margin = " " * self.function.col_offset
+        while line and rows[line - 1].startswith(f"{margin}#"):
             line -= 1
         return file.starts[line], file.block.end_of_line(self.function)
+
+    def _goes_with(self, start: int, end: int) -> _Span:
+        """Its lines, and the blank ones behind."""
+        while end < len(self.file.text) and self.file.text[end] == "\n":
+            end += 1
+        return start, end
 
     def _without_parameters(self, dropped: Collection[str]) -> list[tuple[int, int, str]]:
         spec = self.function.args
@@ -296,7 +340,7 @@ class _Function:
         return [(start, end, "") for start, end in self._cuts(spans, keep)]
 
     def _without_arguments(self, call: ast.Call, dropped: Collection[str]) -> list[_Span]:
-        names = [each.arg for each in self.function.args.args]
+        names = self._parameters()
         given: list[tuple[_Span, str | None]] = [
             (self.file.span(value), name) for value, name in zip(call.args, names, strict=False)
         ]
@@ -340,7 +384,7 @@ class _Function:
         self, start: int, end: int, edits: Sequence[tuple[int, int, str]], margin: str
     ) -> list[Part]:
         """The function's text behind a margin, with its edits made."""
-        file, parts = self.file, list[Part]()
+        file, parts, depth = self.file, list[Part](), self.function.col_offset
         inside = lines_in_texts(file.text)
         said = self.function.body[0]
         told: set[int] = set()
@@ -356,6 +400,9 @@ class _Function:
             line = line_at(file.starts, position)
             if file.text[position:stop].strip() and (line in told or line not in inside):
                 parts.append(least if line in told else margin)
+                if file.text[position : position + depth].strip():
+                    raise Unjoined
+                position += depth
             while waiting and position <= waiting[0][0] < stop:
                 where, till, new = waiting.pop(0)
                 parts += [(position, where), new]

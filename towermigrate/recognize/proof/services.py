@@ -215,6 +215,8 @@ class Services:
                 f"`{self.code.said(call)}` asks for the graph, of which there is none in a step",
             )
         elif item.kind is Kind.PYTHON and builds_graph(name) and "initialize" not in last:
+            if self._clips_listed(call):
+                return
             self.say(
                 "TM210",
                 call,
@@ -298,6 +300,23 @@ class Services:
             and self.kinds.of_name(node.target.id) is Kind.LISTED
             for node in self.code.nodes
         )
+
+    def _clips_listed(self, call: ast.Call) -> bool:
+        """`tf.clip_by_value(v, low, high)` of `sess.run(v.assign(tf.clip_by_value(v, low, high)))`, of a variable of a list."""
+        match self.code.parents.get(id(call)), call:
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=name), attr="assign"), args=[only]
+            ) as update, ast.Call(func=ast.Attribute(attr="clip_by_value"), args=[first, _, _]):
+                run = self.code.parents.get(id(update))
+                return (
+                    only is call
+                    and isinstance(first, ast.Name)
+                    and first.id == name
+                    and self.kinds.of_name(name) is Kind.LISTED
+                    and isinstance(run, ast.Call)
+                    and self.is_run(run)
+                )
+        return False
 
     def _in_saver(self, call: ast.Call) -> bool:
         return self._is_given_to(call, "Saver")
