@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.loop_programs import Change
+from tests.differential.loop_programs import Change, program
 from tests.differential.spellings import asked_of, none_does_anything_else
 from tests.differential.test_merged_summaries import LOSS, MERGE, SAID, WRITE, WRITER, behind
+from towermigrate.rewrite import rewrite_tree
 
 BODY = LOSS[LOSS.index("loss") :]
 FLAG = ("    tower_grads = []\n", "    tower_grads = []\n    reuse = None\n")
@@ -81,6 +82,20 @@ LEFT = [
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
     asked_of(TAKEN, LEFT)
 )
+
+
+def test_another_file_may_make_summaries_in_every_tower() -> None:
+    text = program(*FLAGGED, WRITER, WRITE)["train.py"]
+    start, end = text.index("def init(*shape)"), text.index("def average_gradients")
+    model = "import numpy as np\nimport tensorflow as tf\n\n\n" + text[start:end]
+    told = model.replace(
+        "    return tf.matmul", "    tf.summary.histogram('w', w)\n    return tf.matmul"
+    )
+    text = text[:start] + text[end:]
+    for other, style in ((model, "loop"), (told, "session")):
+        files = {"train.py": "from model import net\n" + text, "model.py": other}
+        (result,) = rewrite_tree(files).programs
+        assert result.style == style
 
 
 @pytest.mark.full

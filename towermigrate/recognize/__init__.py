@@ -266,7 +266,7 @@ def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None
     """
     apart = {each.rule for each in reasons} & STRUCTURE
     if "TM205" not in apart:
-        found = _joined(place, reasons, inlined)
+        found = _joined(place, [*reasons], inlined)
         return found if found is not None and found.program is not None else None
     for join in (inlined, carried):
         if join is inlined and not apart <= _HANDED_ON:

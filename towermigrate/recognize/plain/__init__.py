@@ -320,6 +320,7 @@ def plain(
             try:
                 if file is None or file.text != text:
                     file = PlainFile(each, text, frozenset(words))
+                    file.imported = lambda path=each: _imported(tree, path)  # type: ignore[misc]
             except Unjoined:
                 break
             file.begin()
@@ -376,6 +377,17 @@ def _near(tree: Tree, path: str, stars: bool) -> set[str]:
         if "import *" in tree.sources[each]:
             found |= tree.users.get(each, set()) & tree.sources.keys()
     return found
+
+
+def _imported(tree: Tree, path: str) -> list[str]:
+    """The texts of all files that a file imports, at whatever remove."""
+    found: set[str] = set()
+    waiting = [path]
+    while waiting:
+        more = tree.imports.get(waiting.pop(), set()) & tree.sources.keys()
+        waiting += more - found
+        found |= more
+    return [tree.sources[each] for each in sorted(found - {path})]
 
 
 def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]:

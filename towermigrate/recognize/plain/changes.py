@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -41,11 +41,13 @@ class PlainFile(Module):
     """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it.
 
     `twice` are names that one run fetches several times, as a change found: one value is bound to several names then.
+    `imported` gives the texts of the files that it imports, at whatever remove.
     """
 
     def __init__(self, path: str, text: str, words_of_users: frozenset[str] = frozenset()) -> None:
         super().__init__(path, text)
         self.words_of_users = words_of_users
+        self.imported: Callable[[], Sequence[str]] = list
         self.words = frozenset(re.findall(r"\w+", text))
         self.begin()
 
