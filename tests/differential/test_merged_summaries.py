@@ -57,7 +57,6 @@ TAKEN = [
 LEFT = [
     left("beside what a collection is given", "TM219", SAID, behind("tf.add_to_collection(tf.GraphKeys.SUMMARIES, tf.summary.scalar('kept', loss, collections=[]))")),
     left("outside of the tower's scope", "TM219", ("                with tf.name_scope('tower_%d' % i) as scope:\n", "                tf.summary.scalar('number', tf.constant(1.0))\n                with tf.name_scope('tower_%d' % i) as scope:\n"), MERGE),
-    left("in the first tower", "TM219", (LOSS, LOSS + "                    if i == 0:\n                        tf.summary.scalar('tower_loss', loss)\n"), MERGE),
     left("in a function behind", "TM219", SAID, ("def batch(rows)", "def tell(value):\n    tf.summary.scalar('told', value)\n\n\ndef batch(rows)"), behind("tell(loss)")),
     left("in a function that one behind calls", "TM219", SAID, ("def batch(rows)", "def tell(value):\n    tf.summary.scalar('told', value)\n\n\ndef tell_all(value):\n    tell(value)\n\n\ndef batch(rows)"), behind("tell_all(loss)")),
     left("in a method behind", "TM219", SAID, ("def batch(rows)", "class Teller(object):\n    def tell(self, value):\n        tf.summary.scalar('told', value)\n\n\nteller = Teller()\n\n\ndef batch(rows)"), behind("teller.tell(loss)")),

@@ -214,7 +214,7 @@ AFTER_A_CALL = "    return x, y, loss, train_op\n"
         ),
         pytest.param(CALLER, "@np.vectorize\n" + BUILD, id="decorated"),
         pytest.param(CALLER, BUILD.replace(AFTER_A_CALL, "    yield x, y, loss, train_op\n"), id="a generator"),
-        pytest.param(CALLER, BUILD.replace("'''Builds.'''", "'''Builds.'''\n    global TOWERS\n    TOWERS = 2"), id="a global"),
+        pytest.param(CALLER.replace("print('%d %.3f' % (step", "print('%d %.3f' % (step * TOWERS"), BUILD.replace("'''Builds.'''", "'''Builds.'''\n    global TOWERS\n    TOWERS = 2"), id="a global that its caller reads"),
         pytest.param(CALLER.replace("= build()", "= build(*[])"), BUILD, id="starred"),
         pytest.param(CALLER.replace("main()\n", "main()\nprint(globals()['build'])\n"), BUILD, id="by its name"),
         pytest.param(

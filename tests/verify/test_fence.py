@@ -105,6 +105,53 @@ def test_the_python_of_tensorflow_1_refuses(name: str, tmp_path: Path) -> None:
     _refused_by_python(tf1_env.required_python(), name, tmp_path)
 
 
+# What is there already is not changed by who asks for it to be made, as `mkdir -p` and drivers do.
+MADE_BEFORE = [
+    "os.mkdir(out)",
+    "os.mkdir(out + '/kept.txt')",
+    "os.mkdir('users', dir_fd=os.open(out + '/..', os.O_RDONLY))",
+    "os.symlink('/', out)",
+]
+HAS_IT = "import os, sys\nout = {!r}\ntry: {}\nexcept FileExistsError: sys.exit(7)\n"
+
+
+@kernel
+@pytest.mark.parametrize("asked", MADE_BEFORE)
+def test_who_makes_what_is_there_is_told_so_by_the_kernel(asked: str, tmp_path: Path) -> None:
+    users, scratch = _folders(tmp_path)
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", HAS_IT.format(str(users), asked)]
+    command = fenced(command, [scratch], report=writing)
+    done = subprocess.run(command, cwd=scratch, pass_fds=(writing,), capture_output=True, text=True)
+    os.close(writing)
+    assert done.returncode == 7, done.stderr
+    with os.fdopen(reading) as report:
+        assert json.load(report)["refused"] == []
+    assert _as_it_was(users)
+
+
+@pytest.mark.parametrize("asked", MADE_BEFORE)
+def test_who_makes_what_is_there_is_told_so_by_python(asked: str, tmp_path: Path) -> None:
+    _told_by_python(sys.executable, asked, tmp_path)
+
+
+@pytest.mark.parametrize("asked", MADE_BEFORE)
+def test_who_makes_what_is_there_is_told_so_by_the_python_of_tensorflow_1(
+    asked: str, tmp_path: Path
+) -> None:
+    _told_by_python(tf1_env.required_python(), asked, tmp_path)
+
+
+def _told_by_python(python: str, asked: str, tmp_path: Path) -> None:
+    users, scratch = _folders(tmp_path)
+    module = ROOT / "towermigrate" / "verify" / "probe" / "fencing.py"
+    code = f"import runpy\nrunpy.run_path({str(module)!r})['fence']([{str(scratch)!r}])\n"
+    code += HAS_IT.format(str(users), asked)
+    done = subprocess.run([python, "-c", code], cwd=scratch, capture_output=True, text=True)
+    assert done.returncode == 7, done.stderr
+    assert _as_it_was(users)
+
+
 def test_only_what_the_fence_refused_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

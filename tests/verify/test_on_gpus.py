@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 
 from towermigrate.verify import VerifyOptions, launch
-from towermigrate.verify.children import Ended
+from towermigrate.verify.children import ChildFailed, Ended
 from towermigrate.verify.devices import parse_devices
 from towermigrate.verify.launch import Launcher
 from towermigrate.verify.probe.recording import TraceWriter
 
 
 def _started(
-    monkeypatch: pytest.MonkeyPatch, scratch: Path, devices: str, refused: tuple[str, ...] = ()
+    monkeypatch: pytest.MonkeyPatch,
+    scratch: Path,
+    devices: str,
+    refused: tuple[str, ...] = (),
+    fails: str = "",
 ) -> tuple[Mapping[str, str], Sequence[Path], list[str]]:
     """The environment and the folders that a program on these devices gets, and what is told of those it was kept from."""
     found: list[Any] = []
@@ -32,6 +36,11 @@ def _started(
     ) -> Ended:
         TraceWriter(str(tree / "trace")).finish("program")
         found.extend((environment, folders))
+        if fails:
+            problem = ChildFailed(fails)
+            problem.ended = Ended(refused=refused)
+            log.write_text("", encoding="utf-8")
+            raise problem
         return Ended(refused=refused)
 
     monkeypatch.setattr(launch, "run_child", child)
@@ -67,3 +76,16 @@ def test_names_of_devices_that_the_driver_makes_are_not_told(
     wanted = ("/dev/char/195:0", str(tmp_path.parent / "log.txt"))
     _, _, told = _started(monkeypatch, tmp_path, "gpu:2", wanted)
     assert told == [wanted[1]]
+
+
+def test_a_program_that_fails_did_not_fail_of_names_that_the_driver_makes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(ChildFailed) as found:
+        _started(monkeypatch, tmp_path, "gpu:2", ("/dev/char/195:0",), "The original failed: NaN.")
+    assert str(found.value) == "The original failed: NaN."
+    users = str(tmp_path.parent / "log.txt")
+    with pytest.raises(ChildFailed, match="kept from changing .*log.txt: outside") as found:
+        refused = ("/dev/char/195:0", users)
+        _started(monkeypatch, tmp_path, "gpu:2", refused, "The original failed: NaN.")
+    assert "/dev/char" not in str(found.value)

@@ -40,7 +40,20 @@ def test_a_second_training_that_goes_on_with_the_first_is_found(tmp_path: Path) 
     pytest.importorskip("tensorflow")
     text = rewrite_tree(program(RESET, AGAIN)).texts["train.py"]
     assert "tf.compat.v1.reset_default_graph()\n" in text
-    report = verified(
-        tmp_path, "cpu:2", text.replace("    tf.compat.v1.reset_default_graph()\n", "")
+    # One strategy for both, so that the first one's global step is one of the second's, too.
+    text = text.replace("    tf.compat.v1.reset_default_graph()\n", "")
+    text = text.replace("drawn = [0]\n", "drawn = [0]\nSTRATEGY = tm.tower_strategy(2)\n")
+    text = text.replace(
+        "strategy = tm.tower_strategy(2)\n    with", "strategy = STRATEGY\n    with"
     )
+    report = verified(tmp_path, "cpu:2", text)
     assert report.exit_code == 1
+
+
+def test_a_second_training_with_variables_of_the_first_ends_with_their_name(tmp_path: Path) -> None:
+    pytest.importorskip("tensorflow")
+    text = rewrite_tree(program(RESET, AGAIN)).texts["train.py"]
+    text = text.replace("    tf.compat.v1.reset_default_graph()\n", "")
+    report = verified(tmp_path, "cpu:2", text)
+    assert report.exit_code == 3
+    assert "global_step" in (report.error or "")

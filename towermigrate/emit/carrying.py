@@ -7,6 +7,7 @@ and a new name that one method binds and another reads (`train_step`) becomes on
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 
 from towermigrate.emit.carried_names import Names, Stretch, arguments_of
@@ -42,12 +43,43 @@ def top_of_method(statements: Sequence[str]) -> int:
     """
     begun: list[tuple[str, int]] = []
     for index, text in enumerate(statements):
-        said = (mark_in(text.strip().strip('"')) or "").split()
+        said = _said(text)
         if said[1:] == ["body"]:
             begun.append((said[0], index + 1))
         elif said[1:] == ["end"]:
             begun = [each for each in begun if each[0] != said[0]]
     return begun[-1][1] if begun else 0
+
+
+def top_of_builder(statements: Sequence[str], top: int) -> int:
+    """Where the function that builds the towers begins, if in front of it functions only tell what is fed; else their own top.
+
+    TensorFlow sets up its devices before any operation runs, and what else is called may run one.
+
+    Args:
+        statements: the texts of statements of one function, marks among them.
+        top: where its first statement stands, if there are no others.
+    """
+    begun = ""
+    for index, text in enumerate(statements):
+        said = _said(text)
+        if said[1:] == ["begin"] and not begun:
+            begun = said[0]
+            if [begun, "end"] not in map(_said, statements):
+                return index + 1
+        elif said[1:] == ["end"] and said[0] == begun:
+            begun = ""
+        elif not begun or _CALLED.search(text.replace("tf.TensorSpec(", "")):
+            return 0 if index else top
+    return 0 if statements and len(_said(statements[0])) == 2 else top
+
+
+def _said(text: str) -> list[str]:
+    """What a mark says: the function's number and what of it."""
+    return (mark_in(text.strip().strip('"')) or "").split()
+
+
+_CALLED = re.compile(r"[\w)\]]\(")
 
 
 class _PuttingBack(Names):

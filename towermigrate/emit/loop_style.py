@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from towermigrate.emit.carrying import top_of_method
+from towermigrate.emit.carrying import top_of_builder, top_of_method
 from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
@@ -320,6 +320,8 @@ class LoopStyle:
         if isinstance(self.a.joined, Carried):  # at the top of the method that needs it
             specs = [k for k, (item, _) in enumerate(stay) if item.kind is Kind.PLACEHOLDER]
             top = max(top, top_of_method([code(node) for _, node in stay[: min([first, *specs])]]))
+        elif self.a.joined is not None:
+            top = top_of_builder([code(node) for _, node in stay[:first]], top)
         return max(top, needed[-1] + 1 if needed else 0), counted
 
     def _counted_by(self, stay: list[tuple[Item, cst.BaseStatement]], counted: str) -> list[int]:
@@ -538,11 +540,13 @@ class LoopStyle:
         a = self.a
         new = in_tower(a, self.t)
         body: list[cst.BaseStatement] = []
+        returned = self.planned.returned()
         for node in a.body.kept:
+            if self._only_told_sharing(node, returned):
+                continue
             changed = replace(node, new)
             assert isinstance(changed, cst.BaseStatement)
             body.append(changed)
-        returned = self.planned.returned()
         if returned:
             body.append(self.t.statement(f"return {', '.join(returned)}"))
         loop = a.loop_item
@@ -552,6 +556,23 @@ class LoopStyle:
             f"@{self.names.variables}.tower\ndef {self.names.tower}({params}):",
             body,
             spaced(lead, self.depth),
+        )
+
+    def _only_told_sharing(self, node: cst.BaseStatement, returned: Sequence[str]) -> bool:
+        """Whether a statement makes what said that variables are reused, by the tower's number, and nobody reads it now."""
+        found = assigned(node)
+        if self.a.candidate.function is None:
+            return False  # a function may read it
+        if found is None or len(found[0]) != 1 or comments([*lead_of(node)]):
+            return False
+        (name,), value = found
+        index = self.a.body.index
+        if not isinstance(value, cst.IfExp | cst.Comparison) or name in returned:
+            return False
+        if list(calls(value)) or set(reads(value)) - {index, "True", "False", "None"}:
+            return False
+        return not any(name in reads(each) for each in self.a.body.kept) and not any(
+            name in item.reads for item in self.a.after
         )
 
     def _after(self) -> list[cst.BaseStatement]:

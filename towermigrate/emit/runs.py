@@ -546,6 +546,15 @@ class RunRewriter(cst.CSTTransformer):
         body[0] = with_lead(body[0], [*lead_of(updated_node), *strip_blank(lead_of(body[0]))])
         return cst.FlattenSentinel(body)
 
+    def leave_If(self, original_node: cst.If, updated_node: cst.If) -> cst.If:
+        """Without an `else` of which nothing is left."""
+        last, was = updated_node.orelse, original_node.orelse
+        if not isinstance(last, cst.Else) or not isinstance(was, cst.Else):
+            return updated_node
+        if "".join(code(last).split()) != "else:pass" or _is_pass(was.body):
+            return updated_node
+        return updated_node.with_changes(orelse=None)
+
     def leave_With(
         self, original_node: cst.With, updated_node: cst.With
     ) -> cst.BaseStatement | cst.FlattenSentinel[cst.BaseStatement]:
@@ -598,6 +607,10 @@ class RunRewriter(cst.CSTTransformer):
         if not updated_node.body:
             return updated_node.with_changes(body=[self.t.statement("pass")])
         return updated_node
+
+
+def _is_pass(body: cst.BaseSuite) -> bool:
+    return code(body).strip() == "pass"
 
 
 def _given_twice(step: Step, run: Run) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -22,7 +22,7 @@ from towermigrate.recognize.analysis import Analysis, StageParts, backward_slice
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import Reasons, refuse
 from towermigrate.recognize.scope import Item, comments
-from towermigrate.recognize.syntax import assigned, binds, code, elements, walk
+from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Input
 
 
@@ -291,8 +291,18 @@ class StepWriter:
         )
         rows = item.size or f"{whole} // {self.a.program.loop.count.expression}"
         rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
+        if self._of_function(sizes[1:]):
+            rest = f"{rows}, *{item.source}.shape[1:]"
         dtype = code(self.a.placeholders[item.source].dtype)
         return f"{self.tf}.TensorSpec([{rest}], {dtype})"
+
+    def _of_function(self, sizes: Sequence[cst.BaseExpression]) -> bool:
+        """Whether sizes are written with what a function is given that is a function by itself in the author's text."""
+        joined = self.a.joined
+        parts = joined.parts if joined is not None else ()
+        given = {name for part in parts for name, _ in (*part.given, *part.defaults)}
+        given = {new for part in parts for new, own in part.renamed.items() if own in given} | given
+        return bool(given & {name for size in sizes for name in reads(size)})
 
     def _has_any_rows(self, shape: cst.BaseExpression) -> bool:
         """Whether it shows that a shape begins with None: `[None] + shape`, or a name of that."""

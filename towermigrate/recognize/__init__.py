@@ -93,6 +93,10 @@ def recognize_tree(
                 "reuse" in file.text.lower()
             ):  # a scope around the towers may say that they share, or a name
                 rules -= {"TM218"}
+            if "UPDATE_OPS" in file.text:  # how they are kept until they are run is a spelling
+                rules -= {"TM207"}
+            if "merge_all()" in file.text:  # summaries of the first tower only
+                rules -= {"TM214"}
             # Of functions that were not read as one, not all is said that there is to say.
             if not rules & _OF_TOWERS or "TM205" in rules:
                 try:
@@ -256,10 +260,14 @@ def _functions_of(found: Recognition) -> dict[str, set[str]]:
 
 
 def _as_one_function(place: Place, reasons: list[Finding]) -> Recognition | None:
-    """A program whose graph is built in one function and run in others; None where they cannot be read as one."""
+    """A program whose graph is built in one function and run in others, or of which others make inputs and rates.
+
+    None where they cannot be read as one.
+    """
     apart = {each.rule for each in reasons} & STRUCTURE
     if "TM205" not in apart:
-        return None
+        found = _joined(place, [*reasons], inlined)
+        return found if found is not None and found.program is not None else None
     for join in (inlined, carried):
         if join is inlined and not apart <= _HANDED_ON:
             continue

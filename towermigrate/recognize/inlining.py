@@ -59,6 +59,10 @@ def inlined(tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> J
         return None
 
 
+MAKERS = re.compile(r"tf\.placeholder|tf\.train\.(\w+_decay|piecewise_constant)")
+"""What makes parts of a graph in front of the towers, in functions too."""
+
+
 @dataclass(frozen=True)
 class _Placed:
     """A part, its function, the statement that calls it, and the names of it that change."""
@@ -98,10 +102,10 @@ def _is_written_out(value: ast.expr | None) -> bool:
     )
 
 
-def _makes_placeholders(function: Definition) -> bool:
-    """Whether a function makes what the towers are fed, and what it makes is the graph's."""
+def _makes_parts(function: Definition) -> bool:
+    """Whether a function makes what the towers are fed, or a learning rate: what it makes is the graph's."""
     return any(
-        isinstance(each, ast.Call) and ast.unparse(each.func) == "tf.placeholder"
+        isinstance(each, ast.Call) and MAKERS.fullmatch(ast.unparse(each.func))
         for each in own_nodes(function.node)
     )
 
@@ -110,6 +114,7 @@ class _Join(Files):
     def __init__(self, tree: Tree, candidate: Candidate, joined: Collection[str] = ()) -> None:
         super().__init__(tree, candidate.file.path, joined)
         self.candidate = candidate
+        self._shared: set[str] = set()
         self.caller: Caller = self.module(self.path).block
 
     def made(self) -> Joined:
@@ -132,15 +137,16 @@ class _Join(Files):
             if isinstance(self.caller.node, ast.FunctionDef):
                 name = self.caller.node.name
         for each in calls_in(self.caller.node):
+            if each is done:
+                continue
             given = given_by(each)
-            makes = not given and done is not None and isinstance(each, ast.Assign)
-            apart = not given & set(handed) and (given or name is not None)
-            if each is done or apart and not makes:
-                continue
-            function = self._maker(each) if apart else self._function(each)
+            if not given & set(handed) and (given or name is not None):
+                function = self._maker(each)
+            else:
+                function = self._function(each)
+                if function is not None and done is None and not self._runs(function):
+                    function = self._maker(each)
             if function is None:
-                continue
-            if done is None and not self._runs(function):
                 continue
             again, own = self._called(function)
             if own is not each or again.node is not self.caller.node:
@@ -193,12 +199,17 @@ class _Join(Files):
         return None
 
     def _maker(self, statement: ast.stmt) -> Definition | None:
-        """The function that a statement calls, where that makes placeholders."""
+        """The function that a statement calls, where that makes placeholders or a rate, and is not called elsewhere."""
+        if not isinstance(statement, ast.Assign):
+            return None
         try:
             function = self._function(statement)
+            if function is None or not _makes_parts(function):
+                return None
+            self._called(function)
         except Unjoined:
             return None  # which is no matter of a function that stays as it is
-        return function if function is not None and _makes_placeholders(function) else None
+        return function
 
     def _runs(self, function: Definition, depth: int = 3) -> bool:
         """Whether a function runs something, or one that it calls does."""
@@ -261,7 +272,8 @@ class _Join(Files):
             raise Unjoined
         if node.body[0].lineno == node.lineno:
             raise Unjoined
-        only_plain(node)
+        only_plain(node, shares=function.path == self.path)
+        self._only_shared_by(function)
         targets = targets_of(statement)
         returned, is_expression = returned_by(node, targets)
         if is_expression and {*(returned or ())} & (
@@ -334,6 +346,23 @@ class _Join(Files):
             is_expression,
         )
         return _Placed(part, function, statement, renames)
+
+    def _only_shared_by(self, function: Definition) -> None:
+        """A name of the module that a function binds is no name of the caller, where it would be declared too late."""
+        shared = {
+            name
+            for each in own_nodes(function.node)
+            if isinstance(each, ast.Global)
+            for name in each.names
+        }
+        if not shared:
+            return
+        if not isinstance(self.caller.node, ast.FunctionDef):
+            raise Unjoined
+        named = {each.id for each in ast.walk(self.caller.node) if isinstance(each, ast.Name)}
+        if shared & (named | self.caller.locals | self._shared):
+            raise Unjoined
+        self._shared |= shared
 
     def _defaults(
         self, function: Definition, given: Collection[str]

@@ -216,9 +216,12 @@ def _own_nodes(node: ast.FunctionDef | ast.Module) -> Sequence[ast.AST]:
     return found
 
 
-def only_plain(node: ast.FunctionDef, of_class: bool = False) -> None:
+def only_plain(node: ast.FunctionDef, of_class: bool = False, shares: bool = False) -> None:
+    """Raise where a function is more than its statements; `shares` says that it may bind names of its module."""
     for each in own_nodes(node):
-        if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Global | ast.Nonlocal):
+        if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await | ast.Nonlocal):
+            raise Unjoined
+        if isinstance(each, ast.Global) and not shares:
             raise Unjoined
     not_reflective(node, of_class)
 

@@ -51,7 +51,8 @@ def is_rate(scope: Scope, item: Item, also: frozenset[str] = frozenset()) -> boo
     if found[0][0] in reads(value):
         return False
     graph = {n for n in reads(value) if n in also or scope.kinds.of_name(n) in _GRAPH}
-    return bool(graph) and _is_pure(scope, value, graph)
+    constant = isinstance(value, cst.Call) and scope.file.tf(value.func) == "tf.constant"
+    return (bool(graph) or constant) and _is_pure(scope, value, graph)
 
 
 def _is_computed(scope: Scope, value: cst.BaseExpression) -> bool:
@@ -119,7 +120,8 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
                 return False
             functions |= {id(each) for each in walk(node)}
         elif isinstance(node, cst.Name) and id(node) not in functions:
-            if node.value not in graph and not _is_constant(scope, node.value):
+            known = node.value in ("True", "False", "None") or node.value in graph
+            if not known and not _is_constant(scope, node.value):
                 return False
     return True
 

@@ -221,10 +221,10 @@ def clipped(value: cst.CSTNode, name: str, kinds: Kinds) -> bool:
     """Whether a value is `tf.clip_by_value(v, low, high)` of a variable, between numbers of Python's."""
     if not isinstance(value, cst.Call) or kinds.file.tf(value.func) != "tf.clip_by_value":
         return False
-    if len(value.args) != 3 or value.args[0].keyword is not None:
+    if not value.args:
         return False
     (first, *bounds) = value.args
-    if code(first.value) != name:
+    if first.keyword is not None or code(first.value) != name or len(bounds) != 2:
         return False
     return all(
         each.keyword is None

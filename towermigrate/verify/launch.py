@@ -213,6 +213,8 @@ def _own_error(trace: Path) -> str | None:
 def _kept_out(
     what: str, paths: list[str], scratch: Path, allowed: Sequence[Path], output: str
 ) -> str:
+    # Drivers go on without these names: they are not what a program failed of.
+    paths = [path for path in paths if not path.startswith(_OF_DRIVERS)]
     if not paths:
         return ""
     users = [path for path in paths if not Path(path).is_relative_to(scratch.resolve())]

@@ -55,7 +55,7 @@ from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, st
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.global_steps import global_steps
-from towermigrate.recognize.plain.groups import groups
+from towermigrate.recognize.plain.groups import grouped_updates, groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
@@ -66,14 +66,16 @@ from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
+from towermigrate.recognize.plain.made_placeholders import sliced_parts
 from towermigrate.recognize.plain.merged import merged_summaries
-from towermigrate.recognize.plain.methods import methods
+from towermigrate.recognize.plain.methods import default_methods, methods
 from towermigrate.recognize.plain.name_parts import name_parts
 from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
 from towermigrate.recognize.plain.named_graphs import named_graphs
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.numbered import numbered_summaries
+from towermigrate.recognize.plain.one_or_many import one_or_many
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
@@ -84,8 +86,14 @@ from towermigrate.recognize.plain.placeholders import (
     placeholder_lists,
     placeholders_of_towers,
 )
+from towermigrate.recognize.plain.prebuilt import prebuilt_models
 from towermigrate.recognize.plain.prepared import prepared_inputs
-from towermigrate.recognize.plain.rates import computed_rates, fetched_rates, loaded_variables
+from towermigrate.recognize.plain.rates import (
+    computed_rates,
+    fetched_rates,
+    loaded_variables,
+    rates_bound_anew,
+)
 from towermigrate.recognize.plain.returns import returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.run_methods import run_methods
@@ -143,6 +151,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     lists_in_front,
     joined_loops,
     named_reuse,
+    sliced_parts,
+    one_or_many,
     inner_numbers,
     names_beside_variables,
     told_in_front,
@@ -172,10 +182,13 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     collected_values,
     added_up,
     bound_anew,
+    whole_inputs,
+    rates_bound_anew,
     computed_rates,
     loaded_variables,
     fetched_rates,
     returned_values,
+    grouped_updates,
     groups,
     entries,
     methods,
@@ -285,7 +298,7 @@ def plain(
         users = tree.users.get(each, set()) - {each}
         words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
         file: PlainFile | None = None
-        with_tree: tuple[_OfTree, ...] = (default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags, name_parts, tower_objects, tower_objects)  # fmt: skip
+        with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, taken_tags, name_parts, tower_objects, tower_objects)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
         of_calls = (own_copies, given_functions, counts_handed)
@@ -310,6 +323,7 @@ def plain(
             try:
                 if file is None or file.text != text:
                     file = PlainFile(each, text, frozenset(words))
+                    file.imported = lambda path=each: _imported(tree, path)  # type: ignore[misc]
             except Unjoined:
                 break
             file.begin()
@@ -366,6 +380,17 @@ def _near(tree: Tree, path: str, stars: bool) -> set[str]:
         if "import *" in tree.sources[each]:
             found |= tree.users.get(each, set()) & tree.sources.keys()
     return found
+
+
+def _imported(tree: Tree, path: str) -> list[str]:
+    """The texts of all files that a file imports, at whatever remove."""
+    found: set[str] = set()
+    waiting = [path]
+    while waiting:
+        more = tree.imports.get(waiting.pop(), set()) & tree.sources.keys()
+        waiting += more - found
+        found |= more
+    return [tree.sources[each] for each in sorted(found - {path})]
 
 
 def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -41,17 +41,20 @@ class PlainFile(Module):
     """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it.
 
     `twice` are names that one run fetches several times, as a change found: one value is bound to several names then.
+    `imported` gives the texts of the files that it imports, at whatever remove.
     """
 
     def __init__(self, path: str, text: str, words_of_users: frozenset[str] = frozenset()) -> None:
         super().__init__(path, text)
         self.words_of_users = words_of_users
+        self.imported: Callable[[], Sequence[str]] = list
         self.words = frozenset(re.findall(r"\w+", text))
         self.begin()
 
     def begin(self) -> None:
         """Forget the names that were given to changes: those of one reader are made, or dropped, before the next reads."""
         self._fresh: set[str] = set()
+        self._of_scopes: dict[int, set[str]] = {}
         self._given: set[str] = set()
         self.twice: set[str] = set()
 
@@ -109,7 +112,7 @@ class PlainFile(Module):
 
     def fresh(self, name: str) -> str:
         """A name that the file does not have."""
-        taken = self.words | self._fresh
+        taken = self.words.union(self._fresh, *self._of_scopes.values())
         names = (f"{name}{'' if more < 2 else f'_{more}'}" for more in range(1, 100))
         found = next(each for each in names if each not in taken)
         self._fresh.add(found)
@@ -129,10 +132,14 @@ class PlainFile(Module):
             for each in ast.walk(scope)
             if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
         }
-        taken = own | self._fresh | self.shared_between_functions
+        known = self._of_scopes.setdefault(id(scope), set())
+        seen = set(self._of_scopes.get(id(self.tree), ()))
+        if scope is self.tree:
+            seen = seen.union(*self._of_scopes.values())  # which functions see
+        taken = own.union(known, seen, self._fresh, self.shared_between_functions)
         for each in names:
             if each not in taken and not (scope is self.tree and each in self.words_of_users):
-                self._fresh.add(each)
+                known.add(each)
                 return each
         return self.fresh(names[0])
 

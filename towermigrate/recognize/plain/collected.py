@@ -144,11 +144,7 @@ def _listed(
     if None in margins or name in file.shared_between_functions or file.finds_names_by_text:
         return []
     between = [each for each in own if begun[0].lineno < each.lineno < loop.lineno]
-    if (
-        between
-        or not _only_here(file, scope, name)
-        or any(_leaves(each) for each in ast.walk(loop))
-    ):
+    if between or not only_here(file, scope, name) or any(_leaves(each) for each in ast.walk(loop)):
         return []
     many = file.fresh(f"{name}_of_towers")
     added, read = _until_bound_anew(file, scope, own, loop, name)
@@ -364,7 +360,7 @@ def _names(node: ast.AST, name: str) -> bool:
     return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
 
 
-def _only_here(file: PlainFile, scope: Scope, name: str) -> bool:
+def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
     """Whether no function in a scope, and nobody else, reads one of its names; comprehensions that bind it count too.
 
     Nor may an f-string: older Pythons do not tell where its names stand.

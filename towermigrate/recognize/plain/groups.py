@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, Changed, PlainFile, blocks
+from towermigrate.recognize.plain.changes import (
+    Change,
+    Changed,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+)
+from towermigrate.recognize.plain.collected import loops_of_towers
 
 
 def groups(file: PlainFile) -> list[Change]:
@@ -30,6 +38,69 @@ def _last(node: ast.expr) -> str:
 
 
 _TENSORFLOW = ("tf", "tensorflow", "tf.compat.v1")
+
+
+def _elements(node: ast.expr) -> list[tuple[str, ast.expr]]:
+    """What a list holds, as arguments: those of other lists with a star; nothing where that cannot be told."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            parts = [_elements(left), _elements(right)]
+            return [each for part in parts for each in part] if all(parts) else []
+        case ast.Name():
+            return [("*", node)]
+        case ast.List(elts=values) | ast.Tuple(elts=values):
+            found: list[tuple[str, ast.expr]] = []
+            for each in values:
+                inner = each.value if isinstance(each, ast.Starred) else each
+                if not isinstance(inner, ast.Name):
+                    return []
+                found.append(("*" if inner is not each else "", inner))
+            return found
+    return []
+
+
+# ---- a tower's updates in a group --------------------------------------------------------------------
+
+
+def grouped_updates(file: PlainFile) -> list[Change]:
+    """`updates = tf.group(*tf.get_collection(UPDATE_OPS, scope))` of a tower, which what stands behind waits for, as the list."""
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        for each in ast.walk(loop):
+            match each:
+                case ast.Assign(
+                    targets=[ast.Name(id=name)],
+                    value=ast.Call(
+                        func=func, args=[ast.Starred(value=ast.Call() as taken)], keywords=[]
+                    ),
+                ) if _last(func) == "group" and "UPDATE_OPS" in ast.unparse(taken):
+                    waiting = _waiting_for(file, scope, loop, name)
+                    if waiting and not file.commented(*file.span(each.value)):
+                        found.append(Change(*file.span(each.value), (file.span(taken),), where))
+                        found += [
+                            Change(file.start(one), file.start(one), ("*",), where)
+                            for one in waiting
+                        ]
+    return found
+
+
+def _waiting_for(file: PlainFile, scope: Scope, loop: ast.For, name: str) -> list[ast.Name]:
+    """Where a name that a loop binds is waited for behind it; nothing where it is read in another way."""
+    if bindings(scope, name) != 1 or name in file.shared_between_functions:
+        return []
+    fine: set[int] = set()
+    for each in ast.walk(scope):
+        if not isinstance(each, ast.Call) or each.lineno <= (loop.end_lineno or 0):
+            continue
+        called = _last(each.func)
+        if called == "group":
+            fine |= {id(one) for one in each.args}
+        elif called == "control_dependencies" and len(each.args) == 1:
+            waited = each.args[0]
+            if isinstance(waited, ast.List | ast.Tuple):
+                fine |= {id(one) for one in waited.elts}
+    reads = [each for each in file.uses(name) if isinstance(each.ctx, ast.Load)]
+    return reads if all(id(each) in fine for each in reads) else []
 
 
 def _is_no_op(node: ast.expr) -> bool:
@@ -95,14 +166,13 @@ def _waiting(file: PlainFile, statement: ast.stmt) -> Changed | None:
     if item.optional_vars is not None or len(call.args) != 1 or call.keywords:
         return None
     waited = call.args[0]
-    if not isinstance(waited, ast.List | ast.Tuple) or not waited.elts:
+    elements = _elements(waited)
+    if not elements:
         return None
     if not isinstance(inner, ast.Assign) or not _is_no_op(inner.value):
         return None
     assert isinstance(inner.value, ast.Call)
     if len(inner.targets) != 1 or not isinstance(inner.targets[0], ast.Name):
-        return None
-    if not all(isinstance(each, ast.Name) for each in waited.elts):
         return None
     start, end = file.span(statement)
     if file.commented(start, end) or file.alone(statement) is None:
@@ -110,9 +180,8 @@ def _waiting(file: PlainFile, statement: ast.stmt) -> Changed | None:
     assert isinstance(call.func, ast.Attribute)
     group = f" = {ast.unparse(call.func.value)}.group("
     parts: list[str | tuple[int, int]] = [file.span(inner.targets[0]), group]
-    for number, each in enumerate(waited.elts):
-        parts += [", "] if number else []
-        parts.append(file.span(each))
+    for number, (star, each) in enumerate(elements):
+        parts += [f", {star}" if number else star, file.span(each)]
     for argument in inner.value.args:
         parts += [", name=", file.span(argument)]
     for keyword in inner.value.keywords:

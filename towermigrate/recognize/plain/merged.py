@@ -6,8 +6,17 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
+from towermigrate.recognize.plain.changes import (
+    OF_TOWERS,
+    Change,
+    Part,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+)
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.plain.first_summaries import first_blocks, without_condition
 from towermigrate.recognize.plain.summary_loops import listed_summaries
 from towermigrate.recognize.plain.told import outermost
 
@@ -55,9 +64,11 @@ class _Merge:
     ) -> None:
         self.file, self.scope, self.loop, self.where = file, scope, loop, where
         self.statement, self.call = statement, call
+        # Of summaries that only the first tower makes, others make none.
+        self.firsts = first_blocks(file, scope, loop, _is_summary)
         # Functions of the file that may make summaries, and whether they are sure to.
         self.making = {
-            each.name: any(_makes(one) for one in _always(each.body))
+            each.name: any(_makes(one) for one in self._always(each.body))
             for each in _makers(file, scope)
         }
 
@@ -113,11 +124,50 @@ class _Merge:
                 return []
         lists = [f"[{', '.join(each)}]" if each else "" for each in parts]
         text = " + ".join(each for each in (lists[0], names, lists[1]) if each)
+        if self.firsts:
+            if not self._only_firsts():
+                return []
+            text = f"[{', '.join([*parts[0], f'{names}[0]', *parts[1]])}]"
+            for first_block in self.firsts:
+                change = without_condition(file, first_block)
+                if change is None:
+                    return []
+                found.append(Change(*change, self._outermost(first_block)))
         merged: tuple[Part, ...] = (f"tf.summary.merge({text})",)
         if moved:
             begin = file.starts[self.statement.lineno - 1]
             found.append(Change(begin, begin, tuple(moved), where))
         return [*found, Change(*file.span(self.call), merged, where)]
+
+    def _only_firsts(self) -> bool:
+        """Whether all summaries of the towers are those of the first one; functions of other files may make some."""
+        if any("summar" in text for text in self.file.imported()):
+            return False
+        first = {id(each) for block in self.firsts for each in ast.walk(block)}
+        functions = [
+            each
+            for each in self.file.tree.body
+            if isinstance(each, ast.FunctionDef) and each.name in self.making
+        ]
+        return all(
+            id(each) in first
+            for part in (self.loop, *functions)
+            for each in ast.walk(part)
+            if _is_summary(each)
+        )
+
+    def _outermost(self, node: ast.AST) -> str:
+        for where, scope in self.file.scopes:
+            if scope in self.file.tree.body and any(each is node for each in ast.walk(scope)):
+                return where if scope is self.scope else OF_TOWERS + where
+        return self.where
+
+    def _always(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        """The statements that run, in the first tower."""
+        for each in body:
+            yield each
+            if isinstance(each, ast.With) or any(each is one for one in self.firsts):
+                yield from self._always(each.body)  # type: ignore[attr-defined]
 
     def _may_wait(self, statement: ast.Expr) -> bool:
         """Whether a summary that is made in front of the towers says the same behind them."""
@@ -136,7 +186,7 @@ class _Merge:
         each = self.loop.body[0]
         while isinstance(each, ast.With):
             if any(_is_name_scope(item.context_expr) for item in each.items):
-                sure = any(self._is_sure(one) for one in _always(each.body))
+                sure = any(self._is_sure(one) for one in self._always(each.body))
                 return each if sure else None
             if len(each.body) != 1:
                 return None
@@ -244,13 +294,6 @@ def _makes_one(node: ast.AST, makers: Collection[str]) -> bool:
         _is_summary(each) or isinstance(each, ast.Name) and each.id in makers
         for each in ast.walk(node)
     )
-
-
-def _always(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    for each in body:
-        yield each
-        if isinstance(each, ast.With):
-            yield from _always(each.body)
 
 
 def _is_summary(node: ast.AST) -> bool:

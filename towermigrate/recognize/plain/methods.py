@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.recognize.plain.changes import (
     Change,
@@ -13,6 +14,7 @@ from towermigrate.recognize.plain.changes import (
     stores,
 )
 from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.recognize.source import Tree
 
 _SESSIONS = ("Session", "InteractiveSession")
 _TENSORFLOW = ("tf", "tensorflow", "tf.compat.v1")
@@ -30,6 +32,81 @@ def methods(file: PlainFile) -> list[Change]:
             if change is not None:
                 found.append(change)
     return found
+
+
+# ---- in functions that another one's session is the default of ----------------------------------------
+
+_OPENED = re.compile(r"\b\w*Session\w*\(")
+_AS_DEFAULT = re.compile(r"\bwith tf\.Session\([^\n]*\) as \w+\b")
+_OTHERWISE = re.compile(
+    r"(?<!\bGraph\(\))(?<!\bgraph)\.as_default\(|get_default_session|__enter__|enter_context|\bthreading\b"
+)
+
+
+def default_methods(tree: Tree, file: PlainFile) -> list[Change]:
+    """`loss.eval(feed)` in a function as `self.sess.run(loss, feed_dict=feed)`, where the program opens one session, as the default."""
+    if ".eval(" not in file.text and ".run(" not in file.text:
+        return []
+    near = {file.path, *tree.users.get(file.path, ()), *tree.imports.get(file.path, ())}
+    texts = [tree.sources[each] for each in sorted(near & tree.sources.keys())]
+    opened = [each for text in texts for each in _OPENED.findall(text)]
+    if len(opened) != 1 or any(_OTHERWISE.search(text) for text in texts):
+        return []
+    if not any(_AS_DEFAULT.search(text) for text in texts):
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        if isinstance(scope, ast.Module) or "Session(" in ast.unparse(scope):
+            continue
+        session = _session_of(scope)
+        for call in own_calls(scope) if session else ():
+            change = _as_run_of(file, call, str(session), where)
+            if change is not None:
+                found.append(change)
+    return found
+
+
+def _session_of(scope: ast.FunctionDef) -> str | None:
+    """What a function runs something by, if that is one thing that is called a session: `sess`, `self.sess`."""
+    asked = {
+        ast.unparse(call.func.value)
+        for call in own_calls(scope)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "run"
+    }
+    named = {each for each in asked if "sess" in each.rpartition(".")[2]}
+    (only, *others) = sorted(named) or [""]
+    root, _, rest = only.partition(".")
+    given = {each.arg for each in scope.args.args}
+    if others or root not in given or bindings(scope, root) != 1:
+        return None
+    stored = any(
+        isinstance(each, ast.Attribute)
+        and not isinstance(each.ctx, ast.Load)
+        and ast.unparse(each) == only
+        for each in own_nodes(scope)
+    )
+    return only if not stored and rest.count(".") == 0 else None
+
+
+def _as_run_of(file: PlainFile, call: ast.Call, session: str, where: str) -> Change | None:
+    func = call.func
+    if not isinstance(func, ast.Attribute) or func.attr != "eval":
+        return None
+    fetched = func.value
+    if not isinstance(fetched, ast.Name | ast.Attribute) or len(call.args) + len(call.keywords) > 1:
+        return None
+    feeds = [*call.args, *(each.value for each in call.keywords if each.arg == "feed_dict")]
+    if len(feeds) != len(call.args) + len(call.keywords):
+        return None
+    if feeds and not isinstance(feeds[0], ast.Dict | ast.Name):
+        return None
+    start, end = file.span(call)
+    if file.commented(start, end):
+        return None
+    parts: list[str | tuple[int, int]] = [f"{session}.run(", file.span(fetched)]
+    if feeds:
+        parts += [", feed_dict=", file.span(feeds[0])]
+    return Change(start, end, (*parts, ")"), where)
 
 
 class _Sessions:

@@ -1,6 +1,7 @@
 """What a function keeps together under a name that it makes itself, each value under a name of its own.
 
-`ops = {}`, `ops['train'] = train_op` and `sess.run(ops['train'])` are `sess.run(train_op)`.
+`ops = {}`, `ops['train'] = train_op` and `sess.run(ops['train'])` are `sess.run(train_op)`, also where a function of the file is
+handed `ops` and runs that.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.plain.changes import Change, Changed, Part, PlainFile, bindings
 from towermigrate.recognize.plain.collected import once_in
+from towermigrate.recognize.plain.handed_packs import Handing
 from towermigrate.recognize.plain.held import Uses, in_runs, settled_at
 from towermigrate.recognize.plain.packs import Key, Leaf, Pack, Packed, Packer, leaves
 from towermigrate.recognize.python_scopes import Unjoined
@@ -33,9 +35,13 @@ def own_packs(tree: Tree, path: str, file: PlainFile) -> list[Change]:
             uses = Uses(file, scope)
             try:
                 changes = OwnPack(packer, uses, name).changes()
-                if not in_runs(uses) or uses.handed:
+                handing = Handing(file, (scope,))
+                handing.follow(uses)
+                if not in_runs(uses) and not any(
+                    ".run(" in ast.unparse(e.scope) for e in handing.uses
+                ):
                     continue
-                changes += uses.changes()
+                changes += [*handing.parameters(uses), *uses.changes(), *handing.changes()]
                 _apart(changes)
             except Unjoined:
                 continue

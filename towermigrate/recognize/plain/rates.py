@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
-from towermigrate.recognize.plain.collected import once_in, towers_of
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
+from towermigrate.recognize.plain.collected import once_in, only_here, towers_of
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -69,6 +70,59 @@ def _of_graph(scope: Scope, rate: ast.expr) -> bool:
     )
 
 
+# ---- rates that are computed in steps ----------------------------------------------------------------
+
+
+def rates_bound_anew(file: PlainFile) -> list[Change]:
+    """`lr = tf.train.exponential_decay(…)`, then `lr = tf.maximum(lr, 1e-5)`: all but the last under names of their own."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            made = [each for each in body if always and _made_by_schedule(each)]
+            for each in made:
+                found += _apart(file, scope, body, each, where)
+    return found
+
+
+def _made_by_schedule(statement: ast.stmt) -> bool:
+    match statement:
+        case ast.Assign(targets=[ast.Name()], value=ast.Call(func=func)):
+            return ast.unparse(func).startswith("tf.train.") and ast.unparse(func).endswith(
+                _SCHEDULES
+            )
+    return False
+
+
+def _apart(
+    file: PlainFile, scope: Scope, body: Sequence[ast.stmt], first: ast.stmt, where: str
+) -> list[Change]:
+    assert isinstance(first, ast.Assign) and isinstance(first.targets[0], ast.Name)
+    name = first.targets[0].id
+    bound = [each for each in body if isinstance(each, ast.Assign) and _binds(each, name)]
+    if len(bound) < 2 or bound[0] is not first or len(bound) != bindings(scope, name):
+        return []
+    if name in file.shared_between_functions or file.finds_names_by_text:
+        return []
+    if not only_here(file, scope, name):
+        return []
+    uses = [each for each in own_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
+    found: list[Change] = []
+    for one, following in zip(bound, bound[1:], strict=False):
+        new = file.fresh(f"decayed_{name}")
+        last = file.span(following.value)[1]
+        for each in uses:
+            start, end = file.span(each)
+            loaded = isinstance(each.ctx, ast.Load)
+            if each is one.targets[0] or loaded and file.span(one)[1] < start < last:
+                found.append(Change(start, end, (new,), where))
+    return found
+
+
+def _binds(statement: ast.Assign, name: str) -> bool:
+    (target, *others) = statement.targets
+    return isinstance(target, ast.Name) and target.id == name and not others
+
+
 # ---- rates that runs fetch ---------------------------------------------------------------------------
 
 _NO_RATES = ("tf.placeholder", "tf.placeholder_with_default", "tf.Variable", "tf.get_variable")
@@ -86,6 +140,7 @@ def fetched_rates(file: PlainFile) -> list[Change]:
         for each in once_in(scope):
             name, made = only_name(each), _made_by(each) or ""
             given = isinstance(_value_of(each), ast.BinOp) or made.startswith("tf.")
+            given = given or _gives_rates(file, scope, made)
             if not name or not given or made in _NO_RATES or each.lineno > loop.lineno:
                 continue
             fetched = _fetched(scope, name) if _is_given(scope, name) else []
@@ -97,6 +152,21 @@ def fetched_rates(file: PlainFile) -> list[Change]:
             found.append(Change(stop, stop, (f"\n{margin}{new} = tf.identity({name})",), where))
             found += [Change(*file.span(one), (new,), where) for one in fetched]
     return found
+
+
+def _gives_rates(file: PlainFile, scope: Scope, name: str) -> bool:
+    """Whether a function of the file gives back what a schedule of `tf.train` is a part of."""
+    if not isinstance(scope, ast.Module) and bindings(scope, name):
+        return False
+    found = [one for one in file.tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
+    if len(found) != 1 or not isinstance(found[0].body[-1], ast.Return):
+        return False
+    return any(
+        isinstance(each, ast.Call)
+        and ast.unparse(each.func).startswith("tf.train.")
+        and ast.unparse(each.func).endswith(_SCHEDULES)
+        for each in own_nodes(found[0])
+    )
 
 
 def _is_given(scope: Scope, name: str) -> bool:

@@ -14,15 +14,17 @@ def returned_values(file: PlainFile) -> list[Change]:
     """Each value that is computed in the tuple that such a function returns becomes a statement in front of it, in order."""
     found: list[Change] = []
     for where, scope in file.scopes:
-        if isinstance(scope, ast.Module) or not _updates(scope):
+        if isinstance(scope, ast.Module) or not (_updates(scope) or _makes_placeholders(scope)):
             continue
         for each in own_nodes(scope):
             if isinstance(each, ast.Return) and isinstance(each.value, ast.Tuple):
-                found += _named(file, each, each.value, where)
+                found += _named(file, scope, each, each.value, where)
     return found
 
 
-def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str) -> list[Change]:
+def _named(
+    file: PlainFile, scope: ast.FunctionDef, statement: ast.Return, values: ast.Tuple, where: str
+) -> list[Change]:
     margin = file.alone(statement)
     start, end = file.span(statement)
     calls = [each for each in values.elts if isinstance(each, ast.Call | ast.BinOp)]
@@ -36,11 +38,40 @@ def _named(file: PlainFile, statement: ast.Return, values: ast.Tuple, where: str
     done = start
     for each in calls:
         called = next((one for one in ast.walk(each) if isinstance(one, ast.Call)), None)
-        name = file.fresh("computed" if called is None else name_of(called))
+        theirs = _called_there(file, scope, values, each)
+        if theirs is not None and isinstance(each, ast.Call) and _is_placeholder(each):
+            name = file.free(scope, theirs)
+        else:
+            name = file.fresh("computed" if called is None else name_of(called))
         before += [f"{name} = ", file.span(each), f"\n{margin}"]
         after += [(done, file.start(each)), name]
         done = file.end(each)
     return [Change(start, end, (*before, *after, (done, end)), where)]
+
+
+def _called_there(
+    file: PlainFile, scope: ast.FunctionDef, values: ast.Tuple, value: ast.expr
+) -> str | None:
+    """What the one statement that calls a function calls a value that it returns."""
+    if len(file.uses(scope.name)) != 1:
+        return None
+    place = next(number for number, each in enumerate(values.elts) if each is value)
+    for each in ast.walk(file.tree):
+        match each:
+            case ast.Assign(
+                targets=[ast.Tuple(elts=names)], value=ast.Call(func=ast.Name(id=called))
+            ) if called == scope.name and len(names) == len(values.elts):
+                name = names[place]
+                return name.id if isinstance(name, ast.Name) else None
+    return None
+
+
+def _is_placeholder(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "tf.placeholder"
+
+
+def _makes_placeholders(scope: ast.FunctionDef) -> bool:
+    return any(map(_is_placeholder, own_nodes(scope)))
 
 
 def _updates(scope: ast.FunctionDef) -> bool:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings
-from towermigrate.recognize.plain.held import Handed, Uses
+from towermigrate.recognize.plain.handed_packs import Handing, name_value
+from towermigrate.recognize.plain.held import Uses
 from towermigrate.recognize.plain.own_packs import OwnPack
 from towermigrate.recognize.plain.packs import Leaf, Pack, Packed, Packer, leaves
 from towermigrate.recognize.plain.returns import name_of
@@ -64,18 +65,6 @@ _Made = tuple[str, int, int, tuple[Part, ...], str]
 """A file, a stretch of it, what stands there instead, and the outermost function that it belongs to."""
 
 
-@dataclass
-class _Given:
-    """A function that is handed the values, its parameter for them, where they are used in it, and the calls."""
-
-    node: ast.FunctionDef
-    parameter: ast.arg
-    pack: Pack
-    uses: Uses
-    calls: list[tuple[Uses, Handed]] = field(default_factory=list)
-    used: list[Leaf] = field(default_factory=list)
-
-
 class _Spread(Files):
     def __init__(self, tree: Tree, path: str, name: str, deep: bool) -> None:
         super().__init__(tree, path)
@@ -94,7 +83,7 @@ class _Spread(Files):
         if self.file.finds_names_by_text or self.own.finds_names_by_text:
             raise Unjoined
         self.where = getattr(self.scope, "name", "")
-        self.given: dict[str, _Given] = {}
+        self.handing = Handing(self.file, (function, self.scope))
         self._unnamed: list[Leaf] = []
 
     def module(self, path: str) -> Module:
@@ -124,17 +113,13 @@ class _Spread(Files):
         uses.follow(self.call, pack)
         if not uses.apart or uses.apart[0][0] is not self.statement:
             raise Unjoined
-        self._hand(uses)
-        for name, each in self.given.items():
-            if len(self.file.uses(name)) != len(each.calls):
-                raise Unjoined  # it is called without them too, or handed on itself
-        self._settle(uses)
-        used = {*uses.used(), *self._handed_by(uses)}
+        self.handing.follow(uses)
+        used = {*uses.used(), *self.handing.by(uses)}
         order = [each for each in every if each in used]
         if not order or self._is_plain(order, inside):
             raise Unjoined
         for leaf in order:
-            _name(uses, leaf, inside, pack, self._holder())
+            name_value(uses, leaf, inside, pack, self._holder())
         made: list[_Made] = [(self.own.path, *each, self.builder.name) for each in own]
         made.append(self._as_return(order, inside))
         start, end = self.file.span(self.statement)
@@ -143,11 +128,8 @@ class _Spread(Files):
             uses.plain(*stretch)
         names = ", ".join(uses.of_leaves[each] for each in order)
         made.append((self.user, start, end, (f"{names} = ", call), self.where))
-        for each in self.given.values():
-            made += self._in_function(each, inside)
-        for one in (uses, *(each.uses for each in self.given.values())):
-            made += [(self.user, *each, self.where) for each in one.changes()]
-        made += self._arguments()
+        inner = [*self.handing.parameters(inside), *uses.changes(), *self.handing.changes()]
+        made += [(self.user, *each, self.where) for each in inner]
         apart(made)
         return made
 
@@ -258,91 +240,6 @@ class _Spread(Files):
                     return user, each, value, scope
         raise Unjoined
 
-    def _hand(self, uses: Uses) -> None:
-        """Follow the values into the functions that they are handed to."""
-        for each in uses.handed:
-            name = each.call.func.id if isinstance(each.call.func, ast.Name) else ""
-            node, parameter = self._function(uses.scope, each)
-            known = self.given.get(name)
-            if known is None:
-                inner = Uses(self.file, node)
-                known = self.given[name] = _Given(node, parameter, each.pack, inner)
-                inner.hold(parameter.arg, each.pack)
-                self._hand(inner)
-            if known.parameter is not parameter or list(leaves(known.pack)) != list(
-                leaves(each.pack)
-            ):
-                raise Unjoined
-            known.calls.append((uses, each))
-
-    def _function(self, scope: Scope, handed: Handed) -> tuple[ast.FunctionDef, ast.arg]:
-        """The function of the file that a call hands the values to, and its parameter for them."""
-        call, func = handed.call, handed.call.func
-        if not isinstance(func, ast.Name):
-            raise Unjoined
-        if not isinstance(scope, ast.Module) and bindings(scope, func.id):
-            raise Unjoined
-        node = self.file.definition(func.id).node
-        spec = node.args
-        if node.decorator_list or spec.vararg or spec.kwarg or spec.posonlyargs or spec.kwonlyargs:
-            raise Unjoined
-        if node is self.builder or node is self.scope or func.id in self.file.words_of_users:
-            raise Unjoined
-        if any(isinstance(each, ast.Starred) for each in call.args):
-            raise Unjoined
-        if any(each.arg is None for each in call.keywords):
-            raise Unjoined
-        if handed.keyword is None:
-            at = next(n for n, each in enumerate(call.args) if each is handed.argument)
-        else:
-            named = [n for n, each in enumerate(spec.args) if each.arg == handed.keyword.arg]
-            at = named[0] if named else len(spec.args)
-        if at >= len(spec.args) - len(spec.defaults) or spec.args[at].annotation is not None:
-            raise Unjoined
-        return node, spec.args[at]
-
-    def _settle(self, uses: Uses) -> None:
-        """Find what each function uses, by itself and by those that it hands it on to."""
-        for _ in range(len(self.given) + 1):
-            for each in self.given.values():
-                found = [*each.uses.used(), *self._handed_by(each.uses)]
-                each.used = [leaf for leaf in dict.fromkeys(leaves(each.pack)) if leaf in found]
-        if any(not each.used for each in self.given.values()):
-            raise Unjoined
-
-    def _handed_by(self, uses: Uses) -> list[Leaf]:
-        return [
-            leaf
-            for each in self.given.values()
-            if any(by is uses for by, _ in each.calls)
-            for leaf in each.used
-        ]
-
-    # ---- what stands there instead
-
-    def _in_function(self, given: _Given, builder: Uses) -> Iterator[_Made]:
-        """The parameters of a function that is handed the values."""
-        name = given.parameter.arg
-        for leaf in given.used:
-            _name(given.uses, leaf, builder, given.pack, name)
-        at = self.file.block.offset(given.parameter.lineno, given.parameter.col_offset)
-        names = ", ".join(given.uses.of_leaves[leaf] for leaf in given.used)
-        yield self.user, at, at + len(name), (names,), self.where
-
-    def _arguments(self) -> Iterator[_Made]:
-        """What the calls of such functions are given."""
-        for given in self.given.values():
-            for uses, handed in given.calls:
-                theirs = [uses.of_leaves[leaf] for leaf in given.used]
-                start, end = uses.span(handed.argument)
-                text = ", ".join(theirs)
-                if handed.keyword is not None:
-                    own = [given.uses.of_leaves[leaf] for leaf in given.used]
-                    pairs = zip(own, theirs, strict=True)
-                    text = ", ".join(f"{parameter}={name}" for parameter, name in pairs)
-                    start = self.file.block.offset(handed.keyword.lineno, handed.keyword.col_offset)
-                yield self.user, start, end, (text,), self.where
-
 
 def apart(changes: Collection[tuple[str, int, int, tuple[Part, ...], str]]) -> None:
     """Raise where two changes of a file are of the same text."""
@@ -365,14 +262,6 @@ def _one_each(pack: Pack, uses: Uses, known: dict[str, Leaf]) -> Pack:
             name = uses.of_leaves[value] = value.node.id
         values[key] = value if name is None else known.setdefault(name, value)
     return replace(pack, values=values)
-
-
-def _name(uses: Uses, leaf: Leaf, builder: Uses, pack: Pack, holder: str) -> None:
-    """Give a value a name in a scope: that of the function that makes it, or its key."""
-    key = next((key for key, value in pack.values.items() if value is leaf), None)
-    words = [builder.of_leaves[leaf]] if leaf in builder.of_leaves else []
-    words += [key] if isinstance(key, str) else []
-    uses.names(leaf, *words, f"{holder}_{key if key is not None else len(uses.of_leaves)}")
 
 
 __all__ = ["spread_values"]

@@ -29,7 +29,54 @@ def tower_loops(file: PlainFile) -> list[Change]:
     Only of lists that are written out, of ranges and of splits, which are all as long as each other: `zip` ends with the
     shortest.
     """
-    return [change for each in _loops(file) for change in _one(each) or _count(each)]
+    return [
+        change
+        for each in _loops(file)
+        for change in _items_by_number(each) or _one(each) or _count(each)
+    ]
+
+
+def _items_by_number(loop: _Loop) -> list[Change]:
+    """`d` of `for i, d in enumerate(DEVICES)` as `DEVICES[i]`, or `i` of a range, where more than a device is told by it."""
+    file, node = loop.file, loop.node
+    match node:
+        case ast.For(
+            target=ast.Tuple(elts=[ast.Name(id=number), ast.Name(id=item)]),
+            iter=ast.Call(func=ast.Name(id="enumerate"), args=[ast.Name(id=listed)], keywords=[]),
+        ):
+            pass
+        case _:
+            return []
+    value = loop.value(listed)
+    if value is None or not is_pythons(file, "enumerate"):
+        return []
+    if any(bindings(loop.scope, each) != 1 for each in (number, item)):
+        return []
+    if {number, item} & file.shared_between_functions:
+        return []
+    of_device = {
+        id(one)
+        for each in ast.walk(node)
+        if isinstance(each, ast.Call) and ast.unparse(each.func) == "tf.device"
+        for one in ast.walk(each)
+    }
+    inside = {id(each) for each in ast.walk(node)}
+    reads = [
+        each
+        for each in ast.walk(loop.scope)
+        if isinstance(each, ast.Name) and each.id == item and isinstance(each.ctx, ast.Load)
+    ]
+    others = [each for each in reads if id(each) not in of_device]
+    if len(others) == len(reads) or any(id(each) not in inside for each in others):
+        return []
+    while (
+        isinstance(value, ast.Call) and ast.unparse(value.func) == "list" and len(value.args) == 1
+    ):
+        value = value.args[0]
+    counted = _called(value, "range")
+    same = counted is not None and len(counted) == 1 and is_pythons(file, "range")
+    text = number if same else f"{listed}[{number}]"
+    return [Change(*file.span(each), (text,), loop.where) for each in others]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.plain.made_placeholders import made_placeholder
 from towermigrate.recognize.plain.tower_loops import pairs_of, split_count
 
 _STRICT = frozenset({
@@ -25,7 +26,8 @@ _ROW_BY_ROW = _STRICT | _COMPARES | {
     "tf.losses.mean_squared_error", "tf.losses.absolute_difference", "tf.losses.softmax_cross_entropy",
     "tf.losses.sparse_softmax_cross_entropy", "tf.losses.sigmoid_cross_entropy",
 }  # fmt: skip
-_ROWS = frozenset({"tf.argmax", "tf.cast", "tf.to_float", "tf.to_int32", "tf.to_int64"})
+_CASTS = frozenset({"tf.cast", "tf.to_float", "tf.to_int32", "tf.to_int64"})
+_ROWS = _CASTS | {"tf.argmax"}
 """What gives as many rows as it is given."""
 
 
@@ -46,17 +48,21 @@ def _of_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
         return []
     changes: list[Change] = []
     for statement, part, source, split in _parts(scope, loop, loop.target.id):
-        whole = _placeholder(file, scope, source.id)
+        whole = made_placeholder(file, scope, source.id)
         if whole is None or bindings(scope, part) != 1 or file.alone(statement) is None:
             continue
-        reads = list(_beside(scope, loop, source.id, strictly=not split))
+        flat = whole.shape is not None and len(whole.shape) == 1
+        reads = list(_beside(scope, loop, source.id, strictly=not split, flat=flat))
         every = [
             each
-            for each in file.uses(source.id)
-            if isinstance(each.ctx, ast.Load) and each.lineno > (loop.end_lineno or 0)
+            for each in ast.walk(scope)
+            if isinstance(each, ast.Name)
+            and each.id == source.id
+            and isinstance(each.ctx, ast.Load)
+            and each.lineno > (loop.end_lineno or 0)
         ]
         # A run is fed by it; what else reads it is to be understood.
-        fed = _fed(scope)
+        fed = _fed(scope) | _handed(file, scope)
         if not reads or any(
             id(each) not in fed and not any(each is one for one in reads) for each in every
         ):
@@ -131,25 +137,14 @@ def _split(scope: Scope, parts: str) -> ast.Name | None:
     return None
 
 
-def _placeholder(file: PlainFile, scope: Scope, name: str) -> ast.Assign | None:
-    if bindings(scope, name) != 1 or name in file.shared_between_functions:
-        return None
-    if scope is file.tree and name in file.words_of_users:
-        return None
-    for each in _in_order(scope.body):
-        match each:
-            case ast.Assign(targets=[ast.Name(id=bound)], value=ast.Call(func=func)) if (
-                bound == name and ast.unparse(func) == "tf.placeholder"
-            ):
-                return each
-    return None
-
-
-def _beside(scope: Scope, loop: ast.For, name: str, *, strictly: bool) -> Iterator[ast.Name]:
+def _beside(
+    scope: Scope, loop: ast.For, name: str, *, strictly: bool, flat: bool
+) -> Iterator[ast.Name]:
     """Where a value is read behind the towers, in a statement that has rows of all towers too.
 
     Args:
         strictly: only where TensorFlow fails if there are more rows, or fewer, than the towers have.
+        flat: the value is a number for each row.
     """
     behind = [each for each in _in_order(scope.body) if each.lineno > (loop.end_lineno or 0)]
     joined = {
@@ -167,7 +162,7 @@ def _beside(scope: Scope, loop: ast.For, name: str, *, strictly: bool) -> Iterat
                 sides = [each.left, each.right]
             elif isinstance(each, ast.Call) and ast.unparse(each.func) in _ROW_BY_ROW:
                 sides = [*each.args[:2], *(one.value for one in each.keywords)]
-                classes = all(_is_argmax(one) for one in sides)
+                classes = all(_is_argmax(one) or flat and _is_cast(one, name) for one in sides)
                 called = ast.unparse(each.func)
                 if strictly and not (called in _STRICT or called in _COMPARES and classes):
                     continue
@@ -182,6 +177,13 @@ def _beside(scope: Scope, loop: ast.For, name: str, *, strictly: bool) -> Iterat
 
 def _is_argmax(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func) == "tf.argmax"
+
+
+def _is_cast(node: ast.expr, name: str) -> bool:
+    """Whether an expression is a name, or what that is as another type."""
+    while isinstance(node, ast.Call) and ast.unparse(node.func) in _CASTS and node.args:
+        node = node.args[0]
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _rows_of(node: ast.expr) -> ast.expr:
@@ -218,6 +220,19 @@ def _fed(scope: Scope) -> set[int]:
         id(each.slice)
         for each in ast.walk(scope)
         if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Store)
+    }
+
+
+def _handed(file: PlainFile, scope: Scope) -> set[int]:
+    """The names that functions of the file are given, which may run with them, or that are kept for that in a dict."""
+    own = {each.name for each in file.tree.body if isinstance(each, ast.FunctionDef)}
+    return {
+        id(value)
+        for each in ast.walk(scope)
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in own
+        for value in [*each.args, *(keyword.value for keyword in each.keywords)]
+    } | {
+        id(value) for each in ast.walk(scope) if isinstance(each, ast.Dict) for value in each.values
     }
 
 

@@ -81,7 +81,7 @@ class Norms(Slim):
             text = key.name if isinstance(key, External) else text_of(key)
             if text in _KEYS:
                 return self._updates(args, node, frame)
-        if name == "tf.group" and args.starred and all(_only_updates(v) for v in args.all()):
+        if name == "tf.group" and args.starred and _groups_updates(args):
             return Object("update", args.needs())
         if name == "tf.layers.batch_normalization" and not args.starred:
             if len(args.given) <= len(_OF_LAYERS):
@@ -225,6 +225,12 @@ def check_norms(proof: Norms) -> None:
                 "TM207", code, call,
                 f"`{code.said(call)}` is not shown to give all batch-norm updates of one tower and no others",
             )  # fmt: skip
+
+
+def _groups_updates(args: Arguments) -> bool:
+    named = args.named.get("name")
+    others = [each for each in args.all() if each is not named]
+    return all(map(_only_updates, others)) and (named is None or text_of(named) is not None)
 
 
 def _only_updates(value: Value) -> bool:

@@ -14,6 +14,7 @@ from towermigrate.recognize.kinds import Kind
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.frames import Frame, Read
+from towermigrate.recognize.proof.numbers import holds_number
 from towermigrate.recognize.proof.stars import all_brought
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import (
@@ -25,6 +26,7 @@ from towermigrate.recognize.proof.values import (
     Object,
     Partial,
     Python,
+    Setting,
     Tensor,
     Text,
 )
@@ -48,6 +50,8 @@ _COPIES = {
     "print",
 }
 """Builtins whose results hold nothing of their argument."""
+_LIBRARIES = ("numpy.", "math.", "os.", "random.", "logging.", "datetime.", "sys.")
+"""Libraries that run nothing of the program's where they are given numbers and texts."""
 _DEEP = 4
 """How many calls inside of calls are looked into for what changes an object."""
 _OF_FUNCTIONS = frozenset({"__code__", "__defaults__", "__kwdefaults__"})
@@ -108,7 +112,7 @@ class _Settled:
         self._imported: dict[str, frozenset[int]] = {}
 
     def check(self, one: _Watched) -> None:
-        if self._rebound(one):
+        if self._rebound(one) or self._holds_number(one):
             return
         value = one.frame.names.get(one.name)
         if one.immutable or isinstance(value, Tensor | Object):
@@ -127,7 +131,10 @@ class _Settled:
             return not one.attributes or isinstance(value, External) and "flags" not in value.name
         if isinstance(value, Const):
             return True
-        return not one.attributes and self._scalar_default(one)
+        return not one.attributes and (self._scalar_default(one) or self._holds_number(one))
+
+    def _holds_number(self, one: _Watched) -> bool:
+        return not one.attributes and holds_number(self.closure, one.frame, one.name)
 
     def check_window(self, one: _Watched) -> None:
         """Report what stands between the towers and the last of the graph and may change what the towers have read.
@@ -144,7 +151,7 @@ class _Settled:
 
     def _may_do_anything(self, node: ast.AST) -> bool:
         if isinstance(node, ast.Attribute | ast.Subscript):
-            return isinstance(node.ctx, ast.Store | ast.Del)
+            return isinstance(node.ctx, ast.Store | ast.Del) and not self._is_configuration(node)
         if isinstance(node, ast.AugAssign | ast.Delete | ast.Yield | ast.YieldFrom | ast.Await):
             return True
         if self._runs_unseen(node):
@@ -158,12 +165,41 @@ class _Settled:
             "tuple",
         }:
             return False
+        if self._is_run(self.proof.code, node):
+            return False
         with self.proof.mode(False):
             function = self.proof.value(node.func, self.proof.top)
-        return not (
-            isinstance(function, External)
-            and function.name.startswith(("tf.", "time.", "os.path."))
-        )
+        if not isinstance(function, External):
+            return True
+        if function.name.startswith(("tf.", "time.", "os.path.")):
+            return False
+        # A library changes what it is given.
+        given = [*node.args, *(each.value for each in node.keywords)]
+        return not function.name.startswith(_LIBRARIES) or not all(map(self._is_number, given))
+
+    def _is_number(self, node: ast.expr) -> bool:
+        """Whether an expression is a number or a text, or what a command line gives."""
+        if isinstance(node, ast.Tuple | ast.List):
+            return all(map(self._is_number, node.elts))
+        with self.proof.mode(False):
+            value = self.proof.value(node, self.proof.top)
+        if isinstance(value, Setting):
+            return value.told or value.flag or value.own
+        return isinstance(value, Const | Text)
+
+    def _is_configuration(self, node: ast.expr) -> bool:
+        """Whether a place is one of a session's configuration, which nothing else holds: `config.gpu_options.allow_growth`."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return False
+        with self.proof.mode(False):
+            bound = self.proof.top.own.get(node.id, [])
+            made = [each.value for each in bound if isinstance(each, ast.Assign)]
+            called = [each.func for each in made if isinstance(each, ast.Call)]
+            return len(called) == len(bound) == 1 and _name_of(
+                self.proof.value(called[0], self.proof.top)
+            ).endswith(".ConfigProto")
 
     def _runs_unseen(self, node: ast.AST) -> bool:
         """Whether a node may run code of the program's without a call: of its iterators, operators and properties."""
@@ -513,6 +549,10 @@ class _Settled:
                 own |= {name for node in inside for name in _aliases(node, own)}
             return any(self._changes_own(function.code, node, own, deep) for node in inside)
         return not deep and not isinstance(function, Object)
+
+
+def _name_of(value: Value) -> str:
+    return value.name if isinstance(value, External) else ""
 
 
 def _runs_nothing(value: Value) -> bool:

@@ -86,6 +86,8 @@ class Statements(Stops):
             return self._with(node, frame)
         elif isinstance(node, ast.FunctionDef):
             self.bind_name(node.name, self.decorated(node, frame), frame)
+        elif isinstance(node, ast.ClassDef) and frame.is_module and not self.strict:
+            self.bind_name(node.name, self.bound_by(node.name, node, frame), frame)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 name = alias.asname or alias.name.split(".")[0]

@@ -33,6 +33,8 @@ _CHANGES: Dict[str, List[Tuple[int, Optional[int], bool]]] = {
     "setxattr": [(0, None, True)],
     "removexattr": [(0, None, True)],
 }
+# Of these, those that make a name, and change nothing where it is there already.
+_MAKING = ("mkdir", "symlink")
 _DEVICES = ("/dev", "/proc")
 _SHARED = "/dev/shm/"
 
@@ -44,9 +46,9 @@ def fence(folders: List[str]) -> None:
     shared_before = os.listdir(_SHARED) if os.path.isdir(_SHARED) else []
     # The functions as they are now: the program may replace them.
     realpath, abspath, join, split = os.path.realpath, os.path.abspath, os.path.join, os.path.split
-    decode, separator = os.fsdecode, os.sep
+    decode, separator, there = os.fsdecode, os.sep, os.path.lexists
 
-    def check(path: Any, folder: Any = None, follows: bool = False) -> None:
+    def check(path: Any, folder: Any = None, follows: bool = False, makes: bool = False) -> None:
         if path is None:
             return
         if isinstance(path, int):
@@ -65,7 +67,7 @@ def fence(folders: List[str]) -> None:
         if inside and real.startswith(_SHARED):
             inside = real.split("/")[3] not in shared_before
             inside = inside or any((real + separator).startswith(each) for each in own)
-        if not inside:
+        if not inside and not (makes and there(real)):
             # The whole path: it is read by who looks for what was refused.
             shown = path if path.startswith("/") and not follows else real
             raise PermissionError(13, "Permission denied", shown)
@@ -100,7 +102,7 @@ def _audit(check: Callable[..., None], parent: int, event: str, arguments: Tuple
         raise PermissionError(1, "Operation not permitted: a signal to process %d" % arguments[0])
     for place, at, follows in _CHANGES.get(name, ()):
         folder = arguments[at] if at is not None and len(arguments) > at else None
-        check(arguments[place], folder, follows)
+        check(arguments[place], folder, follows, name in _MAKING)
 
 
 def _check_folder_of_open(check: Callable[..., None]) -> None:
@@ -120,13 +122,15 @@ def _check_folder_of_open(check: Callable[..., None]) -> None:
 def _replace_functions(check: Callable[..., None]) -> None:
     """As the audit hook, for Python 3.6 and 3.7, which have none."""
 
-    def changing(function: Callable[..., Any], places: Any) -> Callable[..., Any]:
+    def changing(
+        function: Callable[..., Any], places: Any, makes: bool = False
+    ) -> Callable[..., Any]:
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
             for place, _, follows in places:
                 if place < len(arguments):
                     folder = named.get("dst_dir_fd" if place else "src_dir_fd")
-                    check(arguments[place], named.get("dir_fd", folder), follows)
+                    check(arguments[place], named.get("dir_fd", folder), follows, makes)
             return function(*arguments, **named)
 
         # No method where a class has it for an attribute, as `pathlib` does.
@@ -134,7 +138,7 @@ def _replace_functions(check: Callable[..., None]) -> None:
 
     for name, places in _CHANGES.items():
         if hasattr(os, name):
-            setattr(os, name, changing(getattr(os, name), places))
+            setattr(os, name, changing(getattr(os, name), places, name in _MAKING))
     for name in ("fchmod", "fchown", "lchown"):
         if hasattr(os, name):
             setattr(os, name, changing(getattr(os, name), [(0, None, False)]))
