@@ -170,7 +170,8 @@ class _Remains(ScopeReader):
             return
         inside = {id(n) for item in after for n in walk(item.node)}
         tree = self.kinds.traits.tree
-        texts = [tree.sources.get(each, "") for each in tree.users.get(self.file.path, ())]
+        users = tree.users.get(self.file.path, set()) - {self.file.path}
+        texts = [tree.sources.get(each, "") for each in users]
         others = {word for each in texts for word in re.findall(r"\w+", each)}
         for function in self.file.functions.values():
             if id(function.node) in inside and function.node.name.value not in others:
