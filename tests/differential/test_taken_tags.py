@@ -77,6 +77,8 @@ TAKEN = [
     case("a histogram", named("loss"), (TOLD, "    tf.summary.histogram('loss', mean_loss)\n")),
     case("bound to a name", named("loss"), (TOLD, "    told =" + TOLD[3:])),
     case("beside another one", named("loss"), (TOLD, TOLD + "    tf.summary.scalar('twice', mean_loss * 2.0)\n")),
+    case("in a scope of their own", (TOLD, "    with tf.name_scope('told'):\n    " + TOLD + "        tf.summary.histogram('more', mean_loss)\n")),
+    case("in a scope of its own, and outside of it", (TOLD, TOLD + "    with tf.name_scope('told'):\n        tf.summary.scalar('more', mean_loss)\n")),
     case("in double quotes", named("loss"), (TOLD, TOLD.replace("'", '"'))),
 ]  # fmt: skip
 
@@ -90,7 +92,12 @@ LEFT = [
     other("of a name that may be put together", named("loss"), (TOLD, "    more = tf.identity(mean_loss, name='%s' % 'loss')\n" + TOLD)),
     other("of a name that nothing may have", (MEAN, "    mean_loss = tf.cast(tf.reduce_mean(losses), tf.float32, name='loss')\n")),
     other("of a name in a scope of its own", (MEAN, "    with tf.name_scope('more'):\n        mean_loss = tf.reduce_mean(losses, name='loss')\n")),
-    other("in a scope", named("loss"), (TOLD, "    with tf.name_scope('told'):\n    " + TOLD)),
+    other("in a scope with what it shows", (MEAN + TOLD, "    with tf.name_scope('told'):\n    " + MEAN + "    " + TOLD)),
+    other("in a scope, of what is made there", (TOLD, "    with tf.name_scope('told'):\n        tf.summary.scalar('Mean', tf.reduce_mean(losses))\n")),
+    other("in a scope of a name that is there", (TOLD, "    more = tf.identity(mean_loss, name='told')\n    with tf.name_scope('told'):\n    " + TOLD)),
+    other("in a scope that is opened twice", (TOLD, "    for k in range(2):\n        with tf.name_scope('told'):\n        " + TOLD)),
+    other("in two scopes", (TOLD, "    with tf.name_scope('told'):\n    " + TOLD + "    with tf.name_scope('told'):\n        tf.summary.scalar('more', mean_loss)\n")),
+    other("twice in a scope", (TOLD, "    with tf.name_scope('told'):\n    " + TOLD + "    " + TOLD)),
     other("twice", named("loss"), (TOLD, TOLD + TOLD.replace("mean_loss", "mean_loss * 2.0"))),
     other("of towers that have no scope", IN_TOWER, ("                with tf.name_scope('tower_%d' % i) as scope:\n", "                if True:\n")),
     other("of a function that is called in a scope", named("loss"), ("__main__':\n    train()", "__main__':\n    with tf.name_scope('all'):\n        train()")),

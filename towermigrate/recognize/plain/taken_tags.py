@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
 from towermigrate.recognize.python_scopes import own_nodes
 from towermigrate.recognize.source import Tree
@@ -52,6 +52,49 @@ def taken_tags(tree: Tree, file: PlainFile) -> list[Change]:
                 if quote in "\"'" and file.text[start:end] == f"{quote}{tag.value}{quote}":
                     found.append(Change(end - 1, end - 1, ("_1",), where))
     return found
+
+
+def scoped_tags(tree: Tree, file: PlainFile) -> list[Change]:
+    """`with tf.name_scope("train"):` around nothing but summaries, as their tags: `train/loss`."""
+    if ".summary." not in file.text or "name_scope(" not in file.text or file.finds_names_by_text:
+        return []
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        if _is_called_in_scope(tree, file, scope):
+            continue
+        taken = _Taken(tree, file, scope, loop)
+        for each in once_in(scope):
+            if isinstance(each, ast.With) and not loop.lineno <= each.lineno <= (loop.end_lineno or 0):
+                name = taken.only_scope(each)
+                rows = None if name is None else _told(file, each, name)
+                if rows is not None:
+                    found.append(Change(*file.span(each), rows, where))
+    return found
+
+
+def _told(file: PlainFile, block: ast.With, name: str) -> tuple[Part, ...] | None:
+    """The summaries of a block, by their whole tags, where it holds nothing else and each tag once."""
+    margin, start, end = file.alone(block), *file.span(block)
+    if margin is None or file.commented(start, end):
+        return None
+    parts: list[Part] = []
+    tags: set[str] = set()
+    for each in block.body:
+        call = _summary(each)
+        if call is None or file.alone(each) is None or "\n" in file.of(each):
+            return None
+        tag, value = call.args
+        assert isinstance(tag, ast.Constant)
+        plain = re.fullmatch(r"[A-Za-z]\w*", tag.value) and tag.value.lower() not in tags
+        if not plain or not isinstance(value, ast.Name | ast.Attribute):
+            return None
+        tags.add(tag.value.lower())
+        at, quote = file.start(tag), file.text[file.start(tag)]
+        if quote not in "\"'" or file.of(tag) != f"{quote}{tag.value}{quote}":
+            return None
+        parts += [f"\n{margin}" if parts else "", (file.start(each), at + 1), f"{name}/"]
+        parts.append((at + 1, file.end(each)))
+    return tuple(parts)
 
 
 def _summary(statement: ast.stmt) -> ast.Call | None:
@@ -119,6 +162,34 @@ class _Taken:
             each.lineno < summary.lineno and self._makes(each, call, value) and self._at_root(each)
             for each in once_in(self.scope)
         )
+
+    def only_scope(self, block: ast.With) -> str | None:
+        """The name of a scope, where nothing else may have it and the block opens nothing more."""
+        match block.items:
+            case [ast.withitem(context_expr=ast.Call(func=func, args=[ast.Constant(value=str(name)) as text], keywords=[]) as call, optional_vars=None)] if (
+                ast.unparse(func) == "tf.name_scope"
+            ):
+                pass
+            case _:
+                return None
+        if self.trees is None or not re.fullmatch(r"[A-Za-z][A-Za-z_]*[A-Za-z]", name):
+            return None
+        named = [
+            (one, value)
+            for tree in self.trees
+            for one, value in _texts(tree)
+            if _begins(value, name)
+        ]
+        tags = [
+            each.args[0]
+            for tree in self.trees
+            for each in ast.walk(tree)
+            if isinstance(each, ast.Call) and ".summary." in f".{ast.unparse(each.func)}" and each.args
+        ]
+        alone = len(named) == 1 and named[0][0] is call and named[0][1] is text
+        if not alone or any(_begins(each, name) for each in tags) or not self._at_root(block):
+            return None
+        return name
 
     def _makes(self, statement: ast.stmt, call: ast.Call, value: ast.Constant) -> bool:
         """Whether a statement makes something that is called so."""
@@ -214,6 +285,17 @@ def _may_be(value: ast.expr, tag: str) -> bool:
     return any(re.fullmatch(pattern, text, re.IGNORECASE) for text in (tag, f"{tag}_1", f"a/{tag}"))
 
 
+def _begins(value: ast.expr, name: str) -> bool:
+    """Whether a text may be a name, with whatever behind it."""
+    if isinstance(value, ast.Constant):
+        first = str(value.value).lower().partition("/")[0]
+        return first == name.lower() or bool(re.fullmatch(rf"{re.escape(name.lower())}_\d+", first))
+    pattern = _pattern(value)
+    return pattern is not None and any(
+        re.fullmatch(pattern, text, re.IGNORECASE) for text in (name, f"{name}_1", f"{name}/a")
+    )
+
+
 def _pattern(value: ast.expr) -> str | None:
     """What a text looks like that is put together; None where nothing of it is written out."""
     match value:
@@ -256,4 +338,4 @@ def _is_called_in_scope(tree: Tree, file: PlainFile, scope: Scope) -> bool:
     return False
 
 
-__all__ = ["taken_tags"]
+__all__ = ["scoped_tags", "taken_tags"]
