@@ -121,6 +121,13 @@ def clips(text: str) -> Change:
     return CLIPS, text
 
 
+def by_names(critic: str, maker: str) -> Change:
+    """The lists of variables, by other tests of their names."""
+    both = LISTS + "                g_vars = [v for v in t_vars if v.name.startswith('generator')]\n"
+    new = both.replace("v.name.startswith('critic')", critic)
+    return both, new.replace("v.name.startswith('generator')", maker)
+
+
 def of_class(*changes: Change) -> tuple[Change, ...]:
     """The program in a class that builds in one method and trains in another."""
     start, end = PROGRAM.index("def main"), PROGRAM.index("if __name__")
@@ -167,6 +174,10 @@ TAKEN = [
     case("every second time", (RUN, "                if step % 2:\n    " + RUN)),
     case("where nothing else runs", (RUN, ""), ("        for step in range(3):\n", "        sess.run(clip)\n        for step in range(3):\n")),
     case("whether a tower is the first one, by a name", *REUSE),
+    case("picked by the first part of the names", by_names("v.name.split('/')[0] == 'critic'", "v.op.name.split('/')[0] == 'generator'")),
+    case("picked by the first parts", by_names("v.name.split('/')[0] in ('critic', 'judge')", "v.name.split('/')[0] != 'critic'")),
+    case("picked by no first part", by_names("v.name.split('/')[0] not in ['generator', 'maker']", "v.op.name.split('/')[0] not in ('critic', 'judge')")),
+    case("picked by the first part in a loop", clips("    clip = [v.assign(tf.clip_by_value(v, -CLIP, CLIP)) for v in t_vars if v.name.split('/')[0] == 'critic']\n")),
     case("of an object", *of_class()),
     case("of an object, by a number that it has", *of_class((CLIPS, CLIPS.replace("CLIP", "self.bound")))),
 ]  # fmt: skip
@@ -186,6 +197,10 @@ LEFT = [
     other("listed before more is made", "TM209", (ALL + LISTS, ""), (FAKE, ALL + LISTS + FAKE), ("d_loss, var_list=d_vars", "d_loss"), ("g_loss, var_list=g_vars", "g_loss"), ("                g_vars = [v for v in t_vars if v.name.startswith('generator')]\n", "")),
     other("of a list that is changed", "TM209", clips("    d_vars.pop()\n" + CLIPS)),
     other("made again in each step", "TM209", clips(""), (RUN, CLIPS.replace("    clip", "                clip") + RUN)),
+    other("picked by the second part of the names", "TM227", by_names("v.name.split('/')[1] == 'critic' or 'critic' in v.name", "'gen' in v.name")),
+    other("picked by another sign", "TM227", by_names("v.name.split('_')[0].startswith('critic')", "'gen' in v.name")),
+    other("picked by a name that is computed", "TM227", by_names("v.name.split('/')[0] == str('critic')", "'gen' in v.name")),
+    other("picked by the name of a variable", "TM227", by_names("v.op.name.split('/')[0] == 'critic'", "'gen' in v.name"), ("    d_opt =", "    tf.get_variable('critic', [], trainable=False)\n    d_opt =")),
     other("of a number that is computed", "TM209", clips(CLIPS.replace("-CLIP", "-abs(CLIP)"))),
 ]  # fmt: skip
 
