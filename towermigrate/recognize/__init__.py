@@ -32,6 +32,10 @@ _OF_TOWERS = frozenset({"TM207", "TM214", "TM218", "TM228", "TM232"})
 
 _HANDED_ON = {"TM202", "TM203", "TM204", "TM205", "TM208", "TM217"}
 """What is said of a program that hands on what it builds: an update that is given to a function is used for more than runs, placeholders come from elsewhere."""
+_FIRST = re.compile(
+    r"^\s+\w+ *= *\(?(?:not |bool\(|True if )?\(?\w+ *(?:[>!=]=? *[01]\b|\))", re.MULTILINE
+)
+"""How a name begins to say whether a tower is the first one."""
 _DEPTH = 3
 """How many functions may hand on, one to the other, what the first one builds."""
 
@@ -89,9 +93,8 @@ def recognize_tree(
             place = Place(tree, traits, candidate)
             told = _recognised(place, codes)
             rules = {each.rule for each in told.findings}
-            if (
-                "reuse" in file.text.lower()
-            ):  # a scope around the towers may say that they share, or a name
+            # A scope around the towers may say that they share, or a name for `i > 0`.
+            if "AUTO_REUSE" in file.text or _FIRST.search(file.text):
                 rules -= {"TM218"}
             if "UPDATE_OPS" in file.text:  # how they are kept until they are run is a spelling
                 rules -= {"TM207"}
