@@ -72,7 +72,14 @@ SIZED = (
     (SPLIT, SLICED),
 )
 
+CHOSEN = (
+    "    X = tf.placeholder(tf.float32, [None, 3])\n",
+    "    if WIDE == 'yes':\n        X = tf.placeholder(tf.float32, [None, 5], name='x')\n    else:\n        X = tf.placeholder(tf.float32, [None, 3], name='x')\n",
+)
+WIDE = ("drawn = [0]\n", "drawn = [0]\nWIDE = 'no'\n")
+
 TAKEN = [
+    taken("a placeholder of a chosen shape", WIDE, CHOSEN),
     taken("placeholders", *made(INPUTS)),
     taken("placeholders without arguments", *made(INPUTS.replace("(batch_size)", "()").replace("batch_size", "None"), "X, Y = placeholder_inputs()")),
     taken("placeholders by name", *made(INPUTS, "X, Y = placeholder_inputs(batch_size=BATCH_SIZE)")),
@@ -95,7 +102,10 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
-    left("placeholders of a function that is called twice", "TM208", *made(INPUTS), ("    train_op =", "    others = placeholder_inputs(3)\n    train_op =")),
+    left("a placeholder of a chosen type", "TM217", WIDE, CHOSEN, ("tf.placeholder(tf.float32, [None, 5]", "tf.placeholder(tf.float64, [None, 5]")),
+    left("a placeholder of a chosen shape, and more", "TM217", WIDE, CHOSEN, ("[None, 5], name='x')\n", "[None, 5], name='x')\n        drawn[0] += 1\n")),
+    left("a placeholder of a chosen shape, of three", "TM217", WIDE, CHOSEN, ("    else:\n        X", "    elif WIDE == 'very':\n        X = tf.placeholder(tf.float32, [None, 7], name='x')\n    else:\n        X")),
+    left("placeholders of a function that is called twice", "TM217", *made(INPUTS), ("    train_op =", "    others = placeholder_inputs(3)\n    train_op =")),
     left("placeholders of a decorated function", "TM208", *made("def once(function):\n    return function\n\n\n@once\n" + INPUTS)),
     left("placeholders of a generator", "TM208", *made("def placeholder_inputs(batch_size):\n    yield tf.placeholder(tf.float32, [batch_size, 3])\n    yield tf.placeholder(tf.float32, [batch_size, 1])\n\n\n")),
     left("placeholders under a condition", "TM208", *made(INPUTS.replace("    return", "    if drawn[0]:\n        return labels, images\n    return"))),

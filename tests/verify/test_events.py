@@ -12,6 +12,7 @@ import pytest
 from towermigrate.verify.causes.runs import of_shown
 from towermigrate.verify.comparison import Difference
 from towermigrate.verify.doings_compare import doing_differences
+from towermigrate.verify.events_compare import event_differences, summaries_excused
 from towermigrate.verify.probe.events import read_events
 from towermigrate.verify.trace import Trace, read_trace
 
@@ -215,3 +216,55 @@ def test_a_queue_that_tells_nothing_is_found(tmp_path: Path) -> None:
     assert [each.name for each in found] == [
         "batch/fraction_of_32_full of step 4 in the event file of log"
     ]
+
+
+# One histogram of twelve, of which at most a third may be excused: what the original's own is with its weights moved decides.
+MANY = {f"log|layer{number}|4": HISTOGRAM for number in range(12)}
+JUMPED = HISTOGRAM + np.array([0.0, -0.02, 0.0, -0.02, 0.01])
+
+
+@pytest.mark.parametrize(
+    ("made", "moved", "excused"),
+    [
+        (JUMPED, JUMPED, True),
+        (JUMPED, HISTOGRAM + (JUMPED - HISTOGRAM) * 0.6, True),
+        (JUMPED, HISTOGRAM + (JUMPED - HISTOGRAM) * 0.4, False),
+        (JUMPED, HISTOGRAM, False),
+        # Elsewhere than the original jumps.
+        (HISTOGRAM + np.array([0.0, 0.0, 0.02, 0.0, 0.0]), JUMPED, False),
+        # No rounding makes as much of it, or other values.
+        (HISTOGRAM * np.array([1.0, 2.0, 2.0, 2.0, 4.0]), HISTOGRAM * 3, False),
+        (HISTOGRAM + np.array([1.0, -0.02, 0.0, 0.0, 0.0]), HISTOGRAM + np.array([1.0, -0.02, 0.0, 0.0, 0.0]), False),
+    ],
+)  # fmt: skip
+def test_a_histogram_jumps_only_as_the_original_does(
+    made: Any, moved: Any, excused: bool, tmp_path: Path
+) -> None:
+    events = (MANY, MANY, {**MANY, "log|layer3|4": made})
+    first, second, third = (_trace(tmp_path / str(n), each) for n, each in enumerate(events))
+    other = _trace(tmp_path / "moved", {**MANY, "log|layer3|4": moved})
+    found = summaries_excused(first, second, third, [other], within=1e-3, moved_by=1e-6)
+    assert [each.key for each in found] == ["log|layer3|4"] * excused
+    left = event_differences(
+        first, second, third, within=1e-3, excused={each.key for each in found}
+    )
+    assert bool(list(left)) is not excused
+    for each in found:
+        assert each.level == "output" and each.step == 4
+        assert each.evidence["original_moves"] >= each.evidence["off_by"] / 2
+
+
+def test_not_many_histograms_jump(tmp_path: Path) -> None:
+    made = {**MANY, **{f"log|layer{number}|4": JUMPED for number in range(5)}}
+    first, second, third = (_trace(tmp_path / str(n), e) for n, e in enumerate((MANY, MANY, made)))
+    other = _trace(tmp_path / "moved", made)
+    assert not summaries_excused(first, second, third, [other], within=1e-3, moved_by=1e-6)
+
+
+def test_a_scalar_does_not_jump(tmp_path: Path) -> None:
+    made = {**SCALAR, "log|loss|8": 0.251}
+    first, second, third = (
+        _trace(tmp_path / str(n), each) for n, each in enumerate((SCALAR, SCALAR, made))
+    )
+    other = _trace(tmp_path / "moved", made)
+    assert not summaries_excused(first, second, third, [other], within=1e-3, moved_by=1e-6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +41,7 @@ def doing_differences(
     moved: Sequence[Trace] = (),
     saved: float = SAVED,
     files: FilesCompared | None = None,
+    summaries: Collection[str] = (),
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what was not compared, with why.
 
@@ -56,6 +57,7 @@ def doing_differences(
             `within` does not.
         saved: how far a tensor of a checkpoint may be off, of its largest number.
         files: what `file_differences` says of them, where it was asked already.
+        summaries: the keys of what event files hold otherwise by roundings.
     """
     close = Closeness(within, drift, bitwise, moved, saved)
     found = list(_ending(first, second, made))
@@ -86,7 +88,7 @@ def doing_differences(
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
         for each in unequal
     ]
-    written = event_differences(first, second, made, within=within)
+    written = event_differences(first, second, made, within=within, excused=summaries)
     found += [_difference(name, expected, actual) for name, expected, actual in written]
     loose += open_events(first, second)
     return found, loose

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from towermigrate.verify.comparison import NO_SUMMARY
+from towermigrate.verify.comparison import NO_SUMMARY, Excuse
 from towermigrate.verify.probe.recording import read_arrays
 from towermigrate.verify.trace import Array, Arrays, Trace
 
@@ -16,17 +16,28 @@ from towermigrate.verify.trace import Array, Arrays, Trace
 _WRITTEN = 1e-3
 # The part of an image's points that may be rounded to the next byte.
 _ROUNDED = 0.05
+# A jump is a small part of a histogram, and the original's own need not be the same (`excuses`).
+_LARGEST_JUMP = 0.1
+_MARGIN = 2.0
+# Of all histograms, as many may be excused at most: one unit moves all layers below its own.
+_MOST = 1 / 3
 # What TF1's input queues summarize of themselves: how full they are just then, which their threads decide.
 _QUEUE_FILLED = re.compile(r"(?:^|/)fraction_(?:of|over_\d+_of)_\d+_full(?:_\d+)?$")
 
 
 def event_differences(
-    first: Trace, second: Trace, made: Trace, *, within: float | None
+    first: Trace,
+    second: Trace,
+    made: Trace,
+    *,
+    within: float | None,
+    excused: Collection[str] = (),
 ) -> Iterator[tuple[str, str, str]]:
     """What is written otherwise: a name for it, what was expected and what was found.
 
     Args:
         within: how far the values may be apart, relative to them; None where they are not compared.
+        excused: the keys of values that roundings explain (`summaries_excused`).
     """
     wanted, again, others = (
         read_arrays(str(trace.folder), "events") for trace in (first, second, made)
@@ -45,6 +56,7 @@ def event_differences(
             yield _name(key), _said(value), _nearest(key, others)
         elif (
             within is not None
+            and key not in excused
             and _fixed(key, wanted, again)
             and not _alike(value, others[key], within)
         ):
@@ -53,6 +65,51 @@ def event_differences(
     for key in others.keys() - wanted.keys():
         if _parts(key)[0] in ours:
             yield _name(key), NO_SUMMARY, _said(others[key])
+
+
+def summaries_excused(
+    first: Trace,
+    second: Trace,
+    made: Trace,
+    moved: Sequence[Trace],
+    *,
+    within: float,
+    moved_by: float,
+) -> list[Excuse]:
+    """The histograms that are off because a rounding decides in a run that trains nothing, with the numbers that show it.
+
+    Such a run's gradients are recorded by what it writes of them only. They jump as those of training runs do (`excuses`): the
+    original must write a histogram that is as far off, in the same numbers, when its weights are moved by roundings. A jump
+    is small, of few histograms, and the count of values stays.
+    """
+    wanted, again, others = (
+        read_arrays(str(trace.folder), "events") for trace in (first, second, made)
+    )
+    tried = [read_arrays(str(trace.folder), "events") for trace in moved]
+    found: list[Excuse] = []
+    histograms = [key for key, value in wanted.items() if value.shape == (5,)]
+    for key in histograms:
+        value, other = wanted[key], others.get(key)
+        if other is None or other.shape != (5,) or not _fixed(key, wanted, again):
+            continue
+        if _alike(value, other, within) or not _alike(value, other, _LARGEST_JUMP):
+            continue
+        moves = [np.abs(each[key] - value) for each in tried if key in each]
+        if not moves:
+            continue
+        off, own = np.abs(other - value), np.max(moves, axis=0)
+        sizes = _sizes(value)
+        outside = off > within * sizes
+        if other[0] != value[0] or np.any(_MARGIN * own[outside] < off[outside]):
+            continue
+        part = off / np.where(sizes > 0, sizes, 1.0)
+        worst = int(np.argmax(part))
+        evidence = {"off_by": float(part[worst]), "original_moves": float((own / sizes)[worst]), "trials": len(tried), "weights_moved_by": moved_by}  # fmt: skip
+        step = int(_parts(key)[2]) if _parts(key)[2].isdigit() else 0
+        found.append(
+            Excuse(step, None, "output", _name(key), None, float(part[worst]), key, -1, evidence)
+        )
+    return found if len(found) <= _MOST * len(histograms) else []
 
 
 def rows_are_chance(second: Trace) -> bool:
@@ -102,14 +159,20 @@ def _alike(expected: Array, actual: Array, within: float = _WRITTEN) -> bool:
         return bool(np.array_equal(expected, actual))
     if not np.array_equal(np.isfinite(expected), np.isfinite(actual)):
         return False
-    sizes = np.abs(expected)
-    if expected.shape == (5,):  # a histogram: the sizes that its sums are made of
-        count, largest = expected[0], float(np.max(np.abs(expected[1:3])))
-        sizes = np.array([count, largest, largest, count * largest, count * largest**2])
-    elif expected.ndim:
-        sizes = np.full(expected.shape, np.max(sizes, initial=0.0))
+    sizes = _sizes(expected)
     apart = np.abs(expected - actual)
     return bool(np.all((apart <= within * sizes + 1e-12) | ~np.isfinite(expected)))
+
+
+def _sizes(value: Array) -> Array:
+    """What each number of a summary is measured by."""
+    sizes: Array = np.abs(value)
+    if value.shape == (5,):  # a histogram: the sizes that its sums are made of
+        count, largest = value[0], float(np.max(np.abs(value[1:3])))
+        sizes = np.array([count, largest, largest, count * largest, count * largest**2])
+    elif value.ndim:
+        sizes = np.full(value.shape, np.max(sizes, initial=0.0))
+    return sizes
 
 
 def _parts(key: str) -> tuple[str, str, str]:
@@ -117,9 +180,12 @@ def _parts(key: str) -> tuple[str, str, str]:
     return folder, tag, step
 
 
+IN_EVENTS = " in the event file of "
+
+
 def _name(key: str) -> str:
     folder, tag, step = _parts(key)
-    return f"{tag} of step {step} in the event file of {folder or '.'}"
+    return f"{tag} of step {step}{IN_EVENTS}{folder or '.'}"
 
 
 def _nearest(key: str, others: Arrays) -> str:

@@ -15,13 +15,14 @@ from towermigrate.signals import ended_by_signals
 from towermigrate.verify.amounts import amount_compared
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
-from towermigrate.verify.comparison import Comparison, Difference
+from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
 from towermigrate.verify.doings_compare import doing_differences, doings_left_out
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.draws_compare import draws_differences, draws_not_compared
+from towermigrate.verify.events_compare import IN_EVENTS, event_differences, summaries_excused
 from towermigrate.verify.excuses import (
     Judgement,
     as_far_as_moved,
@@ -265,6 +266,16 @@ class _Verification:
         files = file_differences(*traces, close)
         doings, open_doings = doing_differences(*traces, **vars(close), files=files)
         first = shown.first()
+        summaries: list[Excuse] = []
+        if first is None and doings and not self.options.strict and close.within is not None:
+            if all(IN_EVENTS in each.name for each in doings):
+                summaries = self._excuse_summaries(recorded, spec, traces, close.within)
+            if summaries:
+                shown = replace(shown, excused=shown.excused + summaries)
+                keys = {each.key for each in summaries}
+                doings, open_doings = doing_differences(
+                    *traces, **vars(close), files=files, summaries=keys
+                )
         equal = first is None and not doings
         largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
         note = None
@@ -276,6 +287,8 @@ class _Verification:
             )
             if shown.excused:
                 note = jumps_said(shown.excused)
+        if equal and note is None and summaries:
+            note = jumps_said(shown.excused)
         if spec.kind == "xla":
             compiled = compiled_said(made)
             if compiled is None:
@@ -495,6 +508,24 @@ class _Verification:
             judgement = free_running(recorded.first, made, result, tried, pair[0].size)
             result.excuse(judgement.excuses, judgement.refused)
             self.moved_freely = tried
+
+    def _excuse_summaries(
+        self,
+        recorded: Recorded,
+        spec: DeviceSpec,
+        traces: tuple[Trace, Trace, Trace],
+        within: float,
+    ) -> list[Excuse]:
+        """The histograms that are off where nothing else is, and that the original's own are, too, with its weights moved."""
+        tried: list[Trace] = []
+        found: list[Excuse] = []
+        for pair in trials(self.tolerance, adds_up=True):
+            tried += self._moved(recorded, spec, pair)
+            found = summaries_excused(*traces, tried, within=within, moved_by=abs(pair[0].size))
+            left = event_differences(*traces, within=within, excused={each.key for each in found})
+            if not any(left):
+                break
+        return found
 
     def _moved(
         self, recorded: Recorded, spec: DeviceSpec, pair: tuple[Trial, Trial]

@@ -81,6 +81,7 @@ from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
 from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
+    chosen_placeholders,
     feeds_of_lists,
     feeds_one_by_one,
     placeholder_lists,
@@ -219,6 +220,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     feeds_one_by_one,
     feeds_apart,
     chosen_feeds,
+    chosen_placeholders,
     placeholder_lists,
 )
 

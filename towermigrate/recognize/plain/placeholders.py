@@ -19,6 +19,56 @@ from towermigrate.recognize.python_scopes import own_nodes
 # ---- how they are made -------------------------------------------------------------------------------
 
 
+def chosen_placeholders(file: PlainFile) -> list[Change]:
+    """`if C: X = tf.placeholder(t, A)`, `else: X = tf.placeholder(t, B)` as one placeholder of the shape `A if C else B`."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, always in blocks(scope):
+            for each in body if always else ():
+                change = _chosen(file, each) if isinstance(each, ast.If) else None
+                if change is not None:
+                    found.append(Change(*change, where))
+    return found
+
+
+def _chosen(file: PlainFile, statement: ast.If) -> Changed | None:
+    match statement.body, statement.orelse:
+        case (
+            [ast.Assign(targets=[ast.Name(id=one)], value=ast.Call() as first)],
+            [ast.Assign(targets=[ast.Name(id=other)], value=ast.Call() as second)],
+        ) if one == other:
+            pass
+        case _:
+            return None
+    if not all(ast.unparse(each.func) == "tf.placeholder" for each in (first, second)):
+        return None
+    shapes = [_shape_of(each) for each in (first, second)]
+    start, end = file.span(statement)
+    if None in shapes or file.alone(statement) is None or file.commented(start, end):
+        return None
+    if "\n" in file.of(statement.test):
+        return None
+    this, that = (shape for shape in shapes if shape is not None)
+    texts = [file.of(first), file.of(second)]
+    rest = [
+        text[: file.start(shape) - file.start(call)] + text[file.end(shape) - file.start(call) :]
+        for text, call, shape in zip(texts, (first, second), (this, that), strict=True)
+    ]
+    if "".join(rest[0].split()) != "".join(rest[1].split()):
+        return None
+    begin = file.start(statement.body[0])
+    parts: tuple[Part, ...] = (
+        (begin, file.end(this)), " if ", file.span(statement.test), " else ", file.span(that),
+        (file.end(this), file.end(first)),
+    )  # fmt: skip
+    return start, end, parts
+
+
+def _shape_of(call: ast.Call) -> ast.expr | None:
+    given = [*call.args[1:2], *(each.value for each in call.keywords if each.arg == "shape")]
+    return given[0] if len(given) == 1 and isinstance(given[0], ast.List | ast.Tuple) else None
+
+
 def placeholder_lists(file: PlainFile) -> list[Change]:
     """`X = []` and a loop that does nothing but to append placeholders to it as `X = [… for _ in range(n)]`."""
     found: list[Change] = []
