@@ -123,7 +123,9 @@ def clips(text: str) -> Change:
 
 def by_names(critic: str, maker: str) -> Change:
     """The lists of variables, by other tests of their names."""
-    both = LISTS + "                g_vars = [v for v in t_vars if v.name.startswith('generator')]\n"
+    both = (
+        LISTS + "                g_vars = [v for v in t_vars if v.name.startswith('generator')]\n"
+    )
     new = both.replace("v.name.startswith('critic')", critic)
     return both, new.replace("v.name.startswith('generator')", maker)
 

@@ -64,7 +64,9 @@ def scoped_tags(tree: Tree, file: PlainFile) -> list[Change]:
             continue
         taken = _Taken(tree, file, scope, loop)
         for each in once_in(scope):
-            if isinstance(each, ast.With) and not loop.lineno <= each.lineno <= (loop.end_lineno or 0):
+            if isinstance(each, ast.With) and not loop.lineno <= each.lineno <= (
+                loop.end_lineno or 0
+            ):
                 name = taken.only_scope(each)
                 rows = None if name is None else _told(file, each, name)
                 if rows is not None:
@@ -84,7 +86,7 @@ def _told(file: PlainFile, block: ast.With, name: str) -> tuple[Part, ...] | Non
         if call is None or file.alone(each) is None or "\n" in file.of(each):
             return None
         tag, value = call.args
-        assert isinstance(tag, ast.Constant)
+        assert isinstance(tag, ast.Constant) and isinstance(tag.value, str)
         plain = re.fullmatch(r"[A-Za-z]\w*", tag.value) and tag.value.lower() not in tags
         if not plain or not isinstance(value, ast.Name | ast.Attribute):
             return None
@@ -166,9 +168,14 @@ class _Taken:
     def only_scope(self, block: ast.With) -> str | None:
         """The name of a scope, where nothing else may have it and the block opens nothing more."""
         match block.items:
-            case [ast.withitem(context_expr=ast.Call(func=func, args=[ast.Constant(value=str(name)) as text], keywords=[]) as call, optional_vars=None)] if (
-                ast.unparse(func) == "tf.name_scope"
-            ):
+            case [
+                ast.withitem(
+                    context_expr=ast.Call(
+                        func=func, args=[ast.Constant(value=str(name)) as text], keywords=[]
+                    ) as call,
+                    optional_vars=None,
+                )
+            ] if ast.unparse(func) == "tf.name_scope":
                 pass
             case _:
                 return None
@@ -184,7 +191,9 @@ class _Taken:
             each.args[0]
             for tree in self.trees
             for each in ast.walk(tree)
-            if isinstance(each, ast.Call) and ".summary." in f".{ast.unparse(each.func)}" and each.args
+            if isinstance(each, ast.Call)
+            and ".summary." in f".{ast.unparse(each.func)}"
+            and each.args
         ]
         alone = len(named) == 1 and named[0][0] is call and named[0][1] is text
         if not alone or any(_begins(each, name) for each in tags) or not self._at_root(block):
