@@ -69,6 +69,9 @@ TAKEN = [
     case("returned by its name", *RETURNED, ("    return {'train_op': train_op, 'loss': loss, 'x': X, 'y': Y, 'saver': saver}\n", DICT + "    return ops\n")),
     case("returned and run by the caller", *RETURNED, (FIT + "\n\n", ""), (CALL, "        steps = 4\n" + "".join(f"    {line}\n" for line in FIT.split("\n")[1:-1]))),
     case("with a value of the last tower's own dict", ("                    tower_grads.append(grads)\n", "                    tower_grads.append(grads)\n                    shown = {'loss': loss}\n"), ("'loss': loss, 'x'", "'loss': shown['loss'], 'x'")),
+    case("that is updated", behind("    ops.update(more=1)\n")),
+    case("whose function is called twice", (CALL, CALL + CALL)),
+    case("whose function returns", (CALL, "        print(fit(sess, ops, 4))\n")),
 ]  # fmt: skip
 
 LEFT = [
@@ -76,7 +79,6 @@ LEFT = [
     other("that is gone through", "TM205", behind("    for name in sorted(ops):\n        print(name)\n")),
     other("that is asked for a key", "TM205", behind("    print('loss' in ops)\n")),
     other("that is asked with `get`", "TM205", ("ops['loss']], feed", "ops.get('loss')], feed")),
-    other("that is updated", "TM205", behind("    ops.update(more=1)\n")),
     other("that loses a key", "TM205", behind("    del ops['x']\n"), ("ops['x']", "ops['y']")),
     other("that is read by a name", "TM205", ("ops['loss']], feed", "ops[name]], feed"), ("    for step in range(steps):\n", "    name = 'loss'\n    for step in range(steps):\n")),
     other("that a list holds", "TM205", behind("    kept = [ops]\n    print(len(kept))\n")),
@@ -84,8 +86,6 @@ LEFT = [
     other("that is spread", "TM205", (CALL, "        fit(sess, {**ops}, 4)\n")),
     other("that is bound anew", "TM205", behind("    if len(DEVICES) > 5:\n        ops = {}\n")),
     other("that is made in two ways", "TM209", (DICT, "    if len(DEVICES) > 5:\n        ops = {}\n    else:\n    " + DICT)),
-    other("whose function is called twice", "TM205", (CALL, CALL + CALL)),
-    other("whose function returns", "TM205", (CALL, "        print(fit(sess, ops, 4))\n")),
     other("whose function keeps it", "TM205", (RUN, RUN + "        kept.append(ops)\n"), ("drawn = [0]\n", "drawn = [0]\nkept = []\n")),
     other("whose function is a value", "TM205", (CALL, "        run = fit\n        run(sess, ops, 4)\n")),
     other("that a function of its own sets", "TM205", (RUN, RUN + "        def more():\n            ops['count'] = step\n        more()\n")),

@@ -174,6 +174,7 @@ TAGS = [
     case("one that is another's in the towers", *shown("loss", NAMED)),
     case("with a slash", *shown("train/error")),
     case("of towers without a scope", *shown("error", BARE)),
+    case("a placeholder's", *shown("fed", ("[None, 3])", "[None, 3], name='fed')"))),
 ]
 NO_TAGS = [
     other("a tower's operation's", "TM231", *shown("loss", NAMED, BARE)),
@@ -181,7 +182,6 @@ NO_TAGS = [
           (FORWARD, FORWARD), ("                with tf.name_scope('tower_%d' % i) as scope:\n                    x, y",
            "                half = tf.multiply(X, 0.5, name='fed')\n                with tf.name_scope('tower_%d' % i) as scope:\n                    x, y")),
     other("in other case", "TM231", *shown("LOSS", NAMED, BARE)),
-    other("a placeholder's", "TM231", *shown("fed", ("[None, 3])", "[None, 3], name='fed')"))),
     other("a placeholder's, by position", "TM231", *shown("fed", ("[None, 3])", "[None, 3], 'fed')"))),
     other("a variable's", "TM231", *shown("w")),
     other("the global step's", "TM231", *shown("global_step")),

@@ -117,7 +117,7 @@ LEFT = [
     left("by another count", "TM204", LISTS, KEPT, chosen(MANY, ONE, "drawn[0] + 2 > 1"), MEAN),
     left("the last of one list", "TM204", LISTS, KEPT, chosen(MANY, ONE.replace("losses[0]", "losses[-1]")), MEAN),
     left("a maximum", "TM204", LISTS, KEPT, chosen(MANY.replace("tf.add_n(losses) / len(losses)", "tf.reduce_max(losses)"), ONE), MEAN),
-    left("an item of a list that changes", "TM219", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = [1, 0]\n"), (BEGIN, BEGIN + "    GPUS.reverse()\n")),
+    left("an item of a list that changes", "TM211", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = [1, 0]\n"), (BEGIN, BEGIN + "    GPUS.reverse()\n")),
     left("an item that a tower changes", "TM219", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = [1, 0]\n"), ("                    x, y =", "                    gpu = gpu + 1\n                    x, y =")),
     left("eval in a method, with two sessions", "TM210", *in_class(("        trainer.train()\n", "        trainer.train()\n    with tf.Session() as other:\n        print('again')\n"))),
     left("eval in a method, of a session that is no default", "TM210", *in_class(("    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:\n", "    sess = tf.InteractiveSession(config=tf.ConfigProto(allow_soft_placement=True))\n    if True:\n"))),

@@ -87,7 +87,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
-    other("placeholders made twice", "TM205", (MADE, MADE + "    more, _ = placeholders()\n")),
+    other("placeholders made twice", "TM208", (MADE, MADE + "    more, _ = placeholders()\n")),
     other("placeholders that are kept elsewhere", "TM209", ("def placeholders():\n", "kept = []\n\n\ndef placeholders():\n"), ("    return x, y\n", "    kept.append(x)\n    return x, y\n"), (MADE, "    placeholders()\n    x = kept[0]\n    y = tf.placeholder(tf.float32, [None, 1])\n")),
     other("a training that TensorFlow hands on", "TM205", ("def main():\n", "def main():\n    tf.own_train = train\n"), ("        train(sess, x", "        tf.own_train(sess, x")),
     other("a TensorFlow of its own", "TM205", ("def main():\n", "def patched(tf):\n    tf.train = train\n\n\ndef main():\n")),
