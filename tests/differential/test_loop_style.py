@@ -200,7 +200,7 @@ SCOPED = (
     ),
     *WRITTEN,
 )
-NO_TAGS.append(other("in a scope of its own", "TM231", *SCOPED))
+TAGS.append(case("in a scope of its own", *SCOPED))
 
 # All summaries of a program, merged.
 MERGED = "    merged = tf.summary.merge_all()\n"
