@@ -79,6 +79,12 @@ def train():
 """
 
 
+GATHERED = (
+    "    w = tf.get_variable('w', [3, 1], initializer=init(3, 1))\n",
+    "    w = tf.gather(tf.get_variable('w', [4, 1], initializer=init(4, 1)), [0, 1, 2])\n",
+)
+
+
 def in_class(*changes: Change) -> tuple[Change, ...]:
     from tests.differential.loop_programs import TRAIN
 
@@ -100,6 +106,7 @@ TAKEN = [
     taken("by the count, the other way round", LISTS, KEPT, *COUNTED, chosen(ONE, MANY, "TOWERS == 1"), MEAN),
     taken("a mean of means", LISTS, KEPT, chosen(MANY.replace("tf.add_n(losses) / len(losses)", "tf.reduce_mean(losses)"), ONE), MEAN),
     taken("gradients alone", chosen("grads = average_gradients(tower_grads)", "grads = tower_grads[0]")),
+    taken("of rows, by Adam", LISTS, KEPT, chosen(MANY, ONE), MEAN, GATHERED, ("MomentumOptimizer(0.1, 0.9)", "AdamOptimizer(0.1)")),
     taken("an item beside its number", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = [1, 0]\n")),
     taken("an item of a range", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = list(range(2))\n")),
     taken("an item of a list of the function's own", *LISTED, SAID, MERGE, TOLD, OPENED, (BEGIN, "    GPUS = [0, 1]\n" + BEGIN)),
@@ -110,6 +117,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    left("of rows, by momentum", "TM204", LISTS, KEPT, chosen(MANY, ONE), MEAN, GATHERED),
     left("half of one", "TM204", LISTS, KEPT, chosen(MANY, ONE.replace("losses[0]", "losses[0] * 0.5")), MEAN),
     left("a loss of one that is no list's", "TM204", LISTS, KEPT, chosen(MANY, ONE.replace("losses[0]", "loss")), MEAN),
     left("more for several", "TM204", LISTS, KEPT, chosen(MANY + "; drawn[0] += 1", ONE), MEAN),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings
@@ -15,6 +16,8 @@ from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers, 
 def one_or_many(file: PlainFile) -> list[Change]:
     """Such a condition as the statements for several towers."""
     found: list[Change] = []
+    if _may_be_sparse(file):
+        return found
     for where, scope, loop in loops_of_towers(file):
         for each in once_in(scope):
             if not isinstance(each, ast.If) or each.lineno <= (loop.end_lineno or loop.lineno):
@@ -26,6 +29,24 @@ def one_or_many(file: PlainFile) -> list[Change]:
             if change is not None:
                 found.append(Change(*change, where))
     return found
+
+
+def _may_be_sparse(file: PlainFile) -> bool:
+    """Whether gradients may be of a few rows, by an optimizer that leaves the other rows alone then.
+
+    The average of several towers may be dense where the gradient of one is not.
+    """
+    texts = [file.text, *file.imported()]
+    if not any(_GATHERS.search(text) for text in texts):
+        return False
+    named = {each for text in texts for each in _OPTIMIZERS.findall(text)}
+    return not named or not named <= _ALIKE
+
+
+_GATHERS = re.compile(r"\bgather|embedding|\bsparse_")
+_OPTIMIZERS = re.compile(r"(\w+)Optimizer\b")
+_ALIKE = frozenset({"Adam", "GradientDescent", "Adagrad"})
+"""Optimizers to which rows without a gradient are rows of zeros."""
 
 
 def _many(
