@@ -29,18 +29,19 @@ def leaves(changes: tuple[Change, ...], rule: str, of: Program = program) -> Non
 
 
 def all_do_the_same(
-    taken: Sequence[Any], of: Program = program, style: trying.Style = "loop"
+    taken: Sequence[Any], of: Program = program, style: trying.Style = "loop", towers: int = 2
 ) -> None:
     """Every program of pytest's parameters, and its rewritten form, run in a process of their own.
 
-    `of` makes the files of a program of what `pytest.param` was given first. `style` is that of all.
+    `of` makes the files of a program of what `pytest.param` was given first. `style` is that of all, `towers` how many
+    each has.
     """
     pytest.importorskip("tensorflow")
     wish = trying.Wish(style)
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, spawn, initializer=running.prepare) as pool:
         jobs = {
-            str(one.id): pool.submit(trying.try_program, of(*one.values[0]), 2, wish)
+            str(one.id): pool.submit(trying.try_program, of(*one.values[0]), towers, wish)
             for one in taken
         }
         found = {name: (job.result().outcome, job.result().cause) for name, job in jobs.items()}

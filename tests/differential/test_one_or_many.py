@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.loop_programs import Change, program
+from tests.differential.spellings import all_do_the_same, asked_of, none_does_anything_else
 
 AVERAGE = "    grads = average_gradients(tower_grads)\n"
 BEGIN = "    tower_grads = []\n"
@@ -106,7 +106,8 @@ TAKEN = [
     taken("by the count, the other way round", LISTS, KEPT, *COUNTED, chosen(ONE, MANY, "TOWERS == 1"), MEAN),
     taken("a mean of means", LISTS, KEPT, chosen(MANY.replace("tf.add_n(losses) / len(losses)", "tf.reduce_mean(losses)"), ONE), MEAN),
     taken("gradients alone", chosen("grads = average_gradients(tower_grads)", "grads = tower_grads[0]")),
-    taken("of rows, by Adam", LISTS, KEPT, chosen(MANY, ONE), MEAN, GATHERED, ("MomentumOptimizer(0.1, 0.9)", "AdamOptimizer(0.1)")),
+    taken("of rows, of two towers", LISTS, KEPT, chosen(MANY, ONE), MEAN, GATHERED),
+    taken("of rows, of a number of towers that is written out", LISTS, KEPT, *COUNTED, chosen(MANY, ONE), MEAN, GATHERED),
     taken("an item beside its number", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = [1, 0]\n")),
     taken("an item of a range", *LISTED, SAID, MERGE, TOLD, OPENED, ("drawn = [0]\n", "drawn = [0]\nGPUS = list(range(2))\n")),
     taken("an item of a list of the function's own", *LISTED, SAID, MERGE, TOLD, OPENED, (BEGIN, "    GPUS = [0, 1]\n" + BEGIN)),
@@ -117,7 +118,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
-    left("of rows, by momentum", "TM204", LISTS, KEPT, chosen(MANY, ONE), MEAN, GATHERED),
+    left("of rows, of any number of towers", "TM204", LISTS, KEPT, *COUNTED, ("TOWERS = 2\n", "TOWERS = int(str(2))\n"), chosen(MANY, ONE), MEAN, GATHERED),
     left("half of one", "TM204", LISTS, KEPT, chosen(MANY, ONE.replace("losses[0]", "losses[0] * 0.5")), MEAN),
     left("a loss of one that is no list's", "TM204", LISTS, KEPT, chosen(MANY, ONE.replace("losses[0]", "loss")), MEAN),
     left("more for several", "TM204", LISTS, KEPT, chosen(MANY + "; drawn[0] += 1", ONE), MEAN),
@@ -140,3 +141,13 @@ test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_sam
 @pytest.mark.full
 def test_no_neighbour_does_anything_else() -> None:
     none_does_anything_else(LEFT)
+
+
+@pytest.mark.full
+def test_one_tower_does_the_same() -> None:
+    def alone(*changes: Change) -> dict[str, str]:
+        return {"train.py": program(*changes)["train.py"].replace("TOWERS = 2", "TOWERS = 1")}
+
+    counted = [each for each in TAKEN if "by the count" in str(each.id)]  # type: ignore[attr-defined]
+    assert len(counted) == 2
+    all_do_the_same(counted, alone, towers=1)

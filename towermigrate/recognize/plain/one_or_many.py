@@ -16,9 +16,10 @@ from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers, 
 def one_or_many(file: PlainFile) -> list[Change]:
     """Such a condition as the statements for several towers."""
     found: list[Change] = []
-    if _may_be_sparse(file):
-        return found
+    sparse = _may_be_sparse(file)
     for where, scope, loop in loops_of_towers(file):
+        if sparse and not _are_several(file, scope, loop):
+            continue
         for each in once_in(scope):
             if not isinstance(each, ast.If) or each.lineno <= (loop.end_lineno or loop.lineno):
                 continue
@@ -31,22 +32,39 @@ def one_or_many(file: PlainFile) -> list[Change]:
     return found
 
 
+_GATHERS = re.compile(r"\bgather|embedding|\bsparse_|IndexedSlices")
+
+
 def _may_be_sparse(file: PlainFile) -> bool:
-    """Whether gradients may be of a few rows, by an optimizer that leaves the other rows alone then.
+    """Whether gradients may be of a few rows.
 
-    The average of several towers may be dense where the gradient of one is not.
+    The average of several towers may be dense where the gradient of one is not: their norms are others, where a row comes twice,
+    and some optimizers leave the other rows alone.
     """
-    texts = [file.text, *file.imported()]
-    if not any(_GATHERS.search(text) for text in texts):
-        return False
-    named = {each for text in texts for each in _OPTIMIZERS.findall(text)}
-    return not named or not named <= _ALIKE
+    return any(_GATHERS.search(text) for text in (file.text, *file.imported()))
 
 
-_GATHERS = re.compile(r"\bgather|embedding|\bsparse_")
-_OPTIMIZERS = re.compile(r"(\w+)Optimizer\b")
-_ALIKE = frozenset({"Adam", "GradientDescent", "Adagrad"})
-"""Optimizers to which rows without a gradient are rows of zeros."""
+def _are_several(file: PlainFile, scope: Scope, loop: ast.For) -> bool:
+    """Whether it is written out that there are several towers."""
+    match loop.iter:
+        case ast.Call(func=ast.Name(id="range" | "xrange"), args=[count], keywords=[]):
+            pass
+        case _:
+            return False
+    if isinstance(count, ast.Name) and _is_kept(file, scope, count):
+        for one in (scope, file.tree):
+            bound = [
+                each.value
+                for each in once_in(one)
+                if isinstance(each, ast.Assign)
+                and any(isinstance(t, ast.Name) and t.id == count.id for t in each.targets)
+            ]
+            if bound:
+                if len(bound) != 1 or bindings(one, count.id) != 1:
+                    return False
+                count = bound[0]
+                break
+    return isinstance(count, ast.Constant) and isinstance(count.value, int) and count.value > 1
 
 
 def _many(
