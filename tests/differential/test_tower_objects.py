@@ -167,6 +167,7 @@ TAKEN = [
     taken("a named tuple taken apart", top(ENDS), tower("loss, out = build(x, y)")),
     taken("of the last tower, behind the towers", keeps(), READ, behind("shown = tf.reduce_mean(model.loss)"), ("[train_op, loss]", "[train_op, shown]")),
     taken("of the last tower, by a method", gives(), ONCE, ASKED, behind("shown = model.factor * loss"), ("[train_op, loss]", "[train_op, shown]")),
+    taken("objects are collected", keeps(), made("models = []"), tower("model = Model(x, y)", "models.append(model)", "loss = model.loss"), behind("mean_loss = tf.reduce_mean([m.loss for m in models])"), ("[train_op, loss]", "[train_op, mean_loss]")),
 ]  # fmt: skip
 
 LEFT = [
@@ -199,7 +200,6 @@ LEFT = [
     left("a tensor from before", "TM217", gives(("self.factor = factor", "self.factor = tf.constant(2.0) * factor")), ONCE, ASKED),
     left("it prints", "TM223", keeps((BUILD, BUILD + "        print('built')\n")), READ),
     left("it draws from Python's numbers", "TM206", keeps((BUILD, "        self.out = net(self.x) * np.random.uniform()\n")), READ),
-    left("objects are collected", "TM203", keeps(), made("models = []"), tower("model = Model(x, y)", "models.append(model)", "loss = model.loss"), behind("mean_loss = tf.reduce_mean([m.loss for m in models])"), ("[train_op, loss]", "[train_op, mean_loss]")),
     left("read behind the towers", "TM234", keeps(), READ, ("print('draws', drawn[0])", "print('draws', drawn[0], model.loss.shape)")),
     left("of the last tower, trained", "TM202", keeps(), READ, behind("extra = tf.gradients(model.loss, tf.trainable_variables())[0]"), ("[train_op, loss]", "[train_op, extra]")),
     left("a loss that is made anew each time that it is asked for", "TM211", keeps(("        self.loss = tf.reduce_mean(tf.square(self.out - self.y))\n", ""), ("    def _build", "    @property\n    def loss(self):\n        with tf.variable_scope('n', reuse=tf.AUTO_REUSE):\n            return tf.reduce_mean(tf.square(net(self.x) - self.y))\n\n    def _build")),
