@@ -563,7 +563,7 @@ class LoopStyle:
         found = assigned(node)
         if self.a.candidate.function is None:
             return False  # a function may read it
-        if found is None or len(found[0]) != 1 or comments([*lead_of(node)]):
+        if found is None or len(found[0]) != 1 or "#" in code(node):
             return False
         (name,), value = found
         index = self.a.body.index
