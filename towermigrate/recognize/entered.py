@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from towermigrate.recognize.source import Tree
 
@@ -63,7 +63,8 @@ class Around:
         self, files: Mapping[str, ast.Module], path: str, functions: Collection[str]
     ) -> None:
         self.files = files
-        self.nodes = [node for tree in files.values() for node in ast.walk(tree)]
+        of_file = {path: tuple(ast.walk(tree)) for path, tree in files.items()}
+        self.nodes = [node for nodes in of_file.values() for node in nodes]
         calls = [node for node in self.nodes if isinstance(node, ast.Call)]
         self.called = {id(each.func) for each in calls}
         self.asked = {
@@ -72,14 +73,14 @@ class Around:
             if isinstance(node, ast.Attribute) and node.attr in _OF_THREADS
         }
         """What is started, or asked what it is called: it is not begun there. Nor is a module by the name of its function."""
-        for tree in files.values():
+        for nodes in of_file.values():
             whole = {
                 alias.asname or alias.name.partition(".")[0]
-                for node in ast.walk(tree)
+                for node in nodes
                 if isinstance(node, ast.Import)
                 for alias in node.names
             }
-            for node in ast.walk(tree):
+            for node in nodes if whole else ():
                 if isinstance(node, ast.Name) and node.id in whole:
                     self.asked.add(id(node))
         self.own = {
@@ -111,7 +112,7 @@ class Around:
             for node in ast.walk(files[path] if path in files else ast.Module([], []))
             if isinstance(node, _DEFINITION) and node.name in last
         ]
-        self.modules = {name for tree in files.values() for name in _imported(tree)}
+        self.modules = set(_imported(self.nodes))
         self.defined: dict[str, list[ast.AST]] = {}
         for node in self.nodes:
             if isinstance(node, _DEFINITION | ast.ClassDef):
@@ -354,9 +355,9 @@ def _name_of(node: ast.Name | ast.Attribute) -> str:
     return node.id if isinstance(node, ast.Name) else node.attr
 
 
-def _imported(tree: ast.Module) -> Iterator[str]:
-    """The names of modules that a file imports."""
-    for node in ast.walk(tree):
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The names of modules that files import."""
+    for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 yield alias.asname or alias.name.partition(".")[0]

@@ -17,7 +17,7 @@ class GuardPlan(Plan):
         super().__init__(tree, candidate)
         module = self.module(self.path)
         line = candidate.file.span(candidate.loop).line
-        loops = [n for n in ast.walk(module.tree) if isinstance(n, ast.For) and n.lineno == line]
+        loops = [n for n in module.nodes if isinstance(n, ast.For) and n.lineno == line]
         if len(loops) != 1:
             raise Unjoined
         made = self._with_entry(module, loops[0])

@@ -38,17 +38,16 @@ class Files:
 
     def sure_import(self, path: str, name: str) -> None:
         """Raise where an import of a file binds a name in some cases only, or for a part of it, or is one of several."""
-        tree = self.module(path).tree
+        module = self.module(path)
         inside = [
             alias
-            for each in ast.walk(tree)
-            if isinstance(each, ast.Import | ast.ImportFrom)
+            for each in module.imports
             for alias in each.names
             if (alias.asname or alias.name.partition(".")[0]) == name
         ]
         tops = [
             alias
-            for each in tree.body
+            for each in module.tree.body
             if isinstance(each, ast.Import | ast.ImportFrom)
             for alias in each.names
         ]
@@ -72,9 +71,9 @@ class Files:
             if not re.search(rf"\b{name}\b", self.tree.sources[user]):
                 continue
             module = self.module(user)
-            called = {id(each.func) for each in ast.walk(module.tree) if isinstance(each, ast.Call)}
+            called = {id(each.func) for each in module.nodes if isinstance(each, ast.Call)}
             known |= _listed_for_stars(module)
-            for each in ast.walk(module.tree):
+            for each in module.nodes:
                 match each:
                     case ast.Attribute(value=ast.Name(id=of), ctx=ast.Load()) if (
                         each.attr == name and self._is_foreign(user, of)
@@ -107,10 +106,9 @@ class Files:
             return False
         if self.tree.module_path(path, origin.partition(".")[0]) is not None:
             return False
-        tree = self.module(path).tree
-        stored = (n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == name)
-        given = (n for n in ast.walk(tree) if isinstance(n, ast.arg) and n.arg == name)
-        return all(isinstance(n.ctx, ast.Load) for n in stored) and not any(given)
+        module = self.module(path)
+        given = (n for n in module.nodes if isinstance(n, ast.arg) and n.arg == name)
+        return all(isinstance(n.ctx, ast.Load) for n in module.uses(name)) and not any(given)
 
     def _is_module(self, path: str, node: ast.expr) -> bool:
         file = self.tree.file(path)
@@ -142,7 +140,7 @@ class Files:
         for each in called | modules:
             self.sure_import(user, each)
         found: list[ast.expr] = []
-        for node in ast.walk(module.tree):
+        for node in module.nodes:
             if isinstance(node, ast.Name) and node.id in called:
                 found.append(node)
             elif isinstance(node, ast.Attribute) and node.attr == name:

@@ -140,9 +140,28 @@ class Module:
         table = self.tables.get(name)
         if len(found) != 1 or bound != 1 or not isinstance(table, symtable.Function):
             raise Unjoined
-        if any(isinstance(each, ast.Global) and name in each.names for each in ast.walk(self.tree)):
+        if self.declares_global(name):
             raise Unjoined
         return Definition(self.path, self.text, found[0], self.starts, table)
+
+    @cached_property
+    def nodes(self) -> Sequence[ast.AST]:
+        """Every node of the file, as `ast.walk` gives them."""
+        return tuple(ast.walk(self.tree))
+
+    @cached_property
+    def imports(self) -> Sequence[ast.Import | ast.ImportFrom]:
+        """Every import of the file, in functions too."""
+        return [each for each in self.nodes if isinstance(each, ast.Import | ast.ImportFrom)]
+
+    @cached_property
+    def attributes(self) -> Mapping[str, Sequence[ast.Attribute]]:
+        """Every `….name` of the file, by the name."""
+        found: dict[str, list[ast.Attribute]] = {}
+        for each in self.nodes:
+            if isinstance(each, ast.Attribute):
+                found.setdefault(each.attr, []).append(each)
+        return found
 
     def uses(self, name: str) -> list[ast.Name]:
         """Where a name is read."""
@@ -152,28 +171,31 @@ class Module:
     def _names(self) -> dict[str, list[ast.Name]]:
         """All names of the file, each with its places."""
         found: dict[str, list[ast.Name]] = {}
-        for each in ast.walk(self.tree):
+        for each in self.nodes:
             if isinstance(each, ast.Name):
                 found.setdefault(each.id, []).append(each)
         return found
 
     def declares_global(self, name: str) -> bool:
         """Whether a function of the file may bind a name of the module anew."""
-        return any(
-            isinstance(each, ast.Global) and name in each.names for each in ast.walk(self.tree)
-        )
+        return name in self._globals
+
+    @cached_property
+    def _globals(self) -> frozenset[str]:
+        found = [each.names for each in self.nodes if isinstance(each, ast.Global)]
+        return frozenset(name for names in found for name in names)
 
     def uses_of_import(self, module: str, name: str) -> bool:
         """Whether this file may use a function of another one, whose last name is `module`: of it, or as others hand it on."""
-        for each in ast.walk(self.tree):
+        if name in self.attributes:
+            return True
+        for each in self.imports:
             if isinstance(each, ast.ImportFrom):
                 if any(a.name == name for a in each.names):
                     return True
                 starred = any(a.name == "*" for a in each.names)
                 if starred and (each.module or module).split(".")[-1] == module:
                     return True
-            elif isinstance(each, ast.Attribute) and each.attr == name:
-                return True
         return False
 
 

@@ -162,7 +162,7 @@ def _is_range(file: PlainFile, name: str) -> bool:
         isinstance(each, ast.ImportFrom)
         and each.module in ("six.moves", "builtins", "past.builtins")
         and any(alias.name == name and alias.asname is None for alias in each.names)
-        for each in ast.walk(file.tree)
+        for each in file.nodes
     )
     return bindings(file.tree, name) == imports
 

@@ -81,7 +81,7 @@ def plain_classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
             continue
         bases = [
             base.id
-            for each in ast.walk(file.tree)
+            for each in file.nodes
             if isinstance(each, ast.ClassDef)
             for base in each.bases
             if isinstance(base, ast.Name)
@@ -221,16 +221,8 @@ def _returned(
 
 def _is_named_once(file: PlainFile, name: str) -> bool:
     """Whether a method is asked for in one place of all files."""
-    asked = [
-        each
-        for each in ast.walk(file.tree)
-        if isinstance(each, ast.Attribute) and each.attr == name
-    ]
-    texts = [
-        each
-        for each in ast.walk(file.tree)
-        if isinstance(each, ast.Constant) and each.value == name
-    ]
+    asked = [each for each in file.nodes if isinstance(each, ast.Attribute) and each.attr == name]
+    texts = [each for each in file.nodes if isinstance(each, ast.Constant) and each.value == name]
     return len(asked) == 1 and not texts and name not in file.words_of_users
 
 
@@ -249,7 +241,7 @@ def _is_first(
             return False
     stores = [
         each
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Attribute)
         and each.attr == name
         and not isinstance(each.ctx, ast.Load)

@@ -249,7 +249,7 @@ def _is_once(file: PlainFile, scope: Scope, number: ast.expr) -> bool:
 
 def _grows(file: PlainFile, name: ast.Name) -> bool:
     """Whether a list is used for more than to be gone over, counted, or asked for a part."""
-    for each in ast.walk(file.tree):
+    for each in file.nodes:
         inner = [
             n for n in ast.iter_child_nodes(each) if isinstance(n, ast.Name) and n.id == name.id
         ]
@@ -328,7 +328,7 @@ def _bound(file: PlainFile, owner: ast.stmt, method: ast.FunctionDef) -> list[Ch
         if isinstance(node, ast.Name) and node.id == each.args.args[0].arg
     }
     name = method.name
-    named = [each for each in ast.walk(file.tree) if isinstance(each, ast.Attribute)]
+    named = [each for each in file.nodes if isinstance(each, ast.Attribute)]
     used = [each for each in named if each.attr == name]
     texts = len(re.findall(rf"\b{name}\b", file.text))
     if name in file.words_of_users or texts != len(used) + 1 or "self" in _words(file.of(method)):

@@ -212,7 +212,7 @@ def _gone(
 
 def _has_more(file: PlainFile, statement: ast.Assign) -> bool:
     """Whether a block has another statement than this one, so that it may go."""
-    for each in ast.walk(file.tree):
+    for each in file.nodes:
         body = getattr(each, "body", None)
         if isinstance(body, list) and any(one is statement for one in body):
             return len(body) > 1

@@ -86,7 +86,7 @@ class PlainFile(Module):
         """Names that a function binds of the module or of the function around it."""
         return frozenset(
             name
-            for each in ast.walk(self.tree)
+            for each in self.nodes
             if isinstance(each, ast.Global | ast.Nonlocal)
             for name in each.names
         )
@@ -96,11 +96,11 @@ class PlainFile(Module):
         """Whether something in the file may find, or change, a name by a text: `eval`, `locals()`."""
         if self.words & {"builtins", "__builtins__"}:
             return True
-        nodes = [each for each in ast.walk(self.tree) if isinstance(each, ast.Name)]
+        nodes = [each for each in self.nodes if isinstance(each, ast.Name)]
         bound = {each.id for each in nodes if not isinstance(each.ctx, ast.Load)}
         called = {
             each.func.id
-            for each in ast.walk(self.tree)
+            for each in self.nodes
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
         }
         read = {each.id for each in nodes} & _BY_TEXT
@@ -199,6 +199,20 @@ def stores(scope: ast.AST, name: str) -> Sequence[ast.Name]:
     return _bound(scope)[0].get(name, ())
 
 
+def names_in(scope: ast.AST, name: str) -> Sequence[ast.Name]:
+    """Where a name stands in a scope, read or bound, in functions in it too."""
+    return _names(scope).get(name, ())
+
+
+@lru_cache(maxsize=64)
+def _names(scope: ast.AST) -> Mapping[str, Sequence[ast.Name]]:
+    found: dict[str, list[ast.Name]] = {}
+    for each in ast.walk(scope):
+        if isinstance(each, ast.Name):
+            found.setdefault(each.id, []).append(each)
+    return found
+
+
 def bindings(scope: Scope, name: str) -> int:
     """How often a scope binds a name, as a parameter too; what binds it unseen counts twice."""
     return _bound(scope)[1][name]
@@ -236,7 +250,7 @@ def settled(file: PlainFile, node: ast.expr) -> bool:
         return False
     sets = [
         each
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Attribute)
         and each.attr == node.attr
         and not isinstance(each.ctx, ast.Load)

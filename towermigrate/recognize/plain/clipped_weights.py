@@ -151,7 +151,7 @@ class _Reader:
         if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
             kept = [
                 each
-                for each in ast.walk(self.file.tree)
+                for each in self.file.nodes
                 if isinstance(each, ast.Attribute)
                 and each.attr == target.attr
                 and not isinstance(each.ctx, ast.Load)
@@ -387,7 +387,7 @@ class _Reader:
     def _is_bound_once_by(self, attr: str) -> bool:
         kept = [
             each
-            for each in ast.walk(self.file.tree)
+            for each in self.file.nodes
             if isinstance(each, ast.Attribute) and each.attr == attr
             if not isinstance(each.ctx, ast.Load)
         ]

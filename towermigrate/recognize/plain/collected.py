@@ -165,7 +165,7 @@ def _listed(
 @lru_cache(maxsize=64)
 def is_pythons(file: PlainFile, name: str) -> bool:
     """Whether a name of Python's own means that in a file: nothing in it binds the name, and no star may."""
-    for each in ast.walk(file.tree):
+    for each in file.nodes:
         if isinstance(each, ast.alias) and (each.name == "*" or (each.asname or each.name) == name):
             return False
         if (
@@ -380,7 +380,7 @@ def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
         return True
     if name in file.words_of_users:
         return False
-    functions = [each for each in ast.walk(file.tree) if isinstance(each, _FUNCTIONS)]
+    functions = [each for each in file.nodes if isinstance(each, _FUNCTIONS)]
     return not any(_reads_outer(each, name) for each in functions)
 
 

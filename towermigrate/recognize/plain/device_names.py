@@ -120,7 +120,7 @@ class _Devices:
                     and not each.value.generators[0].ifs
                     and ast.unparse(each.value.generators[0].iter) == ast.unparse(over)
                     and all(self._stays(one) for one in over.args)
-                    for each in ast.walk(self.file.tree)
+                    for each in self.file.nodes
                 )
         return False
 
@@ -179,7 +179,7 @@ class _Devices:
                     reading |= {id(changed)} - inside
                 case ast.Subscript(value=ast.Name() as changed):
                     reading |= {id(changed)} - inside
-        for each in ast.walk(self.file.tree):
+        for each in self.file.nodes:
             if isinstance(each, ast.Subscript) and isinstance(each.ctx, ast.Load):
                 reading |= {id(each.value), id(each.slice)}
             elif isinstance(each, ast.For | ast.comprehension):

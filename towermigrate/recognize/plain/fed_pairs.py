@@ -212,7 +212,7 @@ def _size_of_results(
     """How many the tuples hold that a function returns, or yields; it may do nothing else."""
     made = [
         each
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
         and each.name == name
     ]

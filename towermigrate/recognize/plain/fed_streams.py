@@ -14,6 +14,7 @@ from towermigrate.recognize.plain.changes import (
     bindings,
     blocks,
     leaves_of,
+    names_in,
     run_of,
 )
 from towermigrate.recognize.plain.feeds import displayed, is_plain_key, only_name
@@ -338,7 +339,7 @@ class _List(_Stream):
         if isinstance(scope, ast.Module) and name in file.words_of_users:
             raise _Unread
         parents = _parents(scope)
-        uses = [e for e in ast.walk(scope) if isinstance(e, ast.Name) and e.id == name]
+        uses = names_in(scope, name)
         if any(id(each) not in parents for each in uses):
             raise _Unread
         stored = [each for each in uses if isinstance(each.ctx, ast.Store)]

@@ -20,6 +20,7 @@ from towermigrate.recognize.plain.changes import (
     bindings,
     blocks,
     leaves_of,
+    names_in,
     own_calls,
     run_of,
 )
@@ -164,11 +165,7 @@ class _Dicts:
                 ):
                     return False
         self._uses(known)
-        every = [
-            each
-            for each in ast.walk(self.scope)
-            if isinstance(each, ast.Name) and each.id == self.name
-        ]
+        every = names_in(self.scope, self.name)
         if not self.bound or any(id(each) not in known for each in every):
             return False
         read = {id(each.value) for each in self.parts}

@@ -309,7 +309,7 @@ def _function(file: PlainFile, scope: Scope, name: str) -> ast.FunctionDef | Non
             once = len(own) == 1 and not other and not own[0].decorator_list
             defined = sum(
                 isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == name
-                for each in ast.walk(file.tree)
+                for each in file.nodes
             )
             plainly = once and defined == 1 and name not in file.shared_between_functions
             plainly = plainly and not stores(file.tree, name)

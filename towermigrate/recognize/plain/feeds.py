@@ -153,9 +153,9 @@ def default_of(file: PlainFile, key: ast.expr) -> str | None:
     """The number that a placeholder is where it is not fed: `1.0` of `x = tf.placeholder_with_default(1.0, [])`."""
     if not isinstance(key, ast.Name) or len(stores(file.tree, key.id)) != 1:
         return None
-    if any(isinstance(each, ast.arg) and each.arg == key.id for each in ast.walk(file.tree)):
+    if any(isinstance(each, ast.arg) and each.arg == key.id for each in file.nodes):
         return None
-    for each in ast.walk(file.tree):
+    for each in file.nodes:
         if only_name(each) == key.id and isinstance(each, ast.Assign):
             call = each.value
             if (

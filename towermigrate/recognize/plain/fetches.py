@@ -339,7 +339,7 @@ def _is_op(file: PlainFile, name: str) -> bool:
     """Whether a name looks like that of an operation; what is written shows whether it is one (`NOTHING`)."""
     made = [
         ast.unparse(each.value.func)
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Assign)
         and isinstance(each.value, ast.Call)
         and any(isinstance(one, ast.Name) and one.id == name for one in each.targets)

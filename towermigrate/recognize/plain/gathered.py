@@ -116,7 +116,7 @@ def _named_here(tree: Tree, file: PlainFile, text: str, keys: set[int]) -> bool:
         return False
     return all(
         id(each) in keys
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Constant) and each.value == text
     )
 

@@ -178,7 +178,7 @@ def _kept_alone(tree: Tree, file: PlainFile, key: str, calls: Collection[ast.Cal
     if sees_all_summaries(file.text):
         return False
     own = {id(each) for each in calls}
-    if not _all_elsewhere(ast.walk(file.tree), key, own, merges=1):
+    if not _all_elsewhere(file.nodes, key, own, merges=1):
         return False
     for path in _beside(tree, file.path):
         text = tree.sources[path]

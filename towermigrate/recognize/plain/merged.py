@@ -200,7 +200,7 @@ class _Merge:
         inside = {id(each) for each in ast.walk(self.loop)}
         imported = {
             (alias.asname or alias.name).partition(".")[0]
-            for each in ast.walk(self.file.tree)
+            for each in self.file.nodes
             if isinstance(each, ast.Import | ast.ImportFrom)
             for alias in each.names
         }
@@ -218,8 +218,8 @@ class _Merge:
         if _OTHERWISE.search(file.text):
             return True
         functions = [each for each in file.tree.body if isinstance(each, ast.FunctionDef)]
-        called = {id(each.func) for each in ast.walk(file.tree) if isinstance(each, ast.Call)}
-        named = (each for each in ast.walk(file.tree) if isinstance(each, ast.Name))
+        called = {id(each.func) for each in file.nodes if isinstance(each, ast.Call)}
+        named = (each for each in file.nodes if isinstance(each, ast.Name))
         if any(each.id in self.making and id(each) not in called for each in named):
             return True
         inside = (each for top in functions for each in ast.walk(top) if each is not top)

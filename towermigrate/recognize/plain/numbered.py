@@ -101,5 +101,5 @@ class _Numbered:
             isinstance(each, ast.Constant)
             and isinstance(each.value, str)
             and self.key in each.value
-            for each in ast.walk(self.file.tree)
+            for each in self.file.nodes
         )

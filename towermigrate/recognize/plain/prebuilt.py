@@ -81,7 +81,7 @@ def _may_make_variables(file: PlainFile, statement: ast.stmt) -> bool:
     functions = {each.name: each for each in file.tree.body if isinstance(each, ast.FunctionDef)}
     imported = {
         (alias.asname or alias.name).partition(".")[0]
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Import | ast.ImportFrom)
         for alias in each.names
     }

@@ -56,7 +56,7 @@ def _called_there(
     if len(file.uses(scope.name)) != 1:
         return None
     place = next(number for number, each in enumerate(values.elts) if each is value)
-    for each in ast.walk(file.tree):
+    for each in file.nodes:
         match each:
             case ast.Assign(
                 targets=[ast.Tuple(elts=names)], value=ast.Call(func=ast.Name(id=called))

@@ -100,7 +100,7 @@ class RunMethod(RunFunction):
         modules = self._modules()
         named = [
             each
-            for each in ast.walk(self.file.tree)
+            for each in self.file.nodes
             if isinstance(each, ast.Attribute)
             and each.attr == name
             and not (isinstance(each.value, ast.Name) and each.value.id in modules)
@@ -116,7 +116,7 @@ class RunMethod(RunFunction):
         ]
         texts = [
             each
-            for each in ast.walk(self.file.tree)
+            for each in self.file.nodes
             if isinstance(each, ast.Constant) and each.value == name
         ]
         if texts or {id(each) for each in named} != {id(each.func) for each in calls}:
@@ -180,7 +180,7 @@ class RunMethod(RunFunction):
             inner = {id(each) for each in self.node.body}
             found |= {
                 each.name
-                for each in ast.walk(self.file.tree)
+                for each in self.file.nodes
                 if isinstance(each, ast.FunctionDef) and id(each) not in inner
             }
         return found

@@ -71,7 +71,7 @@ def _in_tower(
         return None
     # The operations of all towers are in one scope of names, which tags and collections may tell.
     told = {"summary", "get_collection", "get_collection_ref", "add_to_collection"}
-    asked = {each.attr for each in ast.walk(file.tree) if isinstance(each, ast.Attribute)}
+    asked = {each.attr for each in file.nodes if isinstance(each, ast.Attribute)}
     named = any(isinstance(each, ast.Attribute) and each.attr == "name" for each in ast.walk(loop))
     inside = [each for each in ast.walk(scope) if isinstance(each, ast.With) and each is not around]
     deep = any(

@@ -24,7 +24,7 @@ def starred_names(tree: Tree, file: PlainFile) -> list[Change]:
         return []
     if any(_BY_NAME.search(text) for text in tree.sources.values()):
         return []
-    stars = [each for each in ast.walk(file.tree) if _is_star(each)]
+    stars = [each for each in file.nodes if _is_star(each)]
     if any(not any(each is top for top in file.tree.body) for each in stars):
         return []
     try:
@@ -45,10 +45,10 @@ def _is_star(node: ast.AST) -> bool:
 
 def _asked(tree: Tree, file: PlainFile) -> set[str]:
     """All names that the file may ask for, or one that has them of it."""
-    found = {each.id for each in ast.walk(file.tree) if isinstance(each, ast.Name)}
+    found = {each.id for each in file.nodes if isinstance(each, ast.Name)}
     found |= {
         each.value
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Constant) and isinstance(each.value, str)
     }
     waiting, known = [file.path], {file.path}
@@ -146,7 +146,7 @@ def _exported(tree: Tree, path: str, around: tuple[str, ...]) -> dict[str, str]:
         for name in names:
             of = ast.unparse(each) if library else ""
             found[name] = of if found.get(name, of) == of else ""
-    uses = [each for each in ast.walk(module.tree) if isinstance(each, ast.Name)]
+    uses = [each for each in module.nodes if isinstance(each, ast.Name)]
     if sum(each.id == "__all__" for each in uses) != (listed is not None):
         raise Unjoined
     if listed is not None:

@@ -121,7 +121,7 @@ def _is_list(file: PlainFile, name: str) -> bool:
     """Whether all that a name is bound to in a file are lists that are written out."""
     made = [
         isinstance(each, ast.Assign) and isinstance(each.value, ast.List | ast.ListComp)
-        for each in ast.walk(file.tree)
+        for each in file.nodes
         if isinstance(each, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.For | ast.With)
         and any(
             isinstance(one, ast.Name) and one.id == name and not isinstance(one.ctx, ast.Load)

@@ -161,7 +161,7 @@ class _Loop:
         """Whether all that is made of a list anywhere in the file leaves it as it is, and gives it no other name."""
         fine: set[int] = set()
         readers = {each for each in _READERS & self.file.words if is_pythons(self.file, each)}
-        for each in ast.walk(self.file.tree):
+        for each in self.file.nodes:
             if isinstance(each, ast.Call) and ast.unparse(each.func) in readers:
                 fine |= {id(one) for one in each.args}
             elif isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf."):

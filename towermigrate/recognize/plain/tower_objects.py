@@ -373,11 +373,7 @@ class _Objects:
 
     @property
     def _parents(self) -> dict[int, ast.AST]:
-        return {
-            id(inner): each
-            for each in ast.walk(self.file.tree)
-            for inner in ast.iter_child_nodes(each)
-        }
+        return {id(inner): each for each in self.file.nodes for inner in ast.iter_child_nodes(each)}
 
     # ---- of what class
 

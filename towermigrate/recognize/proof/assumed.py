@@ -30,7 +30,7 @@ def _is_setting(proof: TowerProof, test: ast.expr) -> bool:
         return False
     made = [
         node
-        for node in ast.walk(proof.code.tree)
+        for node in proof.code.nodes
         if isinstance(node, ast.Name)
         and node.id == test.value.id
         and not isinstance(node.ctx, ast.Load)

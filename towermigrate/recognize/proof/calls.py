@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from towermigrate.flow.scopes import body_of, bound_in, own_nodes, parameters
+from towermigrate.flow.scopes import bound_in, parameters, yields
 from towermigrate.flow.values import NONE, External, Unknown, Value
 from towermigrate.recognize.proof import cells, library, special
 from towermigrate.recognize.proof.code import Code, last_name
@@ -247,7 +247,7 @@ class Calls(Objects):
     ) -> Value | None:
         """What a function gives; None where it could not be run, which is reported."""
         made = function.node
-        if any(isinstance(n, ast.Yield | ast.YieldFrom) for n in own_nodes(body_of(made))):
+        if yields(made):
             return self._gives_up(
                 "TM222",
                 code,

@@ -48,7 +48,7 @@ def callers_of(proof: TowerProof, statement: ast.AST) -> list[ast.Call]:
         return []
     return [
         call
-        for call in ast.walk(proof.code.tree)
+        for call in proof.code.nodes
         if isinstance(call, ast.Call)
         and isinstance(call.func, ast.Name)
         and call.func.id == statement.name
@@ -122,16 +122,14 @@ def _only_called(proof: TowerProof, function: ast.FunctionDef) -> bool:
     """Whether a function's name is bound once, and all that is done with it is to call it."""
     called = {id(call.func) for call in callers_of(proof, function)}
     uses = [
-        node
-        for node in ast.walk(proof.code.tree)
-        if isinstance(node, ast.Name) and node.id == function.name
+        node for node in proof.code.nodes if isinstance(node, ast.Name) and node.id == function.name
     ]
     texts = [
         node.value
-        for node in ast.walk(proof.code.tree)
+        for node in proof.code.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     ]
-    bound = sum(_binds(node, function.name) for node in ast.walk(proof.code.tree))
+    bound = sum(_binds(node, function.name) for node in proof.code.nodes)
     return bound == 1 and function.name not in texts and all(id(node) in called for node in uses)
 
 

@@ -482,15 +482,18 @@ def join_all(values: list[Value]) -> Value:
 
 def join(a: Value, b: Value) -> Value:
     """What is true of a value that is one of two."""
+    if a is b:
+        return a
     parts: list[Value] = []
     for value in (a, b):
         for one in value.values if isinstance(value, Either) else (value,):
-            made = [_merged(part, one) for part in parts]
-            at = next((k for k, both in enumerate(made) if both is not None), None)
-            if at is None:
-                parts.append(one)
+            for at, part in enumerate(parts):
+                made = _merged(part, one)
+                if made is not None:
+                    parts[at] = made
+                    break
             else:
-                parts[at] = made[at] or one
+                parts.append(one)
     return parts[0] if len(parts) == 1 else Either(tuple(parts))
 
 
@@ -498,6 +501,10 @@ def _merged(a: Value, b: Value) -> Value | None:
     """One value for two of a kind; None where they are of different kinds."""
     if a is b:
         return a
+    if type(a) is not type(b):  # most of the many that are asked for
+        of_one_kind = isinstance(a, Python) and isinstance(b, Python)
+        if not of_one_kind and not (isinstance(a, Items) and isinstance(b, Items)):
+            return None
     if isinstance(a, Python) and isinstance(b, Python):
         if same(a, b):
             return a
