@@ -30,6 +30,7 @@ from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.host_effects import effects_of
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.optimizers import made_by
+from towermigrate.recognize.proof.library import SUMMARIES
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
 from towermigrate.recognize.syntax import (
@@ -369,6 +370,8 @@ class LoopStyle:
             raise refuse(
                 "TM210", a.file, item.node, f"a {item.kind.value} is made before the towers are"
             )
+        if self._is_summary(item) and self._dead(item):
+            return None
         if item.kind in IN_GRAPH or item.kind in _INPUTS:
             raise refuse(
                 "TM211", a.file, item.node,
@@ -688,6 +691,13 @@ class LoopStyle:
         self.findings.append(note("TM313", self.a.file, item.node, said))
         self.removed_items.append(item)
         return True
+
+    def _is_summary(self, item: Item) -> bool:
+        """`tf.summary.scalar('rate', rate)`, bound to nothing: what merges all that were made is refused where it stands."""
+        call = bare_call(item.node)
+        if call is None or self.a.file.tf(call.func) not in SUMMARIES:
+            return False
+        return len(calls(item.node)) == 1
 
     def _only_machinery(self, item: Item) -> bool:
         """A change of a session's configuration, a `sess.close()`, and nothing else."""

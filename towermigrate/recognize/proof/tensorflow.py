@@ -42,6 +42,8 @@ _VARIABLE_KEYS = {
     "tf.GraphKeys.TRAINABLE_VARIABLES", "tf.GraphKeys.TRAINABLE_RESOURCE_VARIABLES",
     "tf.GraphKeys.GLOBAL_VARIABLES", "trainable_variables", "variables",
 }  # fmt: skip
+_KEYS = {"tf.GraphKeys.SUMMARIES": "summaries", "tf.GraphKeys.LOSSES": "losses"}
+"""Collections that a program may fill by TensorFlow's name or by the text that it stands for."""
 
 
 class TensorFlow(Calls):
@@ -192,7 +194,7 @@ class TensorFlow(Calls):
         if name == "tf.add_to_collection":
             key = args.get(0, "name")
             value = args.get(1, "value") or Unknown()
-            text = text_of(key)
+            text = _KEYS.get(key.name) if isinstance(key, External) else text_of(key)
             if text is None:
                 return self.report(
                     "TM219",
@@ -352,8 +354,7 @@ class TensorFlow(Calls):
             need = f"{SHARED}{code.path}:{line}:{column}"
             self.unscoped[need] = code, node
             return Collected(need)
-        if key == "tf.GraphKeys.SUMMARIES":
-            key = "summaries"
+        key = _KEYS.get(key, key)
         there = self.collections.get(key, [])
         return Items([*there, (Tensor(), False)], False)
 
