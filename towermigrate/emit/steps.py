@@ -241,14 +241,14 @@ class StepWriter:
                 self.a.candidate.loop,
                 f"a run asks for `{min(asked)}` and does not feed it",
             )
-        if step.wanted or step.trains or not step.picked:
+        if step.wanted or step.trains or step.moves or not step.picked:
             args = ", ".join(
                 name if item in step.fed else self._unfed(item)
                 for item in self.a.body.inputs
                 for name in item.names
             )
             call = f"{self.names.tower}({args})"
-            if returned:
+            if returned and (step.wanted or step.trains or not step.moves):
                 targets = ", ".join(r if r in step.wanted else "_" for r in returned)
                 call = f"{targets} = {call}"
             body.append(self.t.statement(call))
