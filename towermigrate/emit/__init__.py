@@ -12,12 +12,12 @@ from typing import Literal
 import libcst as cst
 
 from towermigrate.emit.again import may_run_again
-from towermigrate.emit.carrying import put_back
+from towermigrate.emit.apart import apart
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
 from towermigrate.emit.openings import above, runs_again
-from towermigrate.emit.parting import NotParted, parted
+from towermigrate.emit.parting import NotParted
 from towermigrate.emit.session import Headline, SessionStyle
 from towermigrate.emit.shared import as_shared
 from towermigrate.emit.templates import Templates, tidy_first
@@ -26,7 +26,6 @@ from towermigrate.findings import Finding
 from towermigrate.program import Recognition
 from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
-from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.entered import around_of
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.plain import NOTHING
@@ -423,7 +422,7 @@ def _emit_program(
     if analysis.plain is not None:
         style.findings = [analysis.plain.original(each) for each in style.findings]
     if made is not None:
-        texts.update(_apart(analysis, texts, made, line, gone))
+        texts.update(_own_files(analysis, texts, made, line, gone))
         for path in before:
             problem = parses(texts[path])
             if problem is not None:
@@ -455,7 +454,7 @@ def _in_plain_spelling(sources: Mapping[str, str], analysis: Analysis) -> Mappin
     return {**sources, **made.texts}
 
 
-def _apart(
+def _own_files(
     analysis: Analysis,
     texts: Mapping[str, str],
     made: Joined,
@@ -464,9 +463,9 @@ def _apart(
 ) -> dict[str, str]:
     """The texts of a program whose functions were read as one, with each function where its author has it."""
     try:
-        new = put_back(texts, made) if isinstance(made, Carried) else parted(texts, made)
-    except NotParted as apart:
-        raise _failed(analysis, str(apart), "TM205") from apart
+        new = apart(texts, made)
+    except NotParted as problem:
+        raise _failed(analysis, str(problem), "TM205") from problem
     if len(new) == 1:
         return new
     own = cst.Module([helpers]).code.strip()

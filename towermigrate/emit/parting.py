@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from towermigrate.recognize.joined import MARK, Again, Joined, Part
+from towermigrate.recognize.joined import MARK, Joined, Part
 from towermigrate.recognize.python_scopes import header_lines, lines_in_texts
 
 
@@ -32,9 +32,6 @@ def parted(texts: Mapping[str, str], made: Joined) -> dict[str, str]:
     Raises:
         NotParted: statements of one function now stand in another.
     """
-    if isinstance(made, Again):
-        outer = parted(texts, made.outer)
-        return {**outer, **parted({**texts, **outer}, made.inner)}
     return _Parting({**made.texts, **texts}, made).texts()
 
 

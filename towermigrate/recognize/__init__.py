@@ -289,10 +289,13 @@ def _joined(
         made = join(place.tree, candidate)
         if made is None:
             return None
+        # What a file does as a program is its statements, whatever else stands in the way.
+        of_file = isinstance(made, Carried) and made.opened is not None and not made.bodies
         analysis, found = _analysed(made.tree, made.path, made.loop_line)
         for _ in range(_DEPTH):
             # A function that runs what it is handed may hand it on.
-            if join is not inlined or not any(each.rule == "TM205" for each in found):
+            may_be_more = join is inlined or of_file
+            if not may_be_more or not any(each.rule == "TM205" for each in found):
                 break
             outer = None if analysis is None else inlined(made.tree, analysis.candidate, made.texts)
             if outer is None:
@@ -304,7 +307,9 @@ def _joined(
     except Exception as error:  # one program's fault is no other's: what is known of it stands
         reasons.append(note("TM290", candidate.file, candidate.loop, what_failed(error)))
         return None
-    if analysis is None or any(each.rule in ("TM205", "TM290") for each in found):
+    if analysis is None or any(each.rule == "TM290" for each in found):
+        return None
+    if any(each.rule == "TM205" for each in found) and not of_file:
         return None
     analysis.joined = made
     program = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import libcst as cst
@@ -24,12 +25,14 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.syntax import (
     argument,
+    binds,
     calls,
     changes,
     code,
     elements,
     reads,
     small,
+    statements,
     walk,
 )
 from towermigrate.recognize.tables import Table, picked_key, set_by
@@ -354,11 +357,41 @@ class RunReader(ScopeReader):
             or all(_as_many(run.feeds[name], each.feeds.get(name)) for name in listed)
             and _comes_first(self.candidate.block, each.call, run.call)
         ]
+        if listed and all(self._filled_for_all(run.feeds[name]) for name in listed):
+            return
         if listed and not any(each.trains for each in alike):
             self.reasons.say(
                 "TM209", self.file, run.call,
                 f"`{listed[0]}` may be fed for some of the towers only, which a step does not take",
             )  # fmt: skip
+
+    def _filled_for_all(self, fed: cst.CSTNode) -> bool:
+        """Whether a list that is fed was filled by a loop that goes over what the towers' loop goes over, a turn for each."""
+        over = self.candidate.loop.iter
+        scope = self.candidate.function or self.file.module
+        if not isinstance(fed, cst.Name) or not code(over).startswith(("range(", "xrange(")):
+            return False
+        names = [node.value for node in walk(scope) if isinstance(node, cst.Name)]
+        if names.count(fed.value) != 3:  # it is made, filled and fed
+            return False
+        counted = set(reads(over)) - {"range", "xrange"}
+        binding = cst.Assign | cst.AnnAssign | cst.AugAssign
+        times = Counter(n for node in walk(scope) if isinstance(node, binding) for n in binds(node))
+        targets = [node.target for node in walk(scope) if isinstance(node, cst.For | cst.CompFor)]
+        times.update(name for target in targets for name in reads(target))
+        if any(times[name] > 1 for name in counted) or len(calls(over)) != 1:
+            return False
+        return any(
+            isinstance(loop, cst.For)
+            and code(loop.iter) == code(over)
+            and not any(isinstance(n, cst.Break | cst.Continue | cst.Return) for n in walk(loop))
+            and any(
+                code(each).strip().startswith(f"{fed.value}.append(")
+                for each in statements(loop.body)
+                if isinstance(each, cst.SimpleStatementLine)
+            )
+            for loop in walk(scope)
+        )
 
     def _filled_before(self, feed: cst.CSTNode, scope: cst.CSTNode) -> set[str]:
         """Lists that are made, filled by one call and fed, and named nowhere else, so that nothing changes them later."""
@@ -472,9 +505,9 @@ def _as_many(fed: cst.CSTNode, others: cst.CSTNode | None) -> bool:
 def _comes_first(block: Sequence[cst.BaseStatement], first: cst.Call, behind: cst.Call) -> bool:
     """Whether a run that is all that its line does stands in front of another, in the same block or in one around it."""
     inner = [n.body for each in block for n in walk(each) if isinstance(n, cst.IndentedBlock)]
-    for statements in [block, *inner]:
+    for inner_block in [block, *inner]:
         began = False
-        for each in statements:
+        for each in inner_block:
             line = small(each)
             if isinstance(line, cst.Assign | cst.Expr) and line.value is first:
                 began = True

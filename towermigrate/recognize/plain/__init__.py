@@ -51,7 +51,12 @@ from towermigrate.recognize.plain.fed_values import (
 )
 from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
-from towermigrate.recognize.plain.fetches import named_fetches, picked_parts, structures
+from towermigrate.recognize.plain.fetches import (
+    added_fetches,
+    named_fetches,
+    picked_parts,
+    structures,
+)
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.global_steps import global_steps
@@ -70,7 +75,12 @@ from towermigrate.recognize.plain.made_placeholders import sliced_parts
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import default_methods, methods
 from towermigrate.recognize.plain.name_parts import name_parts
-from towermigrate.recognize.plain.named import last_of_lists, named_optimizers, named_savers
+from towermigrate.recognize.plain.named import (
+    last_of_lists,
+    named_optimizers,
+    named_savers,
+    own_items,
+)
 from towermigrate.recognize.plain.named_graphs import named_graphs
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.named_reuse import named_reuse
@@ -117,6 +127,7 @@ from towermigrate.recognize.plain.taken_tags import scoped_tags, taken_tags
 from towermigrate.recognize.plain.told import told_in_front
 from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.tower_objects import tower_objects
+from towermigrate.recognize.plain.tuple_lists import tuple_lists
 from towermigrate.recognize.plain.two_loops import joined_loops, lists_in_front
 from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.whole_inputs import whole_inputs
@@ -132,6 +143,7 @@ _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
     deleted_names,
+    tuple_lists,
     attributes_returned,
     attributes_apart,
     attributes_once,
@@ -181,6 +193,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     counted_averages,
     static_averages,
     collected_values,
+    own_items,
+    last_of_lists,
     added_up,
     bound_anew,
     whole_inputs,
@@ -203,6 +217,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     named_starts,
     apart_starts,
     named_fetches,
+    added_fetches,
     picked_parts,
     structures,
     feed_functions,

@@ -234,7 +234,7 @@ def _each_its_own(file: PlainFile, scope: Scope, name: str) -> list[Changed]:
             for number, each in enumerate(body)
             if only_name(each) == name
             and isinstance(each, ast.Assign)
-            and isinstance(each.value, ast.Dict)
+            and _is_new(file, each.value)
         ]
         ends = [*at[1:], len(body)]
         groups += [body[one:end] for one, end in zip(at, ends, strict=False)]
@@ -256,6 +256,15 @@ def _each_its_own(file: PlainFile, scope: Scope, name: str) -> list[Changed]:
         for new, group in zip([file.fresh(name) for _ in others], others, strict=True)
         for each in group
     ]
+
+
+def _is_new(file: PlainFile, value: ast.expr) -> bool:
+    """A dict that is written out, or made of pairs: nobody else has it."""
+    return isinstance(value, ast.Dict) or (
+        isinstance(value, ast.Call)
+        and ast.unparse(value.func) == "dict"
+        and not bindings(file.tree, "dict")
+    )
 
 
 def _names_in(node: ast.AST, name: str) -> list[ast.Name]:

@@ -63,11 +63,11 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
     if file.shared_between_functions & {name, *leaves}:
         return []
     runs = {
-        id(fetched)
+        id(part)
         for call in own_calls(scope)
-        if run_of(call) is not None
-        and isinstance(fetched := fetches_of(call), ast.Name)
-        and file.start(call) > end
+        if run_of(call) is not None and file.start(call) > end
+        for part in _added(fetches_of(call))
+        if isinstance(part, ast.Name) and (isinstance(value, ast.List) or part is fetches_of(call))
     }
     uses = [
         each
@@ -80,6 +80,33 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
         (*file.without(statement), ()),
         *((*file.span(each), (file.span(value),)) for each in uses),
     ]
+
+
+def added_fetches(file: PlainFile) -> list[Change]:
+    """`sess.run([train_op] + [loss])` as a run of `[train_op, loss]`."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for call in own_calls(scope):
+            fetched = fetches_of(call) if run_of(call) is not None else None
+            parts = _added(fetched)
+            if fetched is None or len(parts) < 2 or file.commented(*file.span(fetched)):
+                continue
+            if not all(isinstance(each, ast.List) for each in parts):
+                continue
+            items = [one for each in parts if isinstance(each, ast.List) for one in each.elts]
+            written: list[Part] = ["["]
+            for number, each in enumerate(items):
+                written += [", "] if number else []
+                written.append(file.span(each))
+            found.append(Change(*file.span(fetched), (*written, "]"), where))
+    return found
+
+
+def _added(node: ast.expr | None) -> list[ast.expr]:
+    """The lists that are put together, in their order; one where it is no sum."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_added(node.left), *_added(node.right)]
+    return [] if node is None else [node]
 
 
 # ---- structures of which only parts are read -------------------------------------------------------

@@ -7,6 +7,7 @@ import ast
 from towermigrate.recognize.plain.changes import (
     Change,
     Changed,
+    Part,
     PlainFile,
     Scope,
     bindings,
@@ -140,19 +141,25 @@ def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
     call, margin = statement.value, file.alone(statement)
     if _last(call.func) != "group" or margin is None or file.commented(*file.span(statement)):
         return None
+    given: list[Part] = []
+    before: list[Part] = []
+    start, end = file.span(statement)
+    at = start
     for each in call.args:
         if isinstance(each, ast.Name):
             continue
         made = each.func if isinstance(each, ast.Call) else None
-        if not isinstance(made, ast.Attribute) or made.attr not in ("apply_gradients", "minimize"):
-            return None  # what stands in front of an update is made in front of it
-        name, (start, end) = file.fresh("apply_op"), file.span(statement)
-        parts = (
-            f"{name} = ", file.span(each), f"\n{margin}",
-            (start, file.start(each)), name, (file.end(each), end),
-        )  # fmt: skip
-        return start, end, parts
-    return None
+        if not isinstance(made, ast.Attribute) or made.attr not in _UPDATES:
+            break  # what stands in front of an update is made in front of it
+        name = file.fresh(_UPDATES[made.attr])
+        before += [f"{name} = ", file.span(each), f"\n{margin}"]
+        given += [(at, file.start(each)), name]
+        at = file.end(each)
+    return (start, end, (*before, *given, (at, end))) if before else None
+
+
+_UPDATES = {"apply_gradients": "apply_op", "minimize": "apply_op", "apply": "average_op"}
+"""What makes an update, and what to call it."""
 
 
 def _waiting(file: PlainFile, statement: ast.stmt) -> Changed | None:

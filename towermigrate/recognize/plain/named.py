@@ -15,7 +15,7 @@ from towermigrate.recognize.plain.changes import (
     own_calls,
     stores,
 )
-from towermigrate.recognize.plain.collected import is_tower_loop, loops_of_towers
+from towermigrate.recognize.plain.collected import is_pythons, is_tower_loop, loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
 
 _OF_OPTIMIZER = ("minimize", "apply_gradients", "compute_gradients")
@@ -98,8 +98,70 @@ def last_of_lists(file: PlainFile) -> list[Change]:
     return found
 
 
+def own_items(file: PlainFile) -> list[Change]:
+    """`losses[i]` and `losses[-1]` behind `losses.append(loss)` in a tower, as `loss`."""
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        for each in ast.walk(loop):
+            match each:
+                case ast.Subscript(value=ast.Name(id=listed), ctx=ast.Load()):
+                    filled = _filled(file, scope, loop, listed)
+                    if filled is None or not _is_own(file, scope, loop, each, listed):
+                        continue
+                    name, call = filled
+                    if file.start(each) > file.end(call):
+                        found.append(Change(*file.span(each), (name,), where))
+    return found
+
+
+def _is_own(file: PlainFile, scope: Scope, loop: ast.For, item: ast.Subscript, listed: str) -> bool:
+    """Whether an item is the one that the same turn appended."""
+    match item.slice:
+        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=1)):
+            return True
+        case ast.Name(id=number):
+            pass
+        case _:
+            return False
+    match loop:
+        case (
+            ast.For(
+                target=ast.Name(id=counter),
+                iter=ast.Call(func=ast.Name(id="range" | "xrange"), args=[_], keywords=[]),
+            )
+            | ast.For(
+                target=ast.Tuple(elts=[ast.Name(id=counter), _]),
+                iter=ast.Call(func=ast.Name(id="enumerate"), args=[_], keywords=[]),
+            )
+        ):
+            pass
+        case _:
+            return False
+    called = ast.unparse(loop.iter).partition("(")[0]
+    if counter != number or not is_pythons(file, called):
+        return False
+    begins = [
+        each.value
+        for body, always in blocks(scope)
+        for each in (body if always else ())
+        if isinstance(each, ast.Assign)
+        and [ast.unparse(one) for one in each.targets] == [listed]
+        and each.lineno < loop.lineno
+    ]
+    empty = len(begins) == 1 and isinstance(begins[0], ast.List) and not begins[0].elts
+    return empty and not any(stores(each, number) for each in loop.body)
+
+
 def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str | None:
     """The name of what each tower appends to a list, where it is the last tower's behind the loop."""
+    filled = _filled(file, scope, loop, listed)
+    return None if filled is None else filled[0]
+
+
+def _filled(
+    file: PlainFile, scope: Scope, loop: ast.For, listed: str
+) -> tuple[str, ast.Call] | None:
+    """The name of what each turn of a loop appends to a list, bound to nothing else from there on, and the call."""
     calls = [
         each
         for each in ast.walk(scope)
@@ -118,7 +180,7 @@ def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str 
         return None
     bound = stores(scope, value.id)
     kept = bound and all(id(each) in inside and each.lineno < call.lineno for each in bound)
-    return value.id if kept and _in_every_turn(loop, call) else None
+    return (value.id, call) if kept and _in_every_turn(loop, call) else None
 
 
 def _in_every_turn(loop: ast.For, call: ast.Call) -> bool:

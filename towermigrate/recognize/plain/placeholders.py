@@ -106,10 +106,11 @@ def _made_in_turns(file: PlainFile, scope: Scope, loop: ast.For) -> list[Changed
     made: dict[str, tuple[ast.Assign | None, ast.stmt, ast.Call]] = {}
     calls: dict[str, tuple[ast.Assign, ast.Call]] = {}
     for each in block:
+        calls = {name: one for name, one in calls.items() if not stores(each, name)}
         if isinstance(each, ast.Assign) and len(each.targets) == 1:
             (target,) = each.targets
             call = _placeholder(file, each.value)
-            if isinstance(target, ast.Name) and call and len(stores(scope, target.id)) == 1:
+            if isinstance(target, ast.Name) and call:
                 calls[target.id] = each, call
         filled = _appended(each)
         if filled is None or bindings(scope, filled[0]) != 1 or filled[0] in made:

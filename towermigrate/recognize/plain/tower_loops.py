@@ -32,8 +32,42 @@ def tower_loops(file: PlainFile) -> list[Change]:
     return [
         change
         for each in _loops(file)
-        for change in _items_by_number(each) or _one(each) or _count(each)
+        for change in _over_numbers(each) or _items_by_number(each) or _one(each) or _count(each)
     ]
+
+
+def _over_numbers(loop: _Loop) -> list[Change]:
+    """`for i in [0, 1]`, and over a name of such a list, as a loop over a range."""
+    over = loop.node.iter
+    value = loop.value(over.id) if isinstance(over, ast.Name) else over
+    if not isinstance(value, ast.List | ast.Tuple) or not is_pythons(loop.file, "range"):
+        return []
+    numbers = [each.value if isinstance(each, ast.Constant) else None for each in value.elts]
+    if not numbers or any(type(one) is not int for one in numbers):
+        return []
+    if numbers != list(range(len(numbers))) or not isinstance(loop.node.target, ast.Name):
+        return []
+    count = str(len(numbers))
+    if isinstance(over, ast.Name):
+        if not is_pythons(loop.file, "len"):
+            return []
+        count = _named_count(loop, f"len({over.id})")
+    return [Change(*loop.file.span(over), (f"range({count})",), loop.where)]
+
+
+def _named_count(loop: _Loop, count: str) -> str:
+    """The name that a count has in front of a loop, for good, or the count."""
+    named = [
+        each.targets[0].id
+        for body, always in blocks(loop.scope)
+        for each in (body if always else ())
+        if isinstance(each, ast.Assign)
+        and len(each.targets) == 1
+        and isinstance(each.targets[0], ast.Name)
+        and ast.unparse(each.value) == count
+        and each.lineno < loop.node.lineno
+    ]
+    return next((each for each in named if loop.is_one(each)), count)
 
 
 def _items_by_number(loop: _Loop) -> list[Change]:
@@ -153,9 +187,35 @@ class _Loop:
             for one, value in pairs_of(target, each.value)
             if isinstance(one, ast.Name) and one.id == name
         ]
+        if not found and scope is self.scope:
+            found = self._not_given(name)
         if len(found) != 1 or not self._only_read(name):
             return None
         return found[0]
+
+    def _not_given(self, name: str) -> list[ast.expr]:
+        """The default of a parameter that no call of the function gives."""
+        file, scope = self.file, self.scope
+        if not isinstance(scope, ast.FunctionDef) or scope not in file.tree.body:
+            return []
+        if scope.decorator_list or scope.name in file.words_of_users:
+            return []
+        if bindings(file.tree, scope.name) != 1 or file.finds_names_by_text:
+            return []
+        called = {
+            id(each.func)
+            for each in file.nodes
+            if isinstance(each, ast.Call) and not each.args and not each.keywords
+        }
+        if any(id(each) not in called for each in file.uses(scope.name)):
+            return []
+        given = [*scope.args.posonlyargs, *scope.args.args]
+        defaults = scope.args.defaults
+        return [
+            value
+            for one, value in zip(given[len(given) - len(defaults) :], defaults, strict=True)
+            if one.arg == name
+        ]
 
     def _only_read(self, name: str) -> bool:
         """Whether all that is made of a list anywhere in the file leaves it as it is, and gives it no other name."""

@@ -236,6 +236,8 @@ OTHERS = _all("math.", "ceil cos exp floor log log10 log2 pow sin sqrt tan tanh 
     {"re.sub", "functools.reduce", "operator.mul", "copy.deepcopy", "os.path.join", "os.path.basename",
      "os.path.dirname"}
 )  # fmt: skip
+CLOCKS = frozenset({"time.time", "time.clock", "time.perf_counter", "time.process_time"})
+"""What tells the time and does nothing else."""
 SIX = {
     "six.moves.xrange": "builtins.range", "six.moves.range": "builtins.range", "six.moves.zip": "builtins.zip",
     "builtins.range": "builtins.range", "past.builtins.xrange": "builtins.range",

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from towermigrate.flow.values import NONE, Const, Unknown, Value
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.asks import ASKS
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.expressions import form_of, formed, spelled
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.machine import is_python
@@ -137,6 +138,8 @@ class Natives(Parts):
             partial = self.partial(args, node, frame)
             if partial is not None:
                 return partial
+        if name in library.CLOCKS and _is_unread(node, frame.code):
+            return Plain()
         if any(holds_tensor(v) for v in args.all()) and self.strict:
             return self.report(
                 "TM222", frame.code, node, f"`{frame.code.said(node)}` gives a tensor to `{name}`"
@@ -355,3 +358,23 @@ class Natives(Parts):
             "TM222", frame.code, node,
             f"what `{frame.code.said(node.func)}` does is not known, and {self.where} is run several times in Python",
         )  # fmt: skip
+
+
+def _is_unread(node: ast.Call, code: Code) -> bool:
+    """Whether a function binds a name to what a call gives, and reads it nowhere."""
+    statement = code.parents.get(id(node))
+    match statement:
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            pass
+        case _:
+            return False
+    scope: ast.AST | None = statement
+    while scope is not None and not isinstance(scope, ast.FunctionDef | ast.ClassDef | ast.Lambda):
+        scope = code.parents.get(id(scope))
+    if not isinstance(scope, ast.FunctionDef):
+        return False
+    return not any(
+        isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Load)
+        or isinstance(each, ast.Global | ast.Nonlocal) and name in each.names
+        for each in ast.walk(scope)
+    )  # fmt: skip
