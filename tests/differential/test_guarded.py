@@ -13,6 +13,9 @@ GUARD = "if __name__ == '__main__':\n"
 AS_FUNCTION = ("def train():\n", GUARD)
 CALL = ("\n\nif __name__ == '__main__':\n    train()\n", "")
 BATCH = "def batch(rows):\n    drawn[0] += 1\n"
+RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
+STEP = "def one_step(sess, train_op, loss, X, Y, bx, by):\n    _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n    return value\n\n\n"
+LOOKS = "def looks(session, loss, images, labels):\n    bx, by = batch(4)\n    print('seen', '%.6f' % session.run(loss, feed_dict={images: bx, labels: by}))\n\n\n"
 
 
 def guarded(*changes: Change) -> dict[str, str]:
@@ -32,6 +35,9 @@ TAKEN = [
     case("as it is"),
     case("by other quotes", (GUARD, 'if __name__ == "__main__":\n')),
     case("with a comment in it", (GUARD, GUARD + "    # The program\n")),
+    case("with a function that is given the session", (RUN, "            value = one_step(sess, train_op, loss, X, Y, bx, by)\n"), (BATCH, STEP + BATCH)),
+    case("with a function that looks", (RUN, RUN + "            looks(sess, loss, X, Y)\n"), (BATCH, LOOKS + BATCH)),
+    case("with two functions", (RUN, "            value = one_step(sess, train_op, loss, X, Y, bx, by)\n            looks(sess, loss, X, Y)\n"), (BATCH, STEP + LOOKS + BATCH)),
     case("with names that functions have for others", (BATCH, BATCH + "    bx = rows\n    assert bx\n")),
 ]  # fmt: skip
 

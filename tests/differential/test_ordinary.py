@@ -77,6 +77,11 @@ TAKEN = [
     case("an item by the tower's number", *listed("losses[i]")),
     case("the last item", *listed("losses[-1]")),
     case("an average in a group", grouped(f"tf.group(apply_op, {AVERAGE})"), WITHOUT_AVERAGES),
+    case("an update by another name", (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n")),
+    case("an update by both names", (APPLIED, APPLIED + "    run_me = train_op\n"), (SHOWN[0], "            sess.run(run_me, {X: bx, Y: by})\n" + SHOWN[0])),
+    case("rows that every turn counts", (TAKEN_APART, "                    n = ROWS // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = 4\ndrawn = [0]")),
+    case("rows that every turn begins with", (LOOP, LOOP + "            n = len(drawn) * 2\n"), (TAKEN_APART, TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]"))),
+    case("a tensor that nothing reads", (MADE, MADE + "    n = tf.shape(X)[0] // 2\n")),
     case("both updates in a group", (APPLIED, "    ema = tf.train.ExponentialMovingAverage(0.9)\n    train_op = tf.group(opt.apply_gradients(grads, global_step=step_count), ema.apply(tf.trainable_variables()))\n"), WITHOUT_AVERAGES),
 ]  # fmt: skip
 
@@ -86,12 +91,17 @@ LEFT = [
     other("the time of the graph", "TM222", *timed("    x = x + (time.time() > 5)\n")),
     other("the time that is returned", "TM222", *timed("    start = time.time()\n"), ("    return tf.matmul(x, w) + b", "    return (tf.matmul(x, w) + b, start)[0]")),
     other("the time in the loop", "TM222", (LOSS, LOSS + "                    took = time.time()\n"), ("import numpy", "import time\nimport numpy"), ("        print('draws'", "        print(took > 0)\n        print('draws'")),
+    other("variables that nothing reads", "TM211", (MADE, MADE + "    h = tf.layers.dense(X, 2)\n")),
     other("the first item", "TM203", *listed("losses[0]")),
 ]  # fmt: skip
 
 FOOLING = [
     case("a list of numbers that changes", *over("gpus", "    gpus = [0, 1]\n    gpus.append(2)\n")),
     case("numbers of another kind", *over("[False, True]")),
+    case("an update whose name is bound anew", (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n    apply_op = loss\n")),
+    case("an update by a name that was another", (APPLIED, "    train_op = loss\n" + APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n")),
+    case("rows that change", (TAKEN_APART, "                    n = ROWS[0] // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = [4]\ndrawn = [0]")),
+    case("rows of a number that a function changes", (TAKEN_APART, "                    n = ROWS // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = 4\ndrawn = [0]"), (NET, NET + "    global ROWS\n    ROWS = ROWS * 1\n")),
     case("a list that begins with a loss", *listed("losses[i]"), ("    losses = []\n", "    losses = [tf.constant(1.0)]\n")),
     case("an item in front of its time", *listed("losses[-1]", "                    losses.append(losses[-1] * 2.0)\n")),
     case("a loss bound anew behind the list", (LOSS, LOSS + "                    losses.append(loss)\n                    loss = loss * 2.0\n"), (EMPTY, EMPTY + "    losses = []\n"), ("compute_gradients(loss)", "compute_gradients(losses[i])")),

@@ -30,7 +30,7 @@ from towermigrate.recognize.carried import Carried
 from towermigrate.recognize.host_effects import effects_of
 from towermigrate.recognize.kinds import IN_GRAPH, OPS, Kind, builds_graph
 from towermigrate.recognize.optimizers import made_by
-from towermigrate.recognize.proof.library import SUMMARIES
+from towermigrate.recognize.proof.library import MATH, NN, SUMMARIES
 from towermigrate.recognize.refusal import STRUCTURE, Reasons, note, refuse
 from towermigrate.recognize.scope import Item, bare_call, comments, run_calls
 from towermigrate.recognize.syntax import (
@@ -370,7 +370,7 @@ class LoopStyle:
             raise refuse(
                 "TM210", a.file, item.node, f"a {item.kind.value} is made before the towers are"
             )
-        if self._is_summary(item) and self._dead(item):
+        if (self._is_summary(item) or self._is_unread(item)) and self._dead(item):
             return None
         if item.kind in IN_GRAPH or item.kind in _INPUTS:
             raise refuse(
@@ -698,6 +698,16 @@ class LoopStyle:
         if call is None or self.a.file.tf(call.func) not in SUMMARIES:
             return False
         return len(calls(item.node)) == 1
+
+    def _is_unread(self, item: Item) -> bool:
+        """Whether a statement only makes tensors, of TensorFlow's own functions, and nothing of the function reads them."""
+        function, made = self.a.candidate.function, assigned(item.node)
+        if function is None or made is None or len(made[0]) != 1 or item.kind is not Kind.TENSOR:
+            return False
+        if any(self.a.file.tf(each.func) not in MATH | NN for each in calls(item.node)):
+            return False
+        names = (node.value for node in walk(function) if isinstance(node, cst.Name))
+        return bool(calls(item.node)) and sum(name == made[0][0] for name in names) == 1
 
     def _only_machinery(self, item: Item) -> bool:
         """A change of a session's configuration, a `sess.close()`, and nothing else."""

@@ -86,6 +86,7 @@ from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.numbered import numbered_summaries
 from towermigrate.recognize.plain.one_or_many import one_or_many
+from towermigrate.recognize.plain.other_names import numbers_in_front, updates_once
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
@@ -156,6 +157,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     graphs_not_written,
     sizes_of_variables,
     keyed_parts,
+    numbers_in_front,
     dealt_parts,
     dealt_parts,
     dealt_parts,
@@ -205,6 +207,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     returned_values,
     grouped_updates,
     groups,
+    updates_once,
     entries,
     methods,
     closed_sessions,
