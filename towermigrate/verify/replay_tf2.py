@@ -48,6 +48,7 @@ from towermigrate.verify.replayed import (
     alike,
     floats_of,
     is_mirrored,
+    live_variables,
     operations_of,
     own_inputs,
     plain_name,
@@ -115,6 +116,7 @@ class Replay:
         self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
+        self.traced = 0
         self.given: dict[str, Any] = {}
         self.recorded: dict[str, Any] = {}
         self.collected: dict[str, Any] = {}
@@ -480,6 +482,10 @@ class Replay:
 
     def finish(self, ended: str, error: str | None = None) -> None:
         self.trace.arrays("initial", self.own_initial)
+        # Slots of stages that ran late are variables of the original's until then.
+        named = {key.partition("/")[2] for key in self.meta["variables"]}
+        names = {plain_name(whole(each)) for each in live_variables()}
+        self.trace.meta["alive"] = sorted(names & named)
         self.trace.finish(ended, error)
         if self.has_workers and error is None:
             wait_for_recordings(self.config["recordings"])
@@ -497,6 +503,9 @@ class Replay:
         for graph in [concrete.graph, *(graph for graph, _ in self.traces)]:
             for variable in graph.variables:
                 self._take(variable)
+        if len(self.traces) > self.traced:
+            self.traced = len(self.traces)
+            self._take_unread()
         names = self._slots_of_later_stages()
         for owner, optimizer, variables in self.optimizers:
             for slot in names_of_slots(optimizer):
@@ -521,6 +530,19 @@ class Replay:
                     "mirrored": is_mirrored(container),
                 }
         return table
+
+    def _take_unread(self) -> None:
+        """Variables of the original's names that no step reads: what they start with, and that they stay, is compared too."""
+        named = {k.partition("/")[2] for k in self.meta["variables"] if k.startswith("variable/")}
+        named -= {plain_name(container) for container in self.tables}
+        found: dict[str, dict[int, Any]] = {}
+        for each in live_variables() if named else ():
+            container = whole(each)
+            if plain_name(container) in named:
+                found.setdefault(plain_name(container), {})[id(container)] = container
+        for several in found.values():
+            if len(several) == 1:  # of two it is not known which the program means
+                self._take(*several.values())
 
     def _take(self, variable: Any) -> None:
         container = whole(variable)

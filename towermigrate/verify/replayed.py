@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -87,6 +89,21 @@ def whole(variable: Any) -> Any:
         if found is not None:
             return found
     return variable
+
+
+def live_variables() -> Iterator[Any]:
+    """Every variable that the process holds."""
+    kinds: dict[type, bool] = {}
+    for each in gc.get_objects():
+        kind = type(each)
+        if kind not in kinds:
+            kinds[kind] = any(
+                base.__name__ in ("BaseResourceVariable", "DistributedVariable")
+                and base.__module__.startswith("tensorflow.")
+                for base in kind.__mro__
+            )
+        if kinds[kind]:
+            yield each
 
 
 def is_mirrored(container: Any) -> bool:

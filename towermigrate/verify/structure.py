@@ -19,13 +19,15 @@ _AVERAGE = "/ExponentialMovingAverage"
 
 
 def compare_variables(expected: Trace, actual: Trace, result: Comparison) -> None:
-    """The same trainable variables, and slots, of the same shapes and types."""
+    """The same variables, and slots, of the same shapes and types."""
     ours = actual.variables()
     for key, wanted in expected.variables().items():
         found = ours.get(key)
         if found is None:
             if wanted["trainable"]:
                 _structural(result, key, "a trainable variable", "no such variable")
+            elif key.startswith("variable/") and not _is_alive(actual, key):
+                _structural(result, key, "a variable", "no such variable")
             continue
         for what in ("shape", "dtype", "trainable"):
             if wanted[what] != found[what] and not (
@@ -36,6 +38,12 @@ def compare_variables(expected: Trace, actual: Trace, result: Comparison) -> Non
     for key, found in ours.items():
         if key not in theirs and found["trainable"]:
             _structural(result, key, "no such variable", "a trainable variable")
+
+
+def _is_alive(made: Trace, key: str) -> bool:
+    """Whether a program that ran to where it was stopped has a variable of a name, whatever it is to it."""
+    alive: list[str] | None = made.meta.get("alive")
+    return alive is None or key.partition("/")[2] in alive
 
 
 def _structural(result: Comparison, key: str, expected: str, actual: str) -> None:

@@ -230,6 +230,7 @@ def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
     names = [name for each in off if (name := _trained(case, each)) is not None]
     if not names:
         return None
+    unknown = ""
     for name in dict.fromkeys(names):
         stage = next(s for s in case.run.stages if f"gradient/{s}/{name}" in case.wanted)
         gradient = case.wanted[f"gradient/{stage}/{name}"]
@@ -238,11 +239,13 @@ def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
         ours = fitted(name, stage, case.found, case.before, gradient, like)
         if theirs is None or (ours is not None and ours == theirs):
             continue
-        if ours is None or ours.formula != theirs.formula:
+        if ours is None:  # of one whose gradient is of roundings alone none may be found
+            unknown = unknown or f"{name}: the original's update is that of {theirs.formula}"
+            continue
+        if ours.formula != theirs.formula:
             return Diagnosis(
                 "another optimizer formula",
-                f"{name}: the original's update is that of {theirs.formula}, this one "
-                + ("of no formula that is known" if ours is None else f"of {ours.formula}"),
+                f"{name}: the original's update is that of {theirs.formula}, this one of {ours.formula}",
             )
         other = _other_numbers(theirs, ours)
         if not other:
@@ -260,6 +263,10 @@ def _optimizer(case: Case, off: list[Difference]) -> Diagnosis | None:
         return Diagnosis(
             f"another optimizer hyperparameter: {key}",
             f"{name}: {said}, by the formula of {theirs.formula}",
+        )
+    if unknown:
+        return Diagnosis(
+            "another optimizer formula", f"{unknown}, this one of no formula that is known"
         )
     return Diagnosis(
         "another optimizer, optimizer formula or hyperparameter",
