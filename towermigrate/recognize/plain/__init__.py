@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 from towermigrate.findings import Finding
 from towermigrate.program import Span, TowerProgram
@@ -316,7 +316,7 @@ def plain(
         if not hints or where is not None and each not in where:
             continue
         users = tree.users.get(each, set()) - {each}
-        words = {word for user in users for word in re.findall(r"\w+", tree.sources.get(user, ""))}
+        words = {word for user in users for word in _words(tree.sources.get(user, ""))}
         file: PlainFile | None = None
         with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, scoped_tags, taken_tags, name_parts, tower_objects, tower_objects)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
@@ -411,6 +411,11 @@ def _imported(tree: Tree, path: str) -> list[str]:
         waiting += more - found
         found |= more
     return [tree.sources[each] for each in sorted(found - {path})]
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
 
 
 def _written(file: PlainFile, changes: Collection[Change]) -> tuple[str, Joined]:

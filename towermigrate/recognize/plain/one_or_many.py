@@ -16,15 +16,14 @@ from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers, 
 def one_or_many(file: PlainFile) -> list[Change]:
     """Such a condition as the statements for several towers."""
     found: list[Change] = []
-    sparse = _may_be_sparse(file)
     for where, scope, loop in loops_of_towers(file):
-        if sparse and not _are_several(file, scope, loop):
-            continue
         for each in once_in(scope):
             if not isinstance(each, ast.If) or each.lineno <= (loop.end_lineno or loop.lineno):
                 continue
             many = _many(file, scope, loop, each)
             if many is None or not _is_mean(file, scope, loop, many, _other(each, many)):
+                continue
+            if _may_be_sparse(file) and not _are_several(file, scope, loop):
                 continue
             change = _instead(file, each, many)
             if change is not None:

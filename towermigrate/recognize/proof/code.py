@@ -170,6 +170,7 @@ class Codes:
         self.tree = tree
         self._known: dict[str, Code | None] = {}
         self._closures: dict[str, list[Code]] = {}
+        self._imports: dict[str, list[str]] = {}
 
     def code(self, path: str) -> Code | None:
         if path not in self._known:
@@ -186,6 +187,13 @@ class Codes:
         path = self.tree.module_path(importer, module) if module.strip(".") else None
         return self.code(path) if path is not None else None
 
+    def _imports_of(self, code: Code) -> list[str]:
+        if code.path not in self._imports:
+            modules = modules_in(code.nodes)
+            found = imported_files(self.tree.sources, code.path, modules)
+            self._imports[code.path] = sorted(found)
+        return self._imports[code.path]
+
     def closure(self, path: str) -> list[Code]:
         """A file and every file of the tree that it imports, directly or through others."""
         if path not in self._closures:
@@ -196,8 +204,7 @@ class Codes:
                 code = self.code(current)
                 if current not in found and code is not None:
                     found[current] = code
-                    modules = modules_in(code.nodes)
-                    waiting += sorted(imported_files(self.tree.sources, current, modules))
+                    waiting += self._imports_of(code)
             self._closures[path] = list(found.values())
         return self._closures[path]
 

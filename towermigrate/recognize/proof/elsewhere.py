@@ -62,6 +62,8 @@ class _Staying:
     def __init__(self, proof: TowerProof, builder: ast.AST, moved: set[int]) -> None:
         self.proof = proof
         self.files = {code.path: code for code in proof.files}
+        # Where each takes all names of others, the ways to a name are many.
+        self._known_names: dict[tuple[str, str, int], list[tuple[Code, ast.AST]]] = {}
         # All functions by name, and for a class its methods: what an unknown object may have under that name.
         self.anywhere: dict[str, list[tuple[Code, ast.AST]]] = {}
         for code in proof.files:
@@ -135,6 +137,12 @@ class _Staying:
 
     def _defined(self, code: Code, name: str, depth: int = 0) -> list[tuple[Code, ast.AST]]:
         """The functions that a name of a file may be, those of files that it imports the name from among them."""
+        key = code.path, name, depth
+        if key not in self._known_names:
+            self._known_names[key] = self._found(code, name, depth)
+        return self._known_names[key]
+
+    def _found(self, code: Code, name: str, depth: int) -> list[tuple[Code, ast.AST]]:
         found = [(code, each) for each in code.named.get(name, ())]
         if depth == _DEPTH:
             return found
