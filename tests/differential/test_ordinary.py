@@ -97,6 +97,7 @@ LEFT = [
 
 FOOLING = [
     case("a list of numbers that changes", *over("gpus", "    gpus = [0, 1]\n    gpus.append(2)\n")),
+    case("a default that the command line is", *over("gpus"), ("def train():", "def main(gpus=[0, 1]):"), ("    train()\n", "    tf.app.run(argv=[0, 1])\n")),
     case("numbers of another kind", *over("[False, True]")),
     case("an update whose name is bound anew", (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n    apply_op = loss\n")),
     case("an update by a name that was another", (APPLIED, "    train_op = loss\n" + APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n")),

@@ -81,6 +81,7 @@ class _Trace:
     updates: dict[int, list[_Update]] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
     draws: dict[int, int] = field(default_factory=dict)
+    outside: int = 0
     of_replica: list[Any] = field(default_factory=list)
     returns_of_replica: bool = False
 
@@ -117,6 +118,7 @@ class Replay:
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
         self.traced = 0
+        self.outside: dict[str, list[int]] = {}
         self.given: dict[str, Any] = {}
         self.recorded: dict[str, Any] = {}
         self.collected: dict[str, Any] = {}
@@ -335,14 +337,24 @@ class Replay:
         tower: int | None = getattr(self.local, "tower", None)
         trace = self.here()
         if tower is None and trace is not None and self.config.get("hand_written"):
-            tower = self.replica()
-            if tower is not None:
-                number = trace.draws[tower] = trace.draws.get(tower, -1) + 1
-                return self.tf.stack([self._key(tower, number), trace.counter])
+            tower = self.replica() if self.tf.distribute.has_strategy() else None
+            if tower is None:
+                return self.tf.stack([self._key_outside(trace), trace.counter])
+            number = trace.draws[tower] = trace.draws.get(tower, -1) + 1
+            return self.tf.stack([self._key(tower, number), trace.counter])
         if tower is None or trace is None:
             return None
         self.local.draws += 1
         return self.tf.stack([self._key(tower, self.local.draws - 1), trace.counter])
+
+    def _key_outside(self, trace: _Trace) -> Any:
+        """The key of a draw in no tower: the original's graph counts them, and a function keeps its own when it is traced again."""
+        name = next(str(graph.name) for graph, known in self.traces if known is trace)
+        keys = self.outside.setdefault(name, [])
+        if trace.outside == len(keys):
+            keys.append(1 + sum(map(len, self.outside.values())))
+        trace.outside += 1
+        return self.tf.constant(np.int64(keys[trace.outside - 1]))
 
     def _key(self, tower: int, number: int) -> Any:
         return self.tf.constant(np.int64((tower + 1) * TOWER_STRIDE + number))

@@ -92,7 +92,7 @@ def whole(variable: Any) -> Any:
 
 
 def live_variables() -> Iterator[Any]:
-    """Every variable that the process holds."""
+    """Every variable that the process holds and that has a name."""
     kinds: dict[type, bool] = {}
     for each in gc.get_objects():
         kind = type(each)
@@ -103,6 +103,10 @@ def live_variables() -> Iterator[Any]:
                 for base in kind.__mro__
             )
         if kinds[kind]:
+            try:
+                plain_name(whole(each))
+            except Exception:  # one whose making failed
+                continue
             yield each
 
 

@@ -15,6 +15,7 @@ class Listener(Protocol):
 
     tf: Any
     local: Any
+    config: dict[str, Any]
 
     def trace_begins(self, graph: Any) -> None:
         """A function of the program is being traced into `graph`."""
@@ -84,10 +85,11 @@ def wrap_functions(replay: Listener, tree: str) -> None:
     def function(func: Any = None, **kwargs: Any) -> Any:
         if func is None:
             return functools.partial(function, **kwargs)
-        if is_own(func):
+        if is_own(func) or replay.config.get("hand_written") and is_own(inspect.unwrap(func)):
             return _Step(make(traced(func), **kwargs), replay)
         made = make(func, **kwargs)
-        # `@variables.model` around an evaluation of the program's own: its calls are told of, and nothing that it is made of.
+        # `@variables.model` around an evaluation of the program's own: its calls are told of, and nothing that it is made of,
+        # but for what one that was written by hand draws.
         return _Step(made, replay) if is_own(inspect.unwrap(func)) else made
 
     def is_own(func: Any) -> bool:

@@ -202,6 +202,8 @@ class _Loop:
             return []
         if bindings(file.tree, scope.name) != 1 or file.finds_names_by_text:
             return []
+        if scope.name == "main" and "app.run(" in file.text:
+            return []  # which gives it the command line
         called = {
             id(each.func)
             for each in file.nodes

@@ -159,7 +159,7 @@ class _Tuples:
     def _count(self) -> str:
         """How many tuples there are: as many as turns of the loop that makes them, or as the list has."""
         each: ast.AST | None = self.filled
-        while each is not None and not isinstance(each, ast.For | ast.While | ast.If):
+        while each is not None and not isinstance(each, ast.For | ast.While | ast.If | ast.Try):
             each = self.parents.get(id(each))
         match each:
             case ast.For(iter=ast.Call(func=ast.Name(id="range"), args=[count], keywords=[])):
