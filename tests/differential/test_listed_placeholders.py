@@ -95,6 +95,7 @@ def deeper(text: str) -> str:
 
 
 TAKEN = [
+    case("fed to a look alone", (FROM_FEED[1], FROM_FEED[1] + FED[1].replace("feed", "more") + "            print('%.5f' % sess.run(loss, feed_dict=more))\n")),
     case("by comprehensions"),
     case("appended in a loop", form=((MADE, LOOP), *FORM[1:])),
     case("appended in a loop, made at once", form=((MADE, LOOP.replace("    X = []\n    Y = []\n", "    X, Y = [], []\n")), *FORM[1:])),
@@ -152,7 +153,6 @@ LEFT = [
     other("fed one by one, looked at behind an update under a condition", "TM209", *ONE_BY_ONE, (RUN, "            value = 0.0\n            if step > 1:\n" + deeper(RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}")) + LOOKED), form=FORM[:2]),
     other("fed one by one, looked at for more towers", "TM209", *ONE_BY_ONE, (RUN, RUN.replace("{X: bx, Y: by}", "{X[0]: a, X[1]: b, Y[0]: c, Y[1]: d}") + LOOKED.replace("X[1]: b,", "X[1]: b, X[2]: b,")), form=FORM[:2]),
     other("fed what another has", "TM209", ("feed[Y[k]] = by", "feed[Y[k]] = feed[X[k]].sum(1, keepdims=True)")),
-    other("fed to a look alone", "TM209", (FROM_FEED[1], FROM_FEED[1] + FED[1].replace("feed", "more") + "            print('%.5f' % sess.run(loss, feed_dict=more))\n")),
     other("fed to fewer", "TM209", ("            for k in range(2):", "            for k in range(1, 2):"), ("_, value = sess.run([train_op, loss]", "value = sess.run(loss")),
     other("fed a dict that is kept", "TM209", (OPEN, "    feed = {}\n" + OPEN), ("            feed = {}\n", "")),
 ]  # fmt: skip

@@ -15,7 +15,7 @@ PRINT = "            print(value)\n"
 SESSION = "    with tf.Session() as sess:\n"
 
 EARLY_SAVER = (START, "    saver = tf.train.Saver()\n" + START)
-EARLY_GRAPH = (START, "    unused = tf.constant(1.0)\n" + START)
+EARLY_GRAPH = (START, "    unused = tf.layers.flatten(tf.ones([1, 1]))\n" + START)
 RATE = ("    opt = tf.train.GradientDescentOptimizer(0.1)\n",
         "    rate = tf.placeholder(tf.float32, [])\n    opt = tf.train.GradientDescentOptimizer(rate)\n")  # fmt: skip
 LATE_GRAPH = (PRINT, PRINT + "            print(tf.get_default_graph())\n")
@@ -51,7 +51,7 @@ def test_each_stands_at_its_line() -> None:
     lines = text.splitlines()
     said = {one.rule: lines[one.line - 1].strip() for one in not_loop(text)}
     assert said["TM210"] == "saver = tf.train.Saver()"
-    assert said["TM211"] == "unused = tf.constant(1.0)"
+    assert said["TM211"] == "unused = tf.layers.flatten(tf.ones([1, 1]))"
     assert said["TM223"] == "print(loss)"
 
 

@@ -110,7 +110,7 @@ RUNS = [
         [(SESSION, "    fetches = {'t': train_op, 'l': loss}\n" + SESSION), (RUN, "            value = sess.run(fetches, feed_dict={x: np.ones([4, 3])})\n            print(len(fetches))\n")],
         "TM231", id="a dict by name",
     ),
-    pytest.param([(RUN, "            _, value = sess.run([train_op] + [loss], feed_dict={x: np.ones([4, 3])})\n")], "TM209", id="a sum of lists"),
+    pytest.param([(RUN, "            _, value = sess.run([train_op] + list([loss]), feed_dict={x: np.ones([4, 3])})\n")], "TM209", id="a sum of lists, one of them made"),
     pytest.param([(RUN, "            for op in [train_op, loss]:\n                value = sess.run(op, feed_dict={x: np.ones([4, 3])})\n")], "TM209", id="a loop over fetches"),
     pytest.param([(RUN, "            _, loss = sess.run([train_op, loss], feed_dict={x: np.ones([4, 3])})\n"), (PRINT, "            print(loss)\n")], "TM209", id="a fetched name bound anew"),
     pytest.param([(RUN, "            fetch = lambda: sess.run([train_op, loss], feed_dict={x: np.ones([4, 3])})\n            _, value = fetch()\n")], "TM205", id="a lambda that runs"),
