@@ -80,7 +80,7 @@ TAKEN = [
     case("an update by another name", (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n")),
     case("an update by both names", (APPLIED, APPLIED + "    run_me = train_op\n"), (SHOWN[0], "            sess.run(run_me, {X: bx, Y: by})\n" + SHOWN[0])),
     case("rows that every turn counts", (TAKEN_APART, "                    n = ROWS // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = 4\ndrawn = [0]")),
-    case("rows that every turn begins with", (LOOP, LOOP + "            n = len(drawn) * 2\n"), (TAKEN_APART, TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]"))),
+    case("rows that every turn begins with", ("drawn = [0]", "ROWS = 4\ndrawn = [0]"), (LOOP, LOOP + "            n = ROWS // 2\n"), (TAKEN_APART, TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]"))),
     case("a tensor that nothing reads", (MADE, MADE + "    n = tf.shape(X)[0] // 2\n")),
     case("both updates in a group", (APPLIED, "    ema = tf.train.ExponentialMovingAverage(0.9)\n    train_op = tf.group(opt.apply_gradients(grads, global_step=step_count), ema.apply(tf.trainable_variables()))\n"), WITHOUT_AVERAGES),
 ]  # fmt: skip
@@ -101,6 +101,7 @@ FOOLING = [
     case("numbers of another kind", *over("[False, True]")),
     case("an update whose name is bound anew", (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n    apply_op = loss\n")),
     case("an update by a name that was another", (APPLIED, "    train_op = loss\n" + APPLIED.replace("train_op", "apply_op") + "    train_op = apply_op\n")),
+    case("rows of a list that grows", (LOOP, LOOP + "            n = len(tower_grads) * 2\n"), (TAKEN_APART, "                    x, y = X[n:n + 2], Y[n:n + 2]\n")),
     case("rows that change", (TAKEN_APART, "                    n = ROWS[0] // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = [4]\ndrawn = [0]")),
     case("rows of a number that a function changes", (TAKEN_APART, "                    n = ROWS // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = 4\ndrawn = [0]"), (NET, NET + "    global ROWS\n    ROWS = ROWS * 1\n")),
     case("a list that begins with a loss", *listed("losses[i]"), ("    losses = []\n", "    losses = [tf.constant(1.0)]\n")),

@@ -49,14 +49,17 @@ ADDED = "tf.add_to_collection({0}, loss)\nloss = tf.add_n(tf.get_collection({1},
 TAKEN = [
     case("of the rate", UNREAD),
     case("with a space in its tag", front("    tf.summary.scalar('learning rate', lr)\n")),
-    case("beside one of the towers that is merged", UNREAD, tower("tf.summary.scalar('rate', loss)"), (SAVER, "    merged = tf.summary.merge_all()\n" + SAVER), *written("merged")),
-    case("beside one of a tower of the same tag", UNREAD, tower("seen = tf.summary.scalar('rate', loss)"), *written("seen")),
+    case("beside one of the towers that is merged", UNREAD, tower("tf.summary.scalar('total', loss)"), (SAVER, "    merged = tf.summary.merge_all()\n" + SAVER), *written("merged")),
+    case("beside one of a tower", UNREAD, tower("seen = tf.summary.scalar('total', loss)"), *written("seen")),
     case("losses by TensorFlow's name", tower(ADDED.format(*["tf.GraphKeys.LOSSES"] * 2))),
     case("losses by both names", tower(ADDED.format("tf.GraphKeys.LOSSES", "'losses'"))),
     case("losses by both names, the other way round", tower(ADDED.format("'losses'", "tf.GraphKeys.LOSSES"))),
 ]  # fmt: skip
 
 LEFT = [
+    other("whose tag another has behind the towers", "TM211", UNREAD, (SAVER, "    seen = tf.summary.scalar('rate', loss)\n" + SAVER), *written("seen")),
+    other("whose tag a tower has", "TM211", UNREAD, tower("seen = tf.summary.scalar('rate', loss)"), *written("seen")),
+    other("beside a tag that is computed", "TM211", UNREAD, (SAVER, "    tag = 'ra' + 'te'\n    seen = tf.summary.scalar(tag, loss)\n" + SAVER), *written("seen")),
     other("that a collection is asked for", "TM219", UNREAD, (SAVER, "    for each in tf.get_collection('summaries'):\n        print(each.name)\n" + SAVER)),
     other("of what it computes itself", "TM211", front("    tf.summary.scalar('rate', tf.sqrt(lr))\n")),
     other("that a session writes by itself", "TM212", UNREAD, ("    with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:\n        sess.run(tf.global_variables_initializer())\n", "    with tf.train.MonitoredTrainingSession(checkpoint_dir='ckpt') as sess:\n"), ("        saver.save(sess, 'ckpt/model')\n", "")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
@@ -693,11 +694,27 @@ class LoopStyle:
         return True
 
     def _is_summary(self, item: Item) -> bool:
-        """`tf.summary.scalar('rate', rate)`, bound to nothing: what merges all that were made is refused where it stands."""
+        """`tf.summary.scalar('rate', rate)`, bound to nothing: what merges all that were made is refused where it stands.
+
+        Another that may have its tag would lose the number that TF1 gives it, so that there must be none.
+        """
         call = bare_call(item.node)
-        if call is None or self.a.file.tf(call.func) not in SUMMARIES:
+        if call is None or self.a.file.tf(call.func) not in SUMMARIES or len(calls(item.node)) > 1:
             return False
-        return len(calls(item.node)) == 1
+        tag = call.args[0].value if call.args and call.args[0].keyword is None else None
+        if not isinstance(tag, cst.SimpleString) or "/" in tag.value:
+            return False
+        own = re.sub(r"[^\w.]", "_", str(tag.evaluated_value)).lower()
+        texts = "\n".join(self.a.tree.sources.values())
+        said = [
+            re.sub(r"[^\w./]", "_", each).lower()
+            for each in re.findall(r"['\"]([^'\"\n]*)['\"]", texts)
+        ]
+        if sum(own in each.split("/") for each in said) != 1:
+            return False
+        made = r"summary\.(?:scalar|histogram|image|audio|text)|(?:scalar|histogram|image|audio)_summary"
+        computed = re.findall(rf"(?:{made})\((?!\s*['\"])[^\n]*", texts)
+        return all("/" in each for each in computed)
 
     def _is_unread(self, item: Item) -> bool:
         """Whether a statement only makes tensors, of TensorFlow's own functions, and nothing of the function reads them."""

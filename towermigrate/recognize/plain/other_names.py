@@ -15,7 +15,7 @@ from towermigrate.recognize.plain.changes import (
     settled,
     stores,
 )
-from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
+from towermigrate.recognize.plain.collected import loops_of_towers
 
 _UPDATES = ("apply_gradients", "minimize", "group", "no_op", "apply")
 
@@ -33,7 +33,7 @@ def updates_once(file: PlainFile) -> list[Change]:
             and isinstance(each.targets[0], ast.Name)
         }
         for body, always in blocks(scope) if made else ():
-            for each in body if always else ():
+            for each in body if always and len(body) > 1 else ():
                 match each:
                     case ast.Assign(targets=[ast.Name(id=new)], value=ast.Name(id=old)) if (
                         old in made
@@ -109,10 +109,7 @@ def _is_number(file: PlainFile, scope: Scope, statement: ast.stmt, own: set[str]
         return False
     fine = ast.Name | ast.Constant | ast.Attribute | ast.BinOp | ast.operator | ast.expr_context
     for each in ast.walk(value):
-        counted = isinstance(each, ast.Call) and ast.unparse(each.func) in ("len", "int")
-        if counted and not is_pythons(file, ast.unparse(each.func)):  # type: ignore[attr-defined]
-            return False
-        if not counted and not isinstance(each, fine):
+        if not isinstance(each, fine):  # a list of which `len` is taken may grow from turn to turn
             return False
         if isinstance(each, ast.Name) and each.id in own | file.shared_between_functions:
             return False
