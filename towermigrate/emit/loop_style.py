@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import libcst as cst
 
@@ -11,7 +11,7 @@ from towermigrate.emit.carrying import top_of_builder, top_of_method
 from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
-from towermigrate.emit.owned import in_scopes
+from towermigrate.emit.owned import in_scopes, is_marked
 from towermigrate.emit.planning import Names, StepPlanner
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.settings import rate, variable
@@ -225,7 +225,7 @@ class LoopStyle:
             stay.append((item, shift(node, self._column(item.node) - self._base)))
         self._in_order(pipeline, [item for item, _ in stay])
         self.loop_lead = [*carry, *self.loop_lead]
-        objects = [k for k, (item, _) in enumerate(stay) if item.kind in _OBJECTS]
+        objects = [k for k, (item, _) in enumerate(stay) if item.kind in {*_OBJECTS, Kind.WEIGHTS}]
         hoisted = self._hoisted()
         if objects:
             first, last = objects[0], objects[-1] + 1
@@ -248,21 +248,71 @@ class LoopStyle:
         made.append(self.t.statement(strategy, blank))
         between = [node for _, node in stay[head:first]]
         made.extend(between)
-        inside = [node for _, node in stay[first:last]]
-        inside.extend(hoisted)
-        policy = 'batch_norm="first"' if a.normalizes and a.body.first_updates else ""
-        inside.append(self.t.statement(f"{self.names.variables} = tm.TowerVariables({policy})"))
-        lead = spaced([]) if between else []
-
-        def scoped(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:
-            return self.t.block(f"with {self.names.strategy}.scope():", body, lead)
-
-        made.extend(in_scopes(inside, scoped))
+        made.extend(self._owned(stay[first:last], hoisted, spaced([]) if between else []))
         following = [node for _, node in stay[last:]]
         if following:
             following[0] = with_lead(following[0], spaced(lead_of(following[0])))
         made.extend(following)
         made.extend(self._inputs(pipeline, pipeline_lead))
+        return made
+
+    def _owned(
+        self,
+        stay: Sequence[tuple[Item, cst.BaseStatement]],
+        hoisted: Sequence[cst.BaseStatement],
+        lead: Sequence[cst.EmptyLine],
+    ) -> list[cst.BaseStatement]:
+        """What the strategy owns, in its scope, and the weights that the towers share, in the order of the program."""
+        a, names = self.a, self.names
+        policy = 'batch_norm="first"' if a.normalizes and a.body.first_updates else ""
+        variables = self.t.statement(f"{names.variables} = tm.TowerVariables({policy})")
+
+        def scoped(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:
+            return self.t.block(f"with {names.strategy}.scope():", body, [])
+
+        if not any(item.kind is Kind.WEIGHTS for item, _ in stay):
+            made = in_scopes([*(node for _, node in stay), *hoisted, variables], scoped)
+        else:
+            if any(is_marked(node) for _, node in stay):
+                self.reasons.say(
+                    "TM217", a.file, a.candidate.loop,
+                    "weights in front of the towers are made where several functions are read as one",
+                )  # fmt: skip
+            made = self._with_weights(stay, hoisted, variables, scoped)
+        made[0] = with_lead(made[0], [*lead])
+        return made
+
+    def _with_weights(
+        self,
+        stay: Sequence[tuple[Item, cst.BaseStatement]],
+        hoisted: Sequence[cst.BaseStatement],
+        variables: cst.BaseStatement,
+        scoped: Callable[[Sequence[cst.BaseStatement]], cst.BaseStatement],
+    ) -> list[cst.BaseStatement]:
+        """A block for each run of objects and each of weights; what stands between two that differ is in neither."""
+        parts: list[tuple[Kind | None, list[cst.BaseStatement]]] = [(Kind.OPTIMIZER, [])]
+        waiting: list[cst.BaseStatement] = []
+        for item, node in stay:
+            if item.kind is not Kind.WEIGHTS and item.kind not in _OBJECTS:
+                waiting.append(node)
+                continue
+            kind = Kind.WEIGHTS if item.kind is Kind.WEIGHTS else Kind.OPTIMIZER
+            if kind is parts[-1][0]:
+                parts[-1][1].extend([*waiting, node])
+            else:
+                parts += [(None, waiting), (kind, [node])]
+            waiting = []
+        parts[0][1].append(variables)
+        if hoisted:
+            parts += [(None, waiting), (Kind.OPTIMIZER, [*hoisted])]
+            waiting = []
+        made: list[cst.BaseStatement] = []
+        for of, body in [*parts, (None, waiting)]:
+            if of is Kind.WEIGHTS:
+                apart = spaced([]) if lead_of(body[0]) else []
+                made.append(self.t.block(f"with {self.names.variables}.shared():", body, apart))
+            else:
+                made += body if of is None else [scoped(body)]
         return made
 
     def _in_order(self, pipeline: list[Item], stay: list[Item]) -> None:
@@ -366,6 +416,8 @@ class LoopStyle:
             if item.binds & a.rates:
                 return self._in_place(item, rate(a, item))
             self._settings_only(item)
+            return item.node
+        if item.kind is Kind.WEIGHTS:
             return item.node
         if item.kind in (Kind.SAVER, Kind.WRITER):
             raise refuse(

@@ -32,6 +32,11 @@ def in_scopes(owned: Sequence[cst.BaseStatement], scoped: _Scoped) -> list[cst.B
     return [scoped(owned)]
 
 
+def is_marked(node: cst.BaseStatement) -> bool:
+    """Whether a statement marks where a function begins or ends that was read as a part of another."""
+    return _mark(node) is not None
+
+
 def _mark(node: cst.BaseStatement) -> tuple[str, str] | None:
     """The number of a function that was read as a part of another, and which mark of it a statement is."""
     match node:
@@ -41,4 +46,4 @@ def _mark(node: cst.BaseStatement) -> tuple[str, str] | None:
     return None
 
 
-__all__ = ["in_scopes"]
+__all__ = ["in_scopes", "is_marked"]

@@ -47,6 +47,9 @@ class OwnedVariables:
         # Of the first tower in each trace: what the later ones would find there in TF1.
         self.first_tower: weakref.WeakKeyDictionary[Any, FirstTower] = weakref.WeakKeyDictionary()
         self.unnamed = Unnamed()
+        # What was made in front of the towers: what `get_variable` made there, by name, and all of it by collection.
+        self.in_front: dict[str, Any] = {}
+        self.collected_in_front: dict[str, list[Any]] = {}
 
 
 class FirstTower:
@@ -77,6 +80,10 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         self._index = index or 0
         self._losses_before = 0
         self._made_here: dict[int, str] = {}
+        self._in_front = False
+        self._vars.update(owned.in_front)
+        for key, variables in owned.collected_in_front.items():
+            self._collect([key], *variables)
         if self._index == 0:
             self._first = owned.first_tower[graph] = FirstTower()
         else:
@@ -115,13 +122,24 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         self._losses_before = len(self._graph.get_collection(_keys.REGULARIZATION_LOSSES))
         if name in self._vars:
             if reuse is False:
+                where = (
+                    "It was made in front of the towers"
+                    if name in self._owned.in_front
+                    else "This one tower asked for it twice"
+                )
                 raise ValueError(
                     f"Variable {name} already exists, disallowed. Did you mean to set reuse=True "
-                    f"or "
-                    "reuse=tf.AUTO_REUSE in VarScope? (This one tower asked for it twice.)"
+                    f"or reuse=tf.AUTO_REUSE in VarScope? ({where}.)"
                 )
             return _checked(self._vars[name], name, shape, dtype)
-        owned = self._owned.by_name.get(name)
+        if self._in_front:
+            if regularizer:
+                raise ValueError(_regularized(name))
+            called = self._graph.unique_name(name)
+            self._refuse_twice(called)
+        else:
+            called = name
+        owned = self._owned.by_name.get(called)
         if owned is None:
             if not self._makes:
                 raise ValueError(
@@ -137,7 +155,7 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
             with tf.init_scope():
                 variable = tf.Variable(
                     initial_value=initial,
-                    name=name,
+                    name=called,
                     trainable=trainable,
                     dtype=initial_dtype,
                     validate_shape=validate_shape,
@@ -148,10 +166,10 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
             if synchronization == tf.VariableSynchronization.ON_READ:
                 variable = as_statistic(variable, self._owned.batch_norm)
             owned = Owned(variable, next(_created), (regularizer,) if regularizer else ())
-            self._owned.by_name[name] = owned
+            self._owned.by_name[called] = owned
             with tf.init_scope():
                 # What a checkpoint restored earlier holds for it is read now, outside of the trace.
-                self._owner._track_trackable(variable, name)
+                self._owner._track_trackable(variable, called)
         variable = _checked(owned.variable, name, shape, dtype)
         self._vars[name] = variable
         self._remember(variable, trainable, collections)
@@ -161,6 +179,31 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
                 self._regularize(name, variable, regularizer)
         return variable
 
+    def make_in_front(self) -> None:
+        """From here on this is the store of what is made in front of the towers, not of a tower."""
+        self._in_front = True
+
+    def own(self, variable: Any, name: str) -> None:
+        """Take up a `tf.Variable` that was made in front of the towers."""
+        self._refuse_twice(name)
+        self._owned.by_name[name] = Owned(variable, next(_created), ())
+        self._owner._track_trackable(variable, name)
+        self._remember(variable, variable.trainable, None)
+
+    def leave_front(self) -> None:
+        """What was made is there for every tower and model from now on, in its variable scopes and collections."""
+        self._owned.in_front.update(self._vars)
+        for key, variables in self._first.collected.items():
+            there = self._owned.collected_in_front.setdefault(key, [])
+            there.extend(v for v in variables if not any(v is other for other in there))
+
+    def _refuse_twice(self, name: str) -> None:
+        if name in self._owned.by_name:
+            raise ValueError(
+                f"There is a variable {name} already, of a tower or from in front of them: what is made in front of the "
+                "towers is made once, before any step is traced."
+            )
+
     def add_regularizer(self, variable: Any, regularizer: Callable[[Any], Any]) -> None:
         """Called by `tf.layers` right after it collected the loss of a weight's own regulariser.
 
@@ -169,6 +212,8 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         """
         losses = self._graph.get_collection_ref(_keys.REGULARIZATION_LOSSES)
         name = self._made_here.pop(id(variable), None)
+        if self._in_front and name is not None:
+            raise ValueError(_regularized(name))
         if name is None:
             del losses[self._losses_before :]
             return
@@ -206,6 +251,13 @@ class TowerStore(_variable_scope._VariableStore):  # type: ignore[misc]
         for key in keys:
             there = self._graph.get_collection_ref(key)
             there.extend(v for v in variables if not any(v is other for other in there))
+
+
+def _regularized(name: str) -> str:
+    return (
+        f"Variable {name} has a regularizer: its loss would be made in front of the towers, where no step reads it. "
+        "Compute the loss in the tower."
+    )
 
 
 def _initial_value(
@@ -280,6 +332,17 @@ def _checked(variable: Any, name: str, shape: Any, dtype: Any) -> Any:
             f"{variable.dtype.name}."
         )
     return variable
+
+
+def initial_value_out_of(value: Any) -> Any:
+    """What a `tf.Variable` starts from that was made in a graph: computed once, outside of it.
+
+    A function is run in a graph of its own, so that it draws the first numbers of its seed.
+    """
+    if not callable(value):
+        return _out_of_the_trace(value)
+    with tf.init_scope():
+        return wrap_function.wrap_function(value, [])()
 
 
 def _out_of_the_trace(value: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 
 import tensorflow as tf
 from tensorflow.python.distribute import summary_op_util
+from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import variable_scope as _variable_scope
 from tensorflow.python.trackable.base import Trackable
 
@@ -20,7 +21,12 @@ from towermigrate.helpers._arg_scopes import private_arg_scopes
 from towermigrate.helpers._collections import private_collections
 from towermigrate.helpers._last_word import of_one_tower
 from towermigrate.helpers._statistics import POLICIES, tower_statistics
-from towermigrate.helpers._store import Owned, OwnedVariables, TowerStore
+from towermigrate.helpers._store import (
+    Owned,
+    OwnedVariables,
+    TowerStore,
+    initial_value_out_of,
+)
 from towermigrate.helpers._unnamed import put_scopes_in
 from towermigrate.helpers.strategy import current_strategy, static_tower_index
 from towermigrate.helpers.tf1_checkpoints import (
@@ -86,6 +92,7 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         self._strategy = current_strategy() if tf.distribute.has_strategy() else None
         self._looking_replica: Any = threading.local()
         self._looking_step: Any = types.SimpleNamespace()
+        self._front: tuple[Any, TowerStore] | None = None
         # TF1 towers all wrote summaries; under tf.distribute the replicas after the first write
         # none.
         summary_op_util.skip_summary = _skip_no_summary
@@ -237,6 +244,59 @@ class TowerVariables(Trackable):  # type: ignore[misc]
                 return function(*args, **kwargs)
 
         return cast(_Function, one_model)
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """What is made in the block is made once, in front of the towers, which all read it: their weights.
+
+        For programs that made their variables before the tower loop. In the block `tf.Variable` and
+        `tf.compat.v1.get_variable` make variables of this object, in its strategy, with the names, the initial values
+        and the collections that a TF1 graph gave them: a second `tf.Variable` without a name is `Variable_1`, and
+        random initial values of one seed are the first numbers of that seed, each time. What else is computed there
+        is part of a graph that is only there for initial values: towers cannot read it.
+
+        Enter it eagerly, before a step is traced.
+
+        Raises:
+          RuntimeError: entered in a graph or in a `tf.function`.
+          ValueError: a variable of that name was made before, or has a regulariser.
+
+        Example:
+          >>> strategy = tower_strategy(2, devices="cpu:2")
+          >>> with strategy.scope():
+          ...     variables = TowerVariables()
+          >>> with variables.shared():
+          ...     weights = {"out": tf.Variable(tf.ones([2, 1]), name="out"), "bias": tf.Variable(tf.zeros([1]))}
+          >>> @variables.tower
+          ... def tower(x):
+          ...     return tf.matmul(x, weights["out"]) + weights["bias"]
+          >>> [v.name for v in variables.trainable()]
+          ['out:0', 'Variable:0']
+
+        Source: TF1 programs with `weights = {…}` in front of `for i in range(num_gpus)`.
+        """
+        if not tf.executing_eagerly():
+            raise RuntimeError(
+                "shared() was entered in a graph or a tf.function. Put the block where the program begins, before its steps."
+            )
+        if self._front is None:  # one graph for all blocks: it numbers what has no name
+            graph = func_graph.FuncGraph("shared")
+            graph._collections.clear()  # those of the graph, or the eager program, around it
+            with graph.as_default():
+                put_scopes_in(graph)
+                store = TowerStore(self._owned, self, graph, None, TowerVariables.shared)
+            store.make_in_front()
+            self._front = graph, store
+        graph, store = self._front
+        with contextlib.ExitStack() as stack:
+            inside = tf.distribute.has_strategy() and tf.distribute.get_strategy() is self._strategy
+            if self._strategy is not None and not inside:
+                stack.enter_context(self._strategy.scope())
+            stack.enter_context(graph.as_default())
+            stack.enter_context(_variable_scope.with_variable_store(store))
+            stack.enter_context(tf.variable_creator_scope(functools.partial(_made_in_front, store)))
+            yield
+        store.leave_front()
 
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
@@ -459,6 +519,28 @@ class TowerVariables(Trackable):  # type: ignore[misc]
 
     def _matching(self, scope: str | None, trainable: bool) -> list[Any]:
         return scoped.matching(self._everything(), scope, trainable)
+
+
+def _made_in_front(
+    store: TowerStore, next_creator: Callable[..., Any], initial_value: Any = None, **kwargs: Any
+) -> Any:
+    """A `tf.Variable` of a `shared()` block: made outside of its graph, under the name that the graph gives it."""
+    if tf.executing_eagerly():  # what is made below, and by `get_variable`
+        return next_creator(initial_value=initial_value, **kwargs)
+    asked = kwargs.pop("name", None)
+    with tf.compat.v1.name_scope(asked, "Variable") as scope:
+        name = scope.rstrip("/")
+    start = initial_value_out_of(initial_value)
+    with tf.compat.v1.name_scope(None), tf.init_scope():
+        variable = tf.Variable(start, name=name, **_as_said(kwargs))
+    store.own(variable, name)
+    return variable
+
+
+def _as_said(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of what TensorFlow hands to a creator: what the caller may have said."""
+    kept = ("trainable", "dtype", "validate_shape", "constraint", "shape")
+    return {key: kwargs[key] for key in kept if kwargs.get(key) is not None}
 
 
 def _in_replica() -> bool:

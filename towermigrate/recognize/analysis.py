@@ -107,12 +107,14 @@ class Scope:
     `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
     `described` are the statements that only say what the variables are called, and the nodes that ask it, `shown` those of
     them that list variables in whose place the helpers show what TF1 said of them.
+    `front` are the statements in front of the towers.
     `reads_mutable` says that moved statements read what something may change after the graph was built.
     """
 
     tree: Tree
     candidate: Candidate
     kinds: Kinds
+    front: Sequence[Item] = ()
     placeholders: dict[str, Placeholder] = field(default_factory=dict)
     splits: dict[str, str] = field(default_factory=dict)
     means: dict[str, str] = field(default_factory=dict)

@@ -92,6 +92,7 @@ class Assembler:
             before, after = merged_by_name(self.scope, before, loop, after, makers)
         graph = GraphReader(self.scope)
         appended = _appended(loop)
+        self.scope.front = before
         for item in before:
             graph.before(item, appended)
         self._needs_runs(after, loop)
@@ -110,7 +111,9 @@ class Assembler:
                 self.scope.lists[name] = name
         functions = tower_functions(self.tree, file, body.kept)
         self._update_ops()
-        hazards.check(reasons, self.tree, self.kinds.traits, self.candidate, body, functions)
+        hazards.check(
+            reasons, self.tree, self.kinds.traits, self.candidate, body, functions, before
+        )
         for item in after:
             graph.after(item)
         hazards.check_after(reasons, self.kinds, file, after)

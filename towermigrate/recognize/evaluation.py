@@ -9,7 +9,7 @@ from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import assigned, calls
 
-_PLAIN = frozenset({Kind.PYTHON, Kind.PLACEHOLDER, Kind.VARIABLE, Kind.EVALUATION})
+_PLAIN = frozenset({Kind.PYTHON, Kind.PLACEHOLDER, Kind.VARIABLE, Kind.EVALUATION, Kind.WEIGHTS})
 """What an evaluation may read: nothing of the towers, and nothing that draws."""
 _MAKERS = ("tf.layers.", "tf.Variable", "tf.variable_scope")
 

@@ -17,7 +17,7 @@ from towermigrate.recognize.listings import described
 from towermigrate.recognize.means import MeanReader
 from towermigrate.recognize.optimizers import chosen
 from towermigrate.recognize.own_inputs import prints_tensors, what_loader_does
-from towermigrate.recognize.refusal import refuse
+from towermigrate.recognize.refusal import Refused, refuse
 from towermigrate.recognize.scope import (
     Item,
     bare_call,
@@ -35,6 +35,7 @@ from towermigrate.recognize.syntax import (
     walk,
 )
 from towermigrate.recognize.tables import listed_variables, lists_all, table_of
+from towermigrate.recognize.weights import against, makes_weights, may_train
 
 _NO_AXES = ("[]", "()", "tf.TensorShape([])")
 
@@ -51,6 +52,8 @@ class GraphReader(ScopeReader):
             self._before(item, appended)
 
     def _before(self, item: Item, appended: set[str]) -> None:
+        if self._weights(item):
+            return
         found = assignments(item.node)
         if found is None:
             if self._chosen_optimizer(item):
@@ -113,6 +116,17 @@ class GraphReader(ScopeReader):
                 else f"`{code(value.func)}` makes inputs, and what it gives has several names",
             )  # fmt: skip
 
+    def _weights(self, item: Item) -> bool:
+        """Whether a statement makes the weights that the towers share, and nothing else."""
+        if not makes_weights(self.kinds, item) or not may_train(self.file, item.node):
+            return False
+        if against(self.scope, item) is not None:
+            return False
+        item.kind = Kind.WEIGHTS
+        for name in item.binds | item.changes:
+            self.kinds.env[name] = Kind.WEIGHTS
+        return True
+
     def _chosen_optimizer(self, item: Item) -> bool:
         """Whether a statement makes one of several optimizers, by settings."""
         name = chosen(item.node, self.file)
@@ -127,12 +141,9 @@ class GraphReader(ScopeReader):
             return
         trainable = argument(value, None, "trainable")
         if trainable is None or code(trainable) != "False":
-            raise refuse(
-                "TM217",
-                self.file,
-                item.node,
-                f"`{', '.join(item.binds)}` is a trainable variable made outside the towers",
-            )
+            found = against(self.scope, item)
+            assert found is not None
+            raise Refused(found)
 
     def _statement_in_graph(self, item: Item) -> bool:
         node = item.node

@@ -73,8 +73,9 @@ def check(
     candidate: Candidate,
     body: Body,
     functions: Sequence[Function],
+    front: Sequence[Item],
 ) -> None:
-    """Say every hazard of a tower's body and of the functions it calls."""
+    """Say every hazard of a tower's body and of the functions it calls, behind the statements in `front`."""
     file = candidate.file
     places: list[tuple[SourceFile, cst.CSTNode]] = [(file, node) for node in body.kept]
     places.extend((f.file, f.node) for f in functions)
@@ -103,7 +104,13 @@ def check(
     _python_effects(reasons, tree, candidate, body, places)
     check_flags(reasons, traits, candidate, body.kept)
     _collections(reasons, tree, file, body, functions)
-    _sharing(reasons, candidate, body, places)
+    weights = any(item.kind is Kind.WEIGHTS for item in front)
+    if not _shares(candidate, body, places) and not weights:
+        # With weights in front of them the proof tells whether towers make any others.
+        reasons.say(
+            "TM218", candidate.file, candidate.loop,
+            "nothing says that the towers share their variables (reuse_variables, reuse=…, AUTO_REUSE)",
+        )  # fmt: skip
     _outer_objects(reasons, tree, file, body, functions)
 
 
@@ -361,20 +368,17 @@ def _discarded(tree: Tree, file: SourceFile, node: cst.CSTNode, function: Functi
     return True
 
 
-def _sharing(
-    reasons: Reasons,
-    candidate: Candidate,
-    body: Body,
-    places: Sequence[tuple[SourceFile, cst.CSTNode]],
-) -> None:
+def _shares(
+    candidate: Candidate, body: Body, places: Sequence[tuple[SourceFile, cst.CSTNode]]
+) -> bool:
     """Towers that do not share their variables train copies; the rewrite would share them."""
     if body.sharing:
-        return
+        return True
     for where, node in places:
         for inner in walk(node):
             if isinstance(inner, cst.Attribute) and inner.attr.value == "AUTO_REUSE":
                 body.sharing.append("AUTO_REUSE")
-                return
+                return True
             if (
                 isinstance(inner, cst.Arg)
                 and inner.keyword is not None
@@ -383,18 +387,15 @@ def _sharing(
                 and where is candidate.file
             ):
                 body.sharing.append("reuse argument")
-                return
+                return True
             if isinstance(inner, cst.Call) and where is candidate.file and body.index is not None:
                 if _hands_reuse(inner, body.index, places):
                     body.sharing.append("reuse argument")
-                    return
+                    return True
             if isinstance(inner, cst.Attribute) and inner.attr.value == "reuse_variables":
                 body.sharing.append("reuse_variables")
-                return
-    reasons.say(
-        "TM218", candidate.file, candidate.loop,
-        "nothing says that the towers share their variables (reuse_variables, reuse=…, AUTO_REUSE)",
-    )  # fmt: skip
+                return True
+    return False
 
 
 def _hands_reuse(

@@ -48,6 +48,7 @@ class Kind(Enum):
     TABLE = "table of what runs fetch"
     LISTED = "variable of a list"
     EVALUATION = "value of an evaluation"
+    WEIGHTS = "weights made in front of the towers"
 
 
 IN_GRAPH = {
@@ -64,7 +65,10 @@ IN_GRAPH = {
 }
 """Kinds that exist only while a step is traced; everything that reads them moves into steps."""
 
-READ = {Kind.VARIABLE, Kind.LISTED, Kind.SCHEDULE}
+_OF_GRAPH = {Kind.PLACEHOLDER, Kind.EVALUATION, Kind.WEIGHTS}
+"""What parts of are tensors."""
+
+READ = {Kind.VARIABLE, Kind.WEIGHTS, Kind.LISTED, Kind.SCHEDULE}
 """What runs of nothing else read where it is."""
 OPS = {Kind.APPLY, Kind.EXTRA, Kind.OP, Kind.INIT}
 """Kinds for which `sess.run` gives None."""
@@ -255,7 +259,7 @@ class Kinds:
             loader = self.loaders.get(code(node.value))
             if loader is not None and loader.keeps(node.attr.value):
                 return Kind.PIPELINE
-            if base in IN_GRAPH or base in (Kind.PLACEHOLDER, Kind.PIPELINE, Kind.EVALUATION):
+            if base in IN_GRAPH or base in _OF_GRAPH or base is Kind.PIPELINE:
                 return Kind.TENSOR
             if base is Kind.SESSION and node.attr.value == "graph":
                 return Kind.GRAPH
@@ -264,7 +268,7 @@ class Kinds:
             base = self.of(node.value)
             if base is Kind.PIPELINE:
                 return Kind.PIPELINE
-            if base in IN_GRAPH or base in (Kind.SPLITS, Kind.PLACEHOLDER, Kind.EVALUATION):
+            if base in IN_GRAPH or base in _OF_GRAPH or base is Kind.SPLITS:
                 return Kind.TENSOR
             return Kind.PYTHON
         items = elements(node)
@@ -297,6 +301,7 @@ class Kinds:
                 Kind.SCHEDULE,
                 Kind.VARIABLE,
                 Kind.EVALUATION,
+                Kind.WEIGHTS,
             ):
                 return True
         for inner in walk(node):
@@ -405,8 +410,7 @@ class Kinds:
             return Kind.PYTHON
         if receiver in (Kind.SAVER, Kind.WRITER, Kind.COORDINATOR, Kind.CONFIG):
             return Kind.PYTHON
-        of_graph = (Kind.PLACEHOLDER, Kind.VARIABLE, Kind.SCHEDULE, Kind.EVALUATION)
-        if receiver in IN_GRAPH or receiver in of_graph:
+        if receiver in IN_GRAPH or receiver in {*_OF_GRAPH, Kind.VARIABLE, Kind.SCHEDULE}:
             if method in ("get_shape", "eval"):
                 return Kind.PYTHON
             return Kind.TENSOR

@@ -32,6 +32,7 @@ from towermigrate.recognize.proof.values import (
     Python,
     Setting,
     Tensor,
+    are_variables,
     join_all,
 )
 from towermigrate.recognize.proof.written import settled
@@ -73,6 +74,10 @@ class Machine:
         self.staying = False  # the statement at hand stays behind them
         self.scope: Frame | None = None
         self.made_variables = 0
+        self.weights: set[str] = (
+            set()
+        )  # names of the program's scope for what it makes in front, for the towers
+        self.makes_weights: set[int] = set()  # the nodes of the statements that make it
         self.asked = AskedFor()
         self.lists_read: list[tuple[Code, ast.AST, int]] = []
         self.random: list[tuple[Code, ast.AST, str]] = []
@@ -215,6 +220,13 @@ class Machine:
             given = current.own.get(name, [None])[0] is current.node
             if isinstance(value, Made):
                 value.seen_as = (current, name)
+            if current is self.scope and name in self.weights and not given:
+                if are_variables(value):
+                    return value
+                return self.report(
+                    "TM217", code, node,
+                    f"`{name}` may hold more than variables that are made once before the tower loop",
+                )  # fmt: skip
             if isinstance(value, Tensor) and (current is not self.scope or given):
                 return self.report(
                     "TM217", code, node,

@@ -179,7 +179,7 @@ def _nameless(proof: TowerProof) -> None:
     builder: ast.AST = proof.function[0] if proof.function else proof.code.tree
     moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
     for node in own_nodes(getattr(builder, "body", [])):
-        if not isinstance(node, ast.Call) or id(node) in moved:
+        if not isinstance(node, ast.Call) or id(node) in moved | proof.makes_weights:
             continue
         if last_name(node.func) not in ("Variable", "get_variable"):
             continue

@@ -247,6 +247,10 @@ class TowerProof(Statements):
             for node in nodes:
                 self.statement(node, self.top)
         self.staying = False
+        if item.kind is Kind.WEIGHTS:
+            self.weights |= item.binds | item.changes
+            self.makes_weights |= {id(each) for node in nodes for each in ast.walk(node)}
+            self.made_variables += 1
         for name in item.binds:
             self.top.homes.discard(name)
             value = self._of_kind(item.kind, name, self.top.names.get(name))
@@ -298,7 +302,13 @@ class TowerProof(Statements):
             frame.names[self.index] = Index()
         for name in flags:
             frame.names[name] = Differs()
+        before = self.made_variables
         self.block(self.loop.body, frame)
+        if self.made_variables > before and self.weights and not (self.body and self.body.sharing):
+            self.always(
+                "TM218", self.code, self.loop,
+                "nothing says that the towers share the variables that they make beside those in front of them",
+            )  # fmt: skip
         self.made_in_tower = self.made_variables
         self.strict = False
         for name, value in frame.names.items():

@@ -535,3 +535,12 @@ def _merged(a: Value, b: Value) -> Value | None:
         outer = a.outer or b.outer
         return Items(outer=outer, mutable=a.mutable or b.mutable, name=a.name, parts=tuple(each))
     return None
+
+
+def are_variables(value: Value) -> bool:
+    """Whether a value is a variable, or lists and dicts of variables and what is plain, and surely nothing else."""
+    if isinstance(value, Either):
+        return all(are_variables(one) for one in value.values)
+    if isinstance(value, Items):
+        return all(are_variables(one) or isinstance(one, Const) for one, _ in value.values)
+    return isinstance(value, Tensor) and value.variable

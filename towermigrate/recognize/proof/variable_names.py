@@ -59,9 +59,10 @@ def check_variable_names(proof: TowerProof) -> None:
     _check_shared_names(proof, scope, inside)
     counted = Counter(name.lower() for _, name in made)
     for call, name in made:
-        if enters_scope(proof, call):
+        shared = id(call) in proof.makes_weights  # in a graph of its own, which numbers as TF1 does
+        if not shared and enters_scope(proof, call):
             _say(proof, call, "makes a variable in a name scope, which TF1 puts before its name")
-        elif counted[name.lower()] > 1:
+        elif not shared and counted[name.lower()] > 1:
             _say(proof, call, f"makes one of several variables called `{name}`, which TF1 numbers")
         elif name.lower() in _others(proof, call):
             _say(
