@@ -59,6 +59,7 @@ from towermigrate.recognize.plain.fetches import (
 )
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
+from towermigrate.recognize.plain.given_gradients import given_gradients
 from towermigrate.recognize.plain.global_steps import global_steps
 from towermigrate.recognize.plain.groups import grouped_updates, groups
 from towermigrate.recognize.plain.handed_on import handed_on
@@ -321,7 +322,7 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, scoped_tags, taken_tags, name_parts, tower_objects, tower_objects)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        of_calls = (own_copies, given_functions, counts_handed)
+        of_calls = (given_gradients, own_copies, given_functions, counts_handed)
         given = [partial(one, tree, where) for one in of_calls] if each == path else []
         around = partial(called_in_graphs, tree, path)
         readers: list[_Reader] = [
