@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from towermigrate.flow.values import External, Unknown, Value
 from towermigrate.recognize.analysis import Run
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.proof.code import Code
 from towermigrate.recognize.proof.effects import effect
 from towermigrate.recognize.proof.inner import callers_of, runs_as_written
 from towermigrate.recognize.proof.services import Services, argument
@@ -262,7 +263,7 @@ class SessionCheck:
                     )  # fmt: skip
 
     def _written(self, call: ast.Call, name: str) -> bool:
-        """Whether the summary that a run gives only goes to `writer.add_summary(…)`."""
+        """Whether the summary that a run gives only goes to `writer.add_summary(…)`, or into a message that does."""
         scope = self.proof.function[0] if self.proof.function else self.code.tree
         adds = [
             c
@@ -273,7 +274,8 @@ class SessionCheck:
             and isinstance(c.func.value, ast.Name)
             and self.kinds.of_name(c.func.value.id) is Kind.WRITER
         ]
-        firsts = {id(argument(c, 0, "summary")) for c in adds}
+        written = {id(argument(c, 0, "summary")) for c in adds}
+        firsts = written | {id(each) for each in _parsed(self.code, scope, written)}
         if id(call) in firsts:
             return True
         fetches = argument(call, 0, "fetches")
@@ -421,3 +423,34 @@ def _one_of(value: Value | None) -> Value | None:
         if isinstance(one, Tensor) and not one.summary:
             return one
     return value
+
+
+def _parsed(code: Code, scope: ast.AST, written: set[int]) -> Iterator[ast.expr]:
+    """What is read into messages, `summary.ParseFromString(value)`, to which only more values come before they are written."""
+    others: set[str] = {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)}
+    messages: set[str] = set()
+    found: list[tuple[str, ast.expr]] = []
+    for each in ast.walk(scope):
+        if not isinstance(each, ast.Name) or id(each) in written:
+            continue
+        above = code.parents.get(id(each))
+        further = code.parents.get(id(above))
+        last = code.parents.get(id(further))
+        match above, further, last:
+            case ast.Assign(value=ast.Call(func=func, args=[], keywords=[])), _, _ if (
+                not isinstance(each.ctx, ast.Load) and ast.unparse(func) == "tf.Summary"
+            ):
+                messages.add(each.id)
+            case ast.Attribute(attr="ParseFromString"), ast.Call(
+                args=[value], keywords=[]
+            ), ast.Expr():
+                found.append((each.id, value))
+            case ast.Attribute(attr="value"), ast.Attribute(attr="add"), ast.Call(func=called) if (
+                called is further
+            ):
+                pass
+            case _:
+                others.add(each.id)
+    for name, value in found:
+        if name in messages - others - code.shared_names:
+            yield value
