@@ -99,6 +99,8 @@ class _Reader:
                 self.texts.add(text(each) or "")
             if isinstance(each, cst.WithItem) and each.asname is not None:
                 return f"`{code(each)}` is not followed there"
+            if isinstance(each, cst.AssignTarget) and isinstance(each.target, cst.Attribute):
+                return f"`{code(each.target)}` is not followed there"
             if isinstance(each, _NO_PART):
                 if isinstance(each, cst.FunctionDef) and each is node:
                     continue

@@ -138,7 +138,8 @@ class Norms(Slim):
     ) -> Value:
         code = frame.code
         trains = bound.named.get(training)
-        if trains is not None and (
+        decided = kind == "tf.layers.batch_normalization" and isinstance(trains, Tensor)
+        if trains is not None and not decided and (
             holds_tensor(trains) or not isinstance(trains, Python | Setting)
         ):
             return self.report(
