@@ -73,6 +73,8 @@ BY_LAYERS_IMAGE = net(
 )
 
 TAKEN = [
+    case("trained by what is fed", (NET, LAYERS[1].replace("def net(x)", "def net(x, training)").replace("training=True", "training=training")),
+          (START, "    training = tf.placeholder_with_default(True, [])\n" + START), (FORWARD, FORWARD.replace("net(x)", "net(x, training)")), LAST, WAITED),
     case("of the last tower", LAYERS, LAST, WAITED, *MEAN),
     case("of the first tower", LAYERS, FIRST, WAITED, *MEAN),
     case("read behind the towers", LAYERS, BEHIND),
@@ -146,8 +148,6 @@ LEFT = [
     other("one layer twice", "TM207", net(HIDDEN, NORM.format(True), NORM.format(True).replace("name=", "reuse=True, name="), OUT), LAST, WAITED),
     other("a layer that trains and does not", "TM207", net(HIDDEN, NORM.format(True), "h = h + " + NORM.format(False)[4:].replace("name=", "reuse=True, name="), OUT), LAST, WAITED),
     other("the model twice", "TM207", LAYERS, LAST, WAITED, (FORWARD, FORWARD + " " * 20 + "with tf.variable_scope(tf.get_variable_scope(), reuse=True):\n" + " " * 24 + "out = out + net(-x)\n")),
-    other("trained by what is fed", "TM207", (NET, LAYERS[1].replace("def net(x)", "def net(x, training)").replace("training=True", "training=training")),
-          (START, "    training = tf.placeholder_with_default(True, [])\n" + START), (FORWARD, FORWARD.replace("net(x)", "net(x, training)")), LAST, WAITED),
     other("trained by the tower", "TM207", EITHER, (FORWARD, FORWARD.replace("net(x)", "net(x, training=i > 0)")), LAST, WAITED),
     other("a name for the tower", "TM218", (NET, LAYERS[1].replace("def net(x)", "def net(x, name)").replace("'bn'", "name")), (FORWARD, FORWARD.replace("net(x)", "net(x, 'bn%d' % i)")), LAST, WAITED),
     other("no name", "TM218", net(HIDDEN, "h = tf.layers.batch_normalization(h, training=True)", OUT), LAST, WAITED),
