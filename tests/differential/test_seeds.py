@@ -48,6 +48,8 @@ MADE = (
     (FORWARD, NOW),
 )  # fmt: skip
 TAKEN = [
+    case("a variable before the towers", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + f"    scale = tf.get_variable('scale', [], initializer={NORMAL})\n"),
+          ("tf.square(out - y)", "tf.square(out * scale - y)")),
     case("one that is made in front of the towers", *MADE),
     case("one for several variables", net(variable("w"), variable("v"), SUM)),
     case("one for several layers", net(dense("3", "a"), dense("3", "b"), dense("1", "c"), "return x")),
@@ -77,8 +79,6 @@ LEFT = [
     other("values that are run", "TM211", *MADE, (STEPS, STEPS + "    noise = start([3])\n"), ("            _, value =", "            print(sess.run(noise).shape)\n            _, value =")),
     other("numbers that only the graph fixes", "TM232", net("return tf.layers.dense(x, 1, name='a')"), (BEGUN, BEGUN + "    tf.set_random_seed(7)\n")),
     other("a draw in a tower", "TM232", net(variable("w"), variable("v"), "x = x + tf.random_normal([2, 3], seed=SEED)", SUM)),
-    other("a variable before the towers", "TM217", net(variable("w"), variable("v"), SUM), (STEPS, STEPS + f"    scale = tf.get_variable('scale', [], initializer={NORMAL})\n"),
-          ("tf.square(out - y)", "tf.square(out * scale - y)")),
 ]  # fmt: skip
 
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
