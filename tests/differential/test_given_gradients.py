@@ -6,8 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.differential.loop_programs import Change
+from tests.differential.loop_programs import Change, program
 from tests.differential.spellings import asked_of, none_does_anything_else
+from towermigrate.recognize.plain.changes import PlainFile
+from towermigrate.recognize.plain.given_gradients import given_gradients
+from towermigrate.recognize.source import Tree
 
 NET = "def net(x):\n"
 LOSS = "                    loss = tf.reduce_mean(tf.square(out - y))\n"
@@ -82,6 +85,8 @@ FOOLING = [
     case("a loss bound anew", *form(BOTH, ("    grads =", "    loss = loss + 0.1 * tf.nn.l2_loss(out)\n    grads ="))),
     case("an optimizer of the module", *form("loss, grads = tower_loss(x, y)", ("(opt, x, y)", "(x, y)")), *GLOBAL),
     case("two optimizers of one name", *form("loss, grads = tower_loss(x, y)", ("(opt, x, y)", "(x, y)")), ("drawn = [0]\n", "drawn = [0]\nopt = tf.train.GradientDescentOptimizer(0.5)\n")),
+    case("a comment among the results", *form(BOTH, ("return loss, grads", "return (loss,  # of this tower\n            grads)"))),
+    case("a comment among the parameters", *form(BOTH, ("(opt, x, y)", "(opt,  # of all towers\n               x, y)"))),
     case("called for something else, too", *form(BOTH), ("    saver = tf.train.Saver()\n", "    saver = tf.train.Saver()\n    print(callable(tower_loss))\n")),
     case("one name for both", *form("opt, grads = tower_loss(opt, x, y)"), (RUN, "_, value = sess.run([train_op, step_count]")),
     case("on a device", *form(BOTH, ("    grads = opt.compute_gradients(loss)\n", "    with tf.device('/cpu:0'):\n        grads = opt.compute_gradients(loss)\n"))),
@@ -100,3 +105,19 @@ FOOLING = [
 @pytest.mark.full
 def test_none_of_these_is_rewritten_to_something_else() -> None:
     none_does_anything_else(FOOLING)
+
+
+def test_a_function_of_the_module_does_not_see_an_optimizer_of_one_around_the_towers() -> None:
+    changes = form("loss, grads = tower_loss(x, y)", ("(opt, x, y)", "(x, y)"))
+    text = program(*changes, *GLOBAL)["train.py"]
+    head, rest = text.split("def train():\n")
+    body, end = rest.split("\n\n\nif __name__")
+    inner = "\n".join(f"    {line}" if line else line for line in body.split("\n"))
+    around = "def train():\n    other = 1\n\n    def inside():\n"
+    nested = f"{head}{around}{inner}\n\n    inside()\n\n\nif __name__{end}"
+    assert _changes(text) and _changes(nested)
+    assert not _changes(nested.replace("other = 1", "opt = tf.train.GradientDescentOptimizer(0.5)"))
+
+
+def _changes(text: str) -> list[object]:
+    return [*given_gradients(Tree({"train.py": text}), None, PlainFile("train.py", text))]

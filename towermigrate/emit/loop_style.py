@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import libcst as cst
 
@@ -11,7 +11,7 @@ from towermigrate.emit.carrying import top_of_builder, top_of_method
 from towermigrate.emit.count_changes import CountChanges
 from towermigrate.emit.expressions import in_tower, replace
 from towermigrate.emit.notes import notes
-from towermigrate.emit.owned import in_scopes, is_marked
+from towermigrate.emit.owned import Owned, in_scopes, is_marked, with_weights
 from towermigrate.emit.planning import Names, StepPlanner
 from towermigrate.emit.runs import RunRewriter, saver
 from towermigrate.emit.settings import rate, variable
@@ -47,6 +47,8 @@ from towermigrate.recognize.syntax import (
 
 _OBJECTS = {Kind.VARIABLE, Kind.SCHEDULE, Kind.OPTIMIZER, Kind.EMA}
 """What is made once, in the strategy's scope."""
+
+_OWNED = {**dict.fromkeys(_OBJECTS, Owned.OBJECT), Kind.WEIGHTS: Owned.WEIGHTS}
 
 _GONE = {
     Kind.SESSION, Kind.CONFIG, Kind.INIT, Kind.THREADS, Kind.TOWER_LIST, Kind.SPLITS, Kind.GRAPH,
@@ -225,7 +227,7 @@ class LoopStyle:
             stay.append((item, shift(node, self._column(item.node) - self._base)))
         self._in_order(pipeline, [item for item, _ in stay])
         self.loop_lead = [*carry, *self.loop_lead]
-        objects = [k for k, (item, _) in enumerate(stay) if item.kind in {*_OBJECTS, Kind.WEIGHTS}]
+        objects = [k for k, (item, _) in enumerate(stay) if item.kind in _OWNED]
         hoisted = self._hoisted()
         if objects:
             first, last = objects[0], objects[-1] + 1
@@ -270,49 +272,26 @@ class LoopStyle:
         def scoped(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:
             return self.t.block(f"with {names.strategy}.scope():", body, [])
 
-        if not any(item.kind is Kind.WEIGHTS for item, _ in stay):
-            made = in_scopes([*(node for _, node in stay), *hoisted, variables], scoped)
-        else:
+        def shared(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:
+            apart = spaced([]) if lead_of(body[0]) else []
+            return self.t.block(f"with {names.variables}.shared():", body, apart)
+
+        if any(item.kind is Kind.WEIGHTS for item, _ in stay):
             if any(is_marked(node) for _, node in stay):
                 self.reasons.say(
                     "TM217", a.file, a.candidate.loop,
                     "weights in front of the towers are made where several functions are read as one",
                 )  # fmt: skip
-            made = self._with_weights(stay, hoisted, variables, scoped)
+            made = with_weights(
+                [(node, _OWNED.get(item.kind)) for item, node in stay],
+                variables,
+                hoisted,
+                scoped,
+                shared,
+            )
+        else:
+            made = in_scopes([*(node for _, node in stay), *hoisted, variables], scoped)
         made[0] = with_lead(made[0], [*lead])
-        return made
-
-    def _with_weights(
-        self,
-        stay: Sequence[tuple[Item, cst.BaseStatement]],
-        hoisted: Sequence[cst.BaseStatement],
-        variables: cst.BaseStatement,
-        scoped: Callable[[Sequence[cst.BaseStatement]], cst.BaseStatement],
-    ) -> list[cst.BaseStatement]:
-        """A block for each run of objects and each of weights; what stands between two that differ is in neither."""
-        parts: list[tuple[Kind | None, list[cst.BaseStatement]]] = [(Kind.OPTIMIZER, [])]
-        waiting: list[cst.BaseStatement] = []
-        for item, node in stay:
-            if item.kind is not Kind.WEIGHTS and item.kind not in _OBJECTS:
-                waiting.append(node)
-                continue
-            kind = Kind.WEIGHTS if item.kind is Kind.WEIGHTS else Kind.OPTIMIZER
-            if kind is parts[-1][0]:
-                parts[-1][1].extend([*waiting, node])
-            else:
-                parts += [(None, waiting), (kind, [node])]
-            waiting = []
-        parts[0][1].append(variables)
-        if hoisted:
-            parts += [(None, waiting), (Kind.OPTIMIZER, [*hoisted])]
-            waiting = []
-        made: list[cst.BaseStatement] = []
-        for of, body in [*parts, (None, waiting)]:
-            if of is Kind.WEIGHTS:
-                apart = spaced([]) if lead_of(body[0]) else []
-                made.append(self.t.block(f"with {self.names.variables}.shared():", body, apart))
-            else:
-                made += body if of is None else [scoped(body)]
         return made
 
     def _in_order(self, pipeline: list[Item], stay: list[Item]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property, lru_cache
 
 import libcst as cst
 
@@ -164,7 +165,7 @@ class _Reader:
             self.names.add("" if literal is None else literal)
         if name == "tf.get_variable":
             start, shape = argument(call, 3, "initializer"), argument(call, 1, "shape")
-            if start is None and self._seeds():
+            if start is None and self._seeds:
                 return "a seed of the whole graph fixes what it starts from"
             if shape is None and not (start is not None and _is_float(file, start)):
                 return f"`{code(call)}` takes its shape from a value that is not understood"
@@ -175,10 +176,11 @@ class _Reader:
         if name.rpartition(".")[2].startswith(_FIXED) or name in _STARTS - _DRAWS:
             return None
         seed = argument(call, None, "seed")
-        if self._seeds() and (seed is None or integer(seed) is None):
+        if self._seeds and (seed is None or integer(seed) is None):
             return f"a seed of the whole graph fixes what `{code(call)}` draws"
         return None
 
+    @cached_property
     def _seeds(self) -> bool:
         return any("set_random_seed" in source for source in self.tree.sources.values())
 
@@ -204,13 +206,10 @@ class _Reader:
 
     def _named_as_operation(self) -> str | None:
         """An operation without a name is called after its kind: `tf.placeholder` makes a `Placeholder`."""
-        called = {
-            word.replace("_", "").lower()
-            for source in self.tree.sources.values()
-            for word in _CALLED.findall(source)
-        }
+        sources = self.tree.sources.values()
         for name in sorted(self.texts):
-            if name.partition("/")[0].replace("_", "").lower() in called:
+            bare = name.partition("/")[0].replace("_", "").lower()
+            if any(bare in _called(source) for source in sources):
                 return f"an operation may be called `{name}`, too"
         return None
 
@@ -231,6 +230,12 @@ class _Reader:
                     if self.scope.file.tf(one.item.func) == "tf.name_scope":
                         return f"`{code(one.item)}` around it is a part of its name"
         return None
+
+
+@lru_cache(maxsize=4096)
+def _called(text: str) -> frozenset[str]:
+    """What a text calls of something, without case and underscores, as operations are called."""
+    return frozenset(word.replace("_", "").lower() for word in _CALLED.findall(text))
 
 
 def may_train(file: SourceFile, node: cst.CSTNode) -> bool:

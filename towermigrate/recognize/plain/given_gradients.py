@@ -117,6 +117,8 @@ class _Given:
         inside, own = OF_TOWERS + self.function.name, self.file
         result = self.function.body[-1]
         assert isinstance(result, ast.Return) and result.value is not None
+        if own.commented(*own.span(result.value)):
+            return []
         found = [Change(*own.span(result.value), tuple(parts), inside)]
         bound = self.function.body[-2] if isinstance(self.results[self.place], ast.Name) else None
         if bound is not None:
@@ -178,9 +180,17 @@ class _Given:
             if isinstance(each, ast.Name):
                 if bindings(self.function, each.id):
                     return None
-                if isinstance(self.scope, ast.FunctionDef) and bindings(self.scope, each.id):
+                if any(bindings(around, each.id) for around in self._functions_around()):
                     return None
         return ast.unparse(node)
+
+    def _functions_around(self) -> list[ast.FunctionDef]:
+        """The function of the tower loop and those around it, which may have another object under a name of the module."""
+        return [
+            each
+            for each in self.file.nodes
+            if isinstance(each, ast.FunctionDef) and any(n is self.scope for n in ast.walk(each))
+        ]
 
     def _without_unread(self, inside: str, outer: str, head: str, behind: str) -> list[Change]:
         """The call, and the function's parameters, without those that nothing reads any more."""
@@ -198,6 +208,10 @@ class _Given:
         start, end = file.span(self.statement)
         if not unread or len(unread) == len(spec.args) or file.commented(start, end):
             return [Change(start, end, call, outer)]
+        final = spec.defaults[-1] if spec.defaults else None
+        last = file.end(final) if final is not None else _end(file, spec.args[-1])
+        if file.commented(_start(file, spec.args[0]), last):
+            return [Change(start, end, call, outer)]
         shift = len(spec.args) - len(spec.defaults)
         kept: list[Part] = []
         for number, each in enumerate(spec.args):
@@ -205,8 +219,6 @@ class _Given:
             if each.arg not in unread:
                 stop = file.end(default) if default is not None else _end(file, each)
                 kept += [", "] * bool(kept) + [(_start(file, each), stop)]
-        final = spec.defaults[-1] if spec.defaults else None
-        last = file.end(final) if final is not None else _end(file, spec.args[-1])
         handed: list[Part] = []
         for number, value in enumerate(self.call.args):
             if spec.args[number].arg not in unread:

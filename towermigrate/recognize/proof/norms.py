@@ -139,8 +139,10 @@ class Norms(Slim):
         code = frame.code
         trains = bound.named.get(training)
         decided = kind == "tf.layers.batch_normalization" and isinstance(trains, Tensor)
-        if trains is not None and not decided and (
-            holds_tensor(trains) or not isinstance(trains, Python | Setting)
+        if (
+            trains is not None
+            and not decided
+            and (holds_tensor(trains) or not isinstance(trains, Python | Setting))
         ):
             return self.report(
                 "TM207", code, node,
