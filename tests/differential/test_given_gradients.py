@@ -77,6 +77,7 @@ LEFT = [
     other("used behind it", "TM202", *form(BOTH, ("    return loss", "    print(len(grads))\n    return loss"))),
     other("clipped in it", "TM202", *form(BOTH, ("return loss, grads", "return loss, [(tf.clip_by_norm(g, 1.0), v) for g, v in grads]"))),
     other("two ways out", "TM202", *form(BOTH, ("    out = net(x)\n", "    out = net(x)\n    if x is None:\n        return out, []\n"))),
+    other("an optimizer of another name", "TM202", *form("loss, grads = tower_loss(opt, x, y)", ("(opt, x, y)", "(optimizer, x, y)"), ("opt.compute", "optimizer.compute"))),
     other("of another loss", "TM202", *form(BOTH, ("compute_gradients(loss)", "compute_gradients(loss * 2.0)"))),
 ]  # fmt: skip
 

@@ -96,9 +96,7 @@ class _Given:
         margin = self.file.alone(self.statement) or ""
         target = self.targets[self.place]
         if loss.id in self.values:
-            return self._alone(
-                outer, loss, f"{target} = {{}}.compute_gradients({{}}{written[1]})", written[0]
-            )
+            return self._alone(outer, loss, target, written)
         names = [each.id if isinstance(each, ast.Name) else "" for each in self.results]
         targets = [*self.targets]
         parts: list[Part] = []
@@ -112,7 +110,8 @@ class _Given:
                 parts += [", "] * bool(parts) + [self.file.span(each)]
             elif loss.id not in names:
                 parts += [", "] * bool(parts) + [loss.id]
-        if len(set(self.targets)) != len(self.targets) or target == written[0]:
+        optimizer = ast.unparse(self.taken.func).partition(".")[0]
+        if len(set(self.targets)) != len(self.targets) or target == optimizer:
             return []
         inside, own = OF_TOWERS + self.function.name, self.file
         result = self.function.body[-1]
@@ -126,11 +125,12 @@ class _Given:
                 return []
             found.append(Change(*own.without(bound), (), inside))
         head = f"{', '.join(targets)} = "
-        behind = f"\n{margin}{target} = {written[0]}.compute_gradients({of}{written[1]})"
+        taken = own.span(self.taken.func)  # the author's own words, at which `verify` looks
+        behind: tuple[Part, ...] = (f"\n{margin}{target} = ", taken, f"({of}{written})")
         found += self._without_unread(inside, outer, head, behind)
         return found
 
-    def _alone(self, outer: str, loss: ast.Name, text: str, optimizer: str) -> list[Change]:
+    def _alone(self, outer: str, loss: ast.Name, target: str, written: str) -> list[Change]:
         """A function that does nothing else: what it is given is what it takes the gradients of."""
         given = self.values[loss.id]
         body = [each for each in self.function.body if not _says(each)]
@@ -138,7 +138,9 @@ class _Given:
             return []
         if len(body) > 2 or len(body) == 2 and not isinstance(self.results[0], ast.Name):
             return []
-        made = Change(*self.file.span(self.statement), (text.format(optimizer, given.id),), outer)
+        taken = self.file.span(self.taken.func)
+        parts: tuple[Part, ...] = (f"{target} = ", taken, f"({given.id}{written})")
+        made = Change(*self.file.span(self.statement), parts, outer)
         if len(body) < len(self.function.body) or self.file.commented(
             *self.file.span(self.function)
         ):
@@ -150,11 +152,14 @@ class _Given:
         stop = end + len(rest) - len(rest.lstrip("\n"))
         return [made, Change(start, stop, (), OF_TOWERS + self.function.name)]
 
-    def _written_here(self) -> tuple[str, str] | None:
-        """The optimizer and what else the call is given, as the tower would write them."""
+    def _written_here(self) -> str | None:
+        """What the call is given behind the loss, as the tower would write it; None where it, or the optimizer, has another name there."""
         func = self.taken.func
         assert isinstance(func, ast.Attribute)
-        optimizer = self._here(func.value) if isinstance(func.value, ast.Name) else None
+        if not isinstance(func.value, ast.Name) or self._here(func.value) != func.value.id:
+            return None
+        if self.file.of(func) != ast.unparse(func):
+            return None
         rest = ""
         for each in self.taken.args[1:]:
             text = self._here(each)
@@ -166,7 +171,7 @@ class _Given:
             if keyword.arg is None or text is None:
                 return None
             rest += f", {keyword.arg}={text}"
-        return None if optimizer is None else (optimizer, rest)
+        return rest
 
     def _here(self, node: ast.expr) -> str | None:
         """An expression of the function as the tower would write it; None where it cannot."""
@@ -192,7 +197,9 @@ class _Given:
             if isinstance(each, ast.FunctionDef) and any(n is self.scope for n in ast.walk(each))
         ]
 
-    def _without_unread(self, inside: str, outer: str, head: str, behind: str) -> list[Change]:
+    def _without_unread(
+        self, inside: str, outer: str, head: str, behind: tuple[Part, ...]
+    ) -> list[Change]:
         """The call, and the function's parameters, without those that nothing reads any more."""
         file, spec = self.file, self.function.args
         gone = {id(each) for each in ast.walk(self.taken)}
@@ -204,7 +211,7 @@ class _Given:
         unread = {each.arg for each in spec.args} - read
         of_call = {each.id for each in ast.walk(self.taken) if isinstance(each, ast.Name)}
         unread &= of_call & self.values.keys()
-        call: tuple[Part, ...] = (head, file.span(self.call), behind)
+        call: tuple[Part, ...] = (head, file.span(self.call), *behind)
         start, end = file.span(self.statement)
         if not unread or len(unread) == len(spec.args) or file.commented(start, end):
             return [Change(start, end, call, outer)]
@@ -229,7 +236,7 @@ class _Given:
         name = file.span(self.call.func)
         return [
             Change(_start(file, spec.args[0]), last, tuple(kept), inside),
-            Change(start, end, (head, name, "(", *handed, ")", behind), outer),
+            Change(start, end, (head, name, "(", *handed, ")", *behind), outer),
         ]
 
 
