@@ -174,9 +174,10 @@ def two_updates_in_one_run_read_by_every_tower(p: Program) -> Any:
             w = tf.get_variable("w", [400], initializer=constant(1.0))
             outs.append(w * 1.0)
     ones = tf.ones([400])
-    first = tf.train.GradientDescentOptimizer(0.5).apply_gradients([(ones, w)])
-    second = tf.train.GradientDescentOptimizer(0.25).apply_gradients([(ones, w)])
-    third = w.assign_sub(ones * 0.125)
+    # Plain TF1 may lose one of two updates that run side by side, unless they lock the variable.
+    first = tf.train.GradientDescentOptimizer(0.5, p.plain).apply_gradients([(ones, w)])
+    second = tf.train.GradientDescentOptimizer(0.25, p.plain).apply_gradients([(ones, w)])
+    third = w.assign_sub(ones * 0.125, use_locking=p.plain)
     seen = []
     with p.session() as session:
         for _ in range(20):
