@@ -826,3 +826,41 @@ def test_a_share_out_of_a_branch_or_a_loop(two_towers: Any, kind: str) -> None:
         step.run(averaged)
     with pytest.raises(ValueError, match="^global_batch_loss: Give it the size"):
         step.run(lambda x: _out_of(kind, step, x))
+
+
+@pytest.mark.parametrize("how", ["mean", "first", "last", "reduce"])
+def test_a_mean_of_parts_is_refused_outside_of_replicas_too(two_towers: Any, how: str) -> None:
+    step = _Step(two_towers)
+
+    def part(x: Any) -> Any:
+        [(grad, _)] = tm.tower_gradients(step.opt, tf.reduce_mean(step.w * x), [step.w])
+        return tf.identity(grad)
+
+    def averaged(x: Any) -> None:
+        made = two_towers.run(part, args=(x,))
+        grad = {
+            "mean": tm.mean_over_towers,
+            "first": tm.first_tower,
+            "last": tm.last_tower,
+            "reduce": lambda value: two_towers.reduce("MEAN", value, axis=None),
+        }[how](made)
+        tm.apply_averaged(step.opt, [(grad, step.w)])
+
+    run = tf.function(averaged, autograph=False)
+    [rows] = tm.shard_batch(ROWS)
+    with pytest.raises(ValueError, match="what tower_gradients returned on each tower.*sum_over"):
+        run(rows)
+
+
+def test_a_sum_of_parts_is_the_gradient(two_towers: Any) -> None:
+    step = _Step(two_towers)
+
+    def summed(x: Any) -> None:
+        parts = two_towers.run(
+            lambda x: tm.tower_gradients(step.opt, tf.reduce_mean(step.w * x), [step.w])[0][0],
+            args=(x,),
+        )
+        tm.apply_averaged(step.opt, [(tm.sum_over_towers(parts), step.w)])
+
+    tf.function(summed, autograph=False)(*tm.shard_batch(ROWS))
+    assert step.w.numpy() == -3.0

@@ -120,3 +120,18 @@ def test_saving_nothing_is_an_error(two_towers: Any, tmp_path: Path) -> None:
         saver = tm.tf1_saver(tm.TowerVariables())
     with pytest.raises(ValueError, match="nothing to save yet: call create_variables"):
         saver.save(str(tmp_path / "model"))
+
+
+def test_every_tower_writes_its_summaries_whatever_else_was_made(two_towers: Any) -> None:
+    def tower(x: Any) -> Any:
+        return v1.summary.scalar("loss", tf.reduce_mean(x))
+
+    @tf.function(autograph=False)
+    def step(x: Any) -> Any:
+        return tm.each_tower(two_towers.run(tower, args=(x,)))
+
+    found = []
+    for each in step(*tm.shard_batch(np.array([1.0, 1.0, 3.0, 3.0], "f"))):
+        [value] = v1.Summary.FromString(each.numpy()).value
+        found.append(value.simple_value)
+    assert found == [1.0, 3.0]

@@ -237,7 +237,9 @@ def layers_batch_norm(x: Any, training: bool) -> Any:
 
 
 @pytest.mark.parametrize("normalise", [layers_batch_norm, slim_batch_norm])
-@pytest.mark.parametrize(("policy", "expected"), [("last", 1.5), ("first", 0.5), ("mean", 1.0)])
+@pytest.mark.parametrize(
+    ("policy", "expected"), [("last", 1.5), ("first", 0.5), ("all", 1.25), ("mean", 1.0)]
+)
 def test_moving_averages_take_the_updates_of(
     two_towers: Any, policy: str, expected: float, normalise: Any
 ) -> None:
@@ -275,6 +277,49 @@ def test_moving_averages_take_the_updates_of(
     np.testing.assert_allclose(moving_mean.numpy(), [expected], rtol=1e-6)
     saved = tm.tf1_saver(program.variables).names()
     assert saved["bn/moving_mean"].numpy().item() == moving_mean.numpy().item()
+
+
+@pytest.mark.parametrize("rows", [[1], [2, 2], [3, 1, 2, 5]])
+@pytest.mark.parametrize(
+    "form", ["fused", "not fused", "fused and fed", "not fused and fed", "slim"]
+)
+def test_every_tower_moves_the_averages(form: str, rows: list[int]) -> None:
+    strategy = tm.tower_strategy(len(rows), devices=f"cpu:{len(rows)}")
+    training = tf.Variable(True)
+
+    def tower(x: Any) -> Any:
+        if form == "slim":
+            return slim_batch_norm(x, training=True)
+        x = x[:, 0, 0, :] if "not fused" in form else x
+        trains = training.read_value() if "fed" in form else True
+        return v1.layers.batch_normalization(x, momentum=0.5, training=trains)
+
+    program = Program(strategy, tower, batch_norm="all")
+    random = np.random.RandomState(0)
+    mean = np.zeros(3)
+    for step in range(3):
+        if step == 1 and "fed" in form:
+            training.assign(False)  # nothing moves
+        parts = [random.randn(n, 4, 4, 3).astype("f") + i for i, n in enumerate(rows)]
+        values = [tf.constant(part) for part in parts]
+        program.run(
+            values[0]
+            if len(rows) == 1
+            else strategy.experimental_distribute_values_from_function(
+                lambda context, values=values: values[context.replica_id_in_sync_group]
+            )
+        )
+        if step != 1 or "fed" not in form:
+            for part in reversed(parts):
+                seen = part[:, 0, 0, :] if "not fused" in form else part
+                batch = seen.astype("d").mean(tuple(range(seen.ndim - 1)))
+                mean = 0.5 * mean + 0.5 * batch
+        if step == 1:
+            training.assign(True)
+        [moving] = program.variables.all(".*moving_mean")
+        for one in strategy.experimental_local_results(moving):
+            # Products and sums of float32 in another order than one after another: some roundings of 6e-8 of values of 1.
+            np.testing.assert_allclose(one.numpy(), mean, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("normalise", [layers_batch_norm, slim_batch_norm])
@@ -323,7 +368,9 @@ def test_a_tower_is_graph_code_of_one_replica(two_towers: Any) -> None:
         program.tower()
     with two_towers.scope(), pytest.raises(RuntimeError, match="outside of strategy.run"):
         tf.function(program.tower, autograph=False)()
-    with pytest.raises(ValueError, match="batch_norm is 'both'; expected one of last, first, mean"):
+    with pytest.raises(
+        ValueError, match="batch_norm is 'both'; expected one of last, first, all, mean"
+    ):
         tm.TowerVariables(batch_norm="both")
 
 

@@ -266,7 +266,9 @@ class LoopStyle:
     ) -> list[cst.BaseStatement]:
         """What the strategy owns, in its scope, and the weights that the towers share, in the order of the program."""
         a, names = self.a, self.names
-        policy = 'batch_norm="first"' if a.normalizes and a.body.first_updates else ""
+        policy = ""
+        if a.normalizes and (a.kinds.updates_of_all or a.body.first_updates):
+            policy = f'batch_norm="{"all" if a.kinds.updates_of_all else "first"}"'
         variables = self.t.statement(f"{names.variables} = tm.TowerVariables({policy})")
 
         def scoped(body: Sequence[cst.BaseStatement]) -> cst.BaseStatement:

@@ -50,6 +50,18 @@ def notes(a: Analysis) -> list[Finding]:
                         "would crash on None, the rewrite gives zeros",
                     )  # fmt: skip
                 )
+    if a.normalizes:
+        scope = a.candidate.function or a.file.module
+        found += [
+            note(
+                "TM316",
+                a.file,
+                call,
+                "the towers' updates of batch norm's moving averages had no order; they are made from the last tower to the first",
+            )
+            for call in calls(scope)
+            if id(call) in a.kinds.updates_of_all
+        ][:1]
     if "reuse_variables" in a.body.sharing and not _outer_scope(a):
         found.append(
             note(

@@ -21,6 +21,7 @@ from towermigrate.helpers import (  # noqa: E402
     _taken,
     _twins,
     mnist_input,
+    summaries,
 )
 from towermigrate.helpers import contrib as contrib  # noqa: E402
 from towermigrate.helpers.accumulation import GradientAccumulator  # noqa: E402
@@ -86,6 +87,7 @@ _by_hand.watch_gradients()
 _twins.watch_functions(_behind.are_marked)
 _keras3.watch_imports()
 _optimizers.watch()
+summaries.watch()
 
 __all__ = [
     "GradientAccumulator",

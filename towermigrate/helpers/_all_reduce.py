@@ -32,7 +32,7 @@ def all_reduced(value: Any, what: str, instead: str) -> Any:
         return value
     if not may_meet():
         raise ValueError(
-            f"{what}: {instead} It adds up over the replicas, and they cannot meet inside of a tf.function of "
+            f"{what}: {instead} It adds up over the replicas; replicas cannot meet inside of a tf.function of "
             "their own (jit_compile, tf.cond, a loop) in the one that strategy.run gets."
         )
     if tf.executing_eagerly() or tf.compat.v1.get_default_graph().building_function:

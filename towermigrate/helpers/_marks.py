@@ -55,6 +55,23 @@ def mark_gradient(grad: Any, replicas: int) -> Any:
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_to_average_parts(values: Iterable[Any], what: str) -> None:
+    """Raise where what `tower_gradients` returned, a share of the mean already, is to be chosen of or averaged."""
+    for value in map(_behind.dense, values):
+        while tf.is_symbolic_tensor(value) and value.op.type in ("Identity", "StopGradient"):
+            if _behind.has_mark(value.op, TOWERS):
+                break
+            value = value.op.inputs[0]
+        marked = tf.is_symbolic_tensor(value) and _behind.has_mark(value.op, TOWERS)
+        if marked or getattr(value, TOWERS, None):
+            raise ValueError(
+                f"{what} got what tower_gradients returned on each tower: a part of a gradient, divided by the number of "
+                "towers already. sum_over_towers makes the gradient of the parts; apply_gradients in the replicas takes "
+                "them as they are."
+            )
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def mark_averaged(grad: Any, how: str = MEAN) -> Any:
     """`grad`, known from now on as reduced over the replicas: their `"mean"`, or `"sum"`."""
     grad = _behind.marked(grad, AVERAGED, how)

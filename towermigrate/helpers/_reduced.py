@@ -94,6 +94,7 @@ def _refuse_mean(values: Sequence[Any], what: str) -> None:
             _taken.refuse_parts(
                 [value], f"{what} would divide once more by the number of replicas", "Write 'sum'."
             )
+            _marks.refuse_to_average_parts([value], what)
 
 
 def _marked(value: Any) -> Any:

@@ -1,12 +1,13 @@
 """Batch-norm moving averages under towers: which tower's updates count, and when.
 
 In TF1 there is one moving average, and a tower program usually runs the updates of one tower, the
-last (`get_collection(UPDATE_OPS, scope)` after the loop) or the first. Under `tf.distribute` each
-replica has a component of its own, and reading them gives the mean, which is another number (FACTS
-traps 9 and 18).
+last (`get_collection(UPDATE_OPS, scope)` after the loop), the first, or all of them
+(`get_collection(UPDATE_OPS)`). Under `tf.distribute` each replica has a component of its own, and reading
+them gives the mean, which is another number (FACTS traps 9 and 18).
 """
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -16,8 +17,12 @@ from tensorflow.python.distribute import distribute_lib, values, values_util
 from tensorflow.python.ops import control_flow_util, resource_variable_ops
 from tensorflow.python.training import moving_averages
 
-POLICIES = ("last", "first", "mean")
+from towermigrate.helpers._all_reduce import all_reduced
 
+POLICIES = ("last", "first", "all", "mean")
+
+# `current` is the policy of the tower that is traced and whether it only looks; `moves` the averages, and how far they
+# go, of an update that is only told.
 _state = threading.local()
 
 
@@ -46,10 +51,22 @@ class TowerStatistic(MeanStatistic):
     """A moving average that one tower owns: every read, on every replica, is of its component.
 
     Every replica still updates its own component, so that no replica waits for another; those of
-    the other towers are never read.
+    the other towers are never read. On several workers, whose replicas do not see each other's
+    components, all of them take the one tower's update, so that the chief saves what TF1 saved.
     """
 
     _owner: int = 0
+
+    def assign(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().assign(self._of_the_one(value), *args, **kwargs)
+
+    def assign_sub(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().assign_sub(self._of_the_one(value), *args, **kwargs)
+
+    def _of_the_one(self, value: Any) -> Any:
+        if not _in_training_tower() or not _on_several_workers(self.distribute_strategy):
+            return value
+        return _of_one_replica(value, self._owner == 0)
 
     def _get_cross_replica(self) -> Any:
         return self._get_replica(self._owner)
@@ -69,6 +86,79 @@ class TowerStatistic(MeanStatistic):
         return self._get().value()
 
 
+class SharedStatistic(MeanStatistic):
+    """A moving average that every tower moves, one after another, as a run of all updates does in TF1.
+
+    TF1 gives these updates no order. Its executor takes first what was built last: of 25 runs of small programs, 18 to 25
+    went from the last tower to the first (TF 1.15.5, two and four towers, CPU), and so it is here.
+    The components are alike: each replica makes the moves of all. A move by the rate r of the difference to what all
+    saw counts (1 - r) ** (towers that go on from where it left the average) of it.
+    """
+
+    def _get_cross_replica(self) -> Any:
+        return self._get_replica(0)
+
+    def value(self) -> Any:
+        if values_util.is_saving_non_distributed():
+            return self._primary.value()
+        return self._get().value()
+
+    def assign(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_in_towers()
+        return super().assign(value, *args, **kwargs)
+
+    def assign_sub(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_in_towers()
+        return super().assign_sub(value, *args, **kwargs)
+
+    def _refuse_in_towers(self) -> None:
+        if _in_training_tower():
+            raise ValueError(
+                'batch_norm="all" knows the moving averages of tf.layers.batch_normalization and of tf_slim; '
+                f"{self.name} is updated by something else. Take the last or the first tower's update, or the mean."
+            )
+
+    def moved_to(self, value: Any, rate: Any) -> Any:
+        """Update the average by what every replica alone would make of it, `rate` of the way to its own statistic."""
+        return super().assign_sub(_of_all(self._get().value() - value, rate))
+
+
+# What stands in the errors where replicas cannot tell each other their updates.
+_CANNOT_MEET = (
+    "Batch normalisation whose moving averages every tower updates",
+    "Take the last or the first tower's update in a tower that is compiled by itself.",
+)
+
+
+def _of_all(move: Any, rate: Any) -> Any:
+    """What the moves of all replicas come to where each went `rate` of the way, the first replica's last."""
+    behind = distribute_lib.get_replica_context().replica_id_in_sync_group
+    left = 1 - tf.cast(rate, move.dtype)
+    return all_reduced(move * left ** tf.cast(behind, move.dtype), *_CANNOT_MEET)
+
+
+def _in_training_tower() -> bool:
+    """Whether a tower is traced, in a replica, whose updates count."""
+    current = getattr(_state, "current", None)
+    if current is None or current[1]:
+        return False
+    return tf.distribute.has_strategy() and distribute_lib.get_replica_context() is not None
+
+
+def _on_several_workers(strategy: Any) -> bool:
+    return bool(strategy.extended._in_multi_worker_mode())
+
+
+def _of_one_replica(value: Any, first: bool) -> Any:
+    """The value of the first replica of all workers, or of the last, on every one."""
+    context = distribute_lib.get_replica_context()
+    the_one = 0 if first else context.num_replicas_in_sync - 1
+    value = tf.convert_to_tensor(value)
+    # Not a product: another tower's infinity would be a NaN.
+    own = tf.where(context.replica_id_in_sync_group == the_one, value, tf.zeros_like(value))
+    return all_reduced(own, *_CANNOT_MEET)
+
+
 _plain_statistics: dict[Any, type] = {}
 
 
@@ -86,10 +176,9 @@ def as_statistic(variable: Any, policy: str) -> Any:
             # would delete its resource.
             variable.__class__ = _plain_statistic(type(variable))
         return variable  # as it is where it is one of a TPU's own kinds
-    made = (MeanStatistic if policy == "mean" else TowerStatistic)(
-        variable.distribute_strategy, variable.values, variable.aggregation
-    )
-    if policy != "mean":
+    kind = {"mean": MeanStatistic, "all": SharedStatistic}.get(policy, TowerStatistic)
+    made = kind(variable.distribute_strategy, variable.values, variable.aggregation)
+    if isinstance(made, TowerStatistic):
         made._owner = len(variable.values) - 1 if policy == "last" else 0
     return made
 
@@ -100,6 +189,7 @@ def tower_statistics(policy: str, looking: bool) -> Iterator[None]:
     before = getattr(_state, "current", None)
     _state.current = (policy, looking)
     _patch_assign_moving_average()
+    _patch_layers()
     try:
         yield
     finally:
@@ -133,6 +223,21 @@ def _assign_moving_average(
     if context is None or policy == "mean":
         return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
 
+    if policy == "all":
+        if zero_debias:
+            raise ValueError(
+                f'batch_norm="all" cannot be with zero_debias_moving_mean, which {variable.name} is updated with. Take '
+                "the last or the first tower's update, or the mean."
+            )
+        own = variable.value()
+        difference = own - tf.cast(value, own.dtype)
+        value = own - _of_all(difference, 1.0 - tf.cast(decay, own.dtype))
+        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+    if _on_several_workers(variable.distribute_strategy):
+        # TensorFlow takes the mean over the replicas, of what is the same on all of them.
+        value = _of_one_replica(value, policy == "first")
+        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+
     def chosen(strategy: Any, per_tower: Any) -> Any:
         local = strategy.experimental_local_results(per_tower)
         return strategy.extended.broadcast_to(local[-1 if policy == "last" else 0], variable)
@@ -144,3 +249,64 @@ def _assign_moving_average(
 def _patch_assign_moving_average() -> None:
     # Looked up by attribute on the module at each call, in TensorFlow and in tf_slim.
     moving_averages.assign_moving_average = _assign_moving_average
+
+
+def _patch_layers() -> None:
+    """Have the layers of batch normalisation move shared averages outside of their `tf.cond`, where replicas can meet."""
+    for layer in tf.compat.v1.layers.BatchNormalization.__mro__:
+        if "_assign_moving_average" in vars(layer) and "_towermigrate" not in vars(layer):
+            layer._towermigrate = True
+            layer._assign_moving_average = _held_average(layer._assign_moving_average)
+            layer._assign_new_value = _held_value(layer._assign_new_value)
+            layer.add_update = _moving_once(layer)
+
+
+def _moving_once(layer_class: Any) -> Any:
+    def add_update(layer: Any, updates: Any, *args: Any, **kwargs: Any) -> None:
+        def moved() -> Any:
+            before = getattr(_state, "moves", None)
+            moves: list[tuple[SharedStatistic, Any]] = []
+            _state.moves = moves
+            try:
+                value = updates()
+            finally:
+                _state.moves = before
+            for variable, rate in moves[:1]:  # the branches of a condition are of one average
+                return variable.moved_to(value, rate)
+            return value
+
+        meets = _in_training_tower() and _state.current[0] == "all"
+        super(layer_class, layer).add_update(
+            moved if meets and callable(updates) else updates, *args, **kwargs
+        )
+
+    return add_update
+
+
+def _holds(variable: Any) -> bool:
+    """Whether an update of an average is to be told and not made."""
+    return getattr(_state, "moves", None) is not None and isinstance(variable, SharedStatistic)
+
+
+def _held_average(update: Any) -> Any:
+    @functools.wraps(update)
+    def told(layer: Any, variable: Any, value: Any, momentum: Any, inputs_size: Any) -> Any:
+        if not _holds(variable):
+            return update(layer, variable, value, momentum, inputs_size)
+        _state.moves.append((variable, 1.0 - momentum))
+        own = variable._get().value()
+        moved = own - (own - tf.cast(value, own.dtype)) * tf.cast(1.0 - momentum, own.dtype)
+        return moved if inputs_size is None else tf.where(inputs_size > 0, moved, own)
+
+    return told
+
+
+def _held_value(update: Any) -> Any:
+    @functools.wraps(update)
+    def told(layer: Any, variable: Any, value: Any) -> Any:
+        if not _holds(variable):
+            return update(layer, variable, value)
+        _state.moves.append((variable, 1.0 - layer.momentum))
+        return value
+
+    return told

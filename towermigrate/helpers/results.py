@@ -132,6 +132,15 @@ def _not_of_shares(what: str, choose: Callable[[list[Any]], Any]) -> Callable[[l
                     f"{what} would not give the gradient, but",
                     "sum_over_towers makes the gradient of the parts.",
                 )
+        if len(towers) > 1:
+            _marks.refuse_to_average_parts(
+                [
+                    each
+                    for each in towers
+                    if tf.is_tensor(each) or isinstance(each, tf.IndexedSlices)
+                ],
+                what,
+            )
         return choose(towers)
 
     return checked

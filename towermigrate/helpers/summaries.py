@@ -4,10 +4,20 @@ import re
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.distribute import summary_op_util
 
 from towermigrate.helpers.strategy import current_strategy, is_chief
 
 _REPLICA = re.compile(r"replica_\d+/")
+
+
+def watch() -> None:
+    """Have all towers write summaries, as TF1's did; under tf.distribute those after the first write none."""
+    summary_op_util.skip_summary = _skip_no_summary
+
+
+def _skip_no_summary() -> bool:
+    return False
 
 
 class SummaryWriter:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import tensorflow as tf
-from tensorflow.python.distribute import summary_op_util
 from tensorflow.python.framework import func_graph
 from tensorflow.python.ops import variable_scope as _variable_scope
 from tensorflow.python.trackable.base import Trackable
@@ -58,10 +57,13 @@ class TowerVariables(Trackable):  # type: ignore[misc]
 
     Args:
       batch_norm: whose updates the moving averages of batch normalisation take, `"last"` (the last
-        tower's, as TF1 programs that read `UPDATE_OPS` after the loop did), `"first"` or `"mean"`.
+        tower's, as TF1 programs that read `UPDATE_OPS` of its scope after the loop did), `"first"`,
+        `"all"` (every tower's, one after another from the last tower to the first: what TF1 mostly
+        made of `UPDATE_OPS` without a scope, whose updates have no order there) or `"mean"`. Replicas tell
+        each other their updates under `"all"`, and on several workers under `"last"` and `"first"`.
         Of what towers assign themselves to variables that are not trained, `"first"` keeps the
-        first tower's, else it is the last one's. Under `MultiWorkerMirroredStrategy` "last" and
-        "first" count within each worker.
+        first tower's, else it is the last one's; under `MultiWorkerMirroredStrategy` these two
+        count within each worker.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -93,9 +95,6 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         self._looking_replica: Any = threading.local()
         self._looking_step: Any = types.SimpleNamespace()
         self._front: tuple[Any, TowerStore] | None = None
-        # TF1 towers all wrote summaries; under tf.distribute the replicas after the first write
-        # none.
-        summary_op_util.skip_summary = _skip_no_summary
         scoped.owners.add(self)
         if _hooks.active is not None:
             _hooks.active.created(self)
@@ -545,10 +544,6 @@ def _as_said(kwargs: dict[str, Any]) -> dict[str, Any]:
 
 def _in_replica() -> bool:
     return bool(tf.distribute.has_strategy()) and tf.distribute.get_replica_context() is not None
-
-
-def _skip_no_summary() -> bool:
-    return False
 
 
 @contextlib.contextmanager

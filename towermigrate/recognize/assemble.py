@@ -58,7 +58,7 @@ from towermigrate.recognize.syntax import (
     walk,
 )
 from towermigrate.recognize.tower import Body
-from towermigrate.recognize.updates import check_updates, updates_of_one_tower
+from towermigrate.recognize.updates import check_updates, updates_of_towers
 
 
 class Assembler:
@@ -81,7 +81,8 @@ class Assembler:
         if loop.orelse is not None:
             reasons.say("TM201", file, loop, "the tower loop has an `else:`")
         if not self.kinds.no_updates:
-            self.kinds.updates_taken = updates_of_one_tower(self.candidate, file)
+            taken, of_all = updates_of_towers(self.candidate, file)
+            self.kinds.updates_taken, self.kinds.updates_of_all = taken, of_all
         items = flatten(self.candidate.block, file)
         for name, kind in opened_sessions(self.candidate.block, file).items():
             self.kinds.env[name] = kind

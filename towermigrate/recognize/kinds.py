@@ -229,7 +229,7 @@ class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
     `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
-    identity, that read the batch-norm updates of one tower. `listed` are the names of lists of placeholders, one for
+    identity, that read the batch-norm updates of one tower, or of all where they are `updates_of_all` too. `listed` are the names of lists of placeholders, one for
     each tower. `loaders` are those of objects that were made with the input pipeline. `starts` are names of what variables
     start from, which adds to the graph when it is called.
     """
@@ -241,6 +241,7 @@ class Kinds:
         self.no_updates = False
         self.updates: set[str] = set()
         self.updates_taken: set[int] = set()
+        self.updates_of_all: set[int] = set()
         self.listed: set[str] = set()
         self.loaders: dict[str, Loader] = {}
         self.starts: set[str] = set()

@@ -1,7 +1,8 @@
-"""Which reads of UPDATE_OPS are those of one tower's batch-norm updates: `tf.get_collection(UPDATE_OPS, scope)`.
+"""Which reads of UPDATE_OPS are of batch-norm updates that a step makes with the tower.
 
-A step makes them with the tower, so the read goes away; what waited for it says which steps move the moving averages.
-That `scope` has all updates of its tower is the proof's to show.
+`tf.get_collection(UPDATE_OPS, scope)` has those of one tower, `tf.get_collection(UPDATE_OPS)` behind the towers those of
+all. The read goes away; what waited for it says which steps move the moving averages. That `scope` has all updates of its
+tower, and that nothing else adds updates, is the proof's to show.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ from towermigrate.recognize.syntax import (
 from towermigrate.recognize.tower import Body
 
 
-def updates_of_one_tower(candidate: Candidate, file: SourceFile) -> set[int]:
-    """The calls, by identity, that read UPDATE_OPS by a tower's name scope where the read can go away.
+def updates_of_towers(candidate: Candidate, file: SourceFile) -> tuple[set[int], set[int]]:
+    """The calls, by identity, that read UPDATE_OPS where the read can go away: all of them, and those of all towers.
 
     It is bound to a name by a statement of its own, or what stands behind the towers waits for it where it is written.
     """
@@ -50,13 +51,17 @@ def updates_of_one_tower(candidate: Candidate, file: SourceFile) -> set[int]:
                     if file.tf(call.func) == "tf.control_dependencies":
                         plain.add(id(call.args[0].value))
     taken: set[int] = set()
+    of_all: set[int] = set()
+    end = file.span(candidate.loop).end_line
     for call in calls(scope):
-        if id(call) not in plain or not reads_updates(file, call) or len(call.args) != 2:
+        if id(call) not in plain or not reads_updates(file, call):
             continue
         by = argument(call, 1, "scope")
-        if isinstance(by, cst.Name) and by.value in scopes:
+        if len(call.args) == 1 and file.span(call).line > end:
+            of_all.add(id(call))
+        elif len(call.args) == 2 and isinstance(by, cst.Name) and by.value in scopes:
             taken.add(id(call))
-    return taken
+    return taken | of_all, of_all
 
 
 def _scopes(loop: cst.For, file: SourceFile) -> set[str]:
@@ -91,6 +96,11 @@ def check_updates(scope: Scope, body: Body, after: Sequence[Item]) -> None:
                 "TM207", file, call,
                 f"`{code(call)}` stands under a condition or in other statements",
             )  # fmt: skip
+    if kinds.updates_of_all and kinds.updates_taken - kinds.updates_of_all:
+        reasons.say(
+            "TM207", file, items[-1].node,
+            "the batch-norm updates of one tower and of all towers are read",
+        )  # fmt: skip
     if body.first_updates and len(items) > 1:
         reasons.say(
             "TM207", file, items[-1].node,

@@ -8,8 +8,8 @@ from typing import Any
 import tensorflow as tf
 
 import towermigrate.helpers as tm
-from tests.helpers.conformance import EAGER, EAGER_2, WORKERS, Results, Rows, Runner, numbers
-from tests.helpers.conformance_rows.reasons import GRAPH_CODE, NO_TRACE
+from tests.helpers.conformance import EAGER, EAGER_2, WORKERS, XLA_2, Results, Rows, Runner, numbers
+from tests.helpers.conformance_rows.reasons import GRAPH_CODE, MEETS_TOWERS, NO_TRACE
 
 v1 = tf.compat.v1
 
@@ -87,39 +87,54 @@ def _(run: Runner) -> Results:
     }
 
 
+def _moving_means(run: Runner, policy: str) -> list[float]:
+    """The moving mean after a step that trains and after one that only looks: batches of 1, 2, …, momentum 0.5."""
+    batch = run.feed([[[x], [x]] for x in numbers(run.towers)])
+    with run.scope():
+        variables = tm.TowerVariables(batch_norm=policy)
+
+    @variables.tower
+    def tower(x: Any) -> Any:
+        return v1.layers.batch_normalization(x, momentum=0.5, training=True)
+
+    def look(x: Any) -> Any:
+        with variables.looking():
+            return tower(x)
+
+    means = []
+    for step in (tower, look):
+        run.step(step)(batch)
+        [mean] = variables.all(".*moving_mean")
+        means.append(float(mean.numpy()[0]))
+    return means
+
+
 @ROWS.case(
     "TowerVariables",
     row="TowerVariables with batch normalisation",
-    # Momentum 0.5: half of a mean, and nothing of a step that only looks.
+    # Half of a mean, and nothing of a step that only looks.
     expect=lambda n: {"of the last": 0.5, "of all": (n + 1) / 4, "after looking": (n + 1) / 4},
     cannot=EAGER_GRAPH_CODE,
 )
 def _(run: Runner) -> Results:
-    batch = run.feed([[[x], [x]] for x in numbers(run.towers)])
+    last, _looked = _moving_means(run, "last")
+    of_all, looked = _moving_means(run, "mean")
+    return {"of the last": last / run.towers, "of all": of_all, "after looking": looked}
 
-    def trained(policy: str) -> list[float]:
-        with run.scope():
-            variables = tm.TowerVariables(batch_norm=policy)
 
-        @variables.tower
-        def tower(x: Any) -> Any:
-            return v1.layers.batch_normalization(x, momentum=0.5, training=True)
-
-        def look(x: Any) -> Any:
-            with variables.looking():
-                return tower(x)
-
-        means = []
-        for step in (tower, look):
-            run.step(step)(batch)
-            [mean] = variables.all(".*moving_mean")
-            means.append(float(mean.numpy()[0]))
-        return means
-
-    last, _looked = trained("last")
-    of_all, looked = trained("mean")
-    # The last tower of each worker, which knows no other's.
-    return {"of the last": last / (run.local[-1] + 1), "of all": of_all, "after looking": looked}
+@ROWS.case(
+    "TowerVariables",
+    row="TowerVariables with batch normalisation of every tower",
+    # One after another, the first tower last: its mean counts a half, that of the second tower a quarter, …
+    expect=lambda n: {
+        "of every": sum(k / 2**k for k in range(1, n + 1)),
+        "after looking": sum(k / 2**k for k in range(1, n + 1)),
+    },
+    cannot=EAGER_GRAPH_CODE | {XLA_2: MEETS_TOWERS},
+)
+def _(run: Runner) -> Results:
+    every, looked = _moving_means(run, "all")
+    return {"of every": every, "after looking": looked}
 
 
 @ROWS.case(

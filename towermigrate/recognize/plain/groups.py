@@ -14,6 +14,7 @@ from towermigrate.recognize.plain.changes import (
     blocks,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.python_scopes import own_nodes
 
 
 def groups(file: PlainFile) -> list[Change]:
@@ -64,10 +65,10 @@ def _elements(node: ast.expr) -> list[tuple[str, ast.expr]]:
 
 
 def grouped_updates(file: PlainFile) -> list[Change]:
-    """`updates = tf.group(*tf.get_collection(UPDATE_OPS, scope))` of a tower, which what stands behind waits for, as the list."""
+    """`updates = tf.group(*tf.get_collection(UPDATE_OPS, scope))` of towers, which what stands behind waits for, as the list."""
     found: list[Change] = []
     for where, scope, loop in loops_of_towers(file):
-        for each in ast.walk(loop):
+        for each in (*ast.walk(loop), *_behind(scope, loop)):
             match each:
                 case ast.Assign(
                     targets=[ast.Name(id=name)],
@@ -79,29 +80,39 @@ def grouped_updates(file: PlainFile) -> list[Change]:
                     if waiting and not file.commented(*file.span(each.value)):
                         found.append(Change(*file.span(each.value), (file.span(taken),), where))
                         found += [
-                            Change(file.start(one), file.start(one), ("*",), where)
-                            for one in waiting
+                            Change(*file.span(alone), (file.span(one),), where)
+                            if alone is not None
+                            else Change(file.start(one), file.start(one), ("*",), where)
+                            for one, alone in waiting
                         ]
     return found
 
 
-def _waiting_for(file: PlainFile, scope: Scope, loop: ast.For, name: str) -> list[ast.Name]:
-    """Where a name that a loop binds is waited for behind it; nothing where it is read in another way."""
+def _behind(scope: Scope, loop: ast.For) -> list[ast.stmt]:
+    """The statements behind a loop, of whichever block of its function."""
+    end = loop.end_lineno or 0
+    return [one for one in own_nodes(scope) if isinstance(one, ast.stmt) and one.lineno > end]
+
+
+def _waiting_for(
+    file: PlainFile, scope: Scope, loop: ast.For, name: str
+) -> list[tuple[ast.Name, ast.expr | None]]:
+    """Where a name is waited for behind a loop, and the list that holds nothing else; nothing where it is read in another way."""
     if bindings(scope, name) != 1 or name in file.shared_between_functions:
         return []
-    fine: set[int] = set()
+    fine: dict[int, ast.expr | None] = {}
     for each in ast.walk(scope):
         if not isinstance(each, ast.Call) or each.lineno <= (loop.end_lineno or 0):
             continue
         called = _last(each.func)
         if called == "group":
-            fine |= {id(one) for one in each.args}
+            fine |= {id(one): None for one in each.args}
         elif called == "control_dependencies" and len(each.args) == 1:
             waited = each.args[0]
             if isinstance(waited, ast.List | ast.Tuple):
-                fine |= {id(one) for one in waited.elts}
+                fine |= {id(one): waited if len(waited.elts) == 1 else None for one in waited.elts}
     reads = [each for each in file.uses(name) if isinstance(each.ctx, ast.Load)]
-    return reads if all(id(each) in fine for each in reads) else []
+    return [(each, fine[id(each)]) for each in reads] if all(id(r) in fine for r in reads) else []
 
 
 def _is_no_op(node: ast.expr) -> bool:
@@ -135,7 +146,10 @@ def _idle(file: PlainFile, statement: ast.stmt) -> Changed | None:
 
 
 def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
-    """`op = tf.group(opt.apply_gradients(grads), ema_op)` with `apply_op = opt.apply_gradients(grads)` in front of it."""
+    """`op = tf.group(opt.apply_gradients(grads), ema_op)` with `apply_op = opt.apply_gradients(grads)` in front of it.
+
+    So with `*tf.get_collection(UPDATE_OPS)` among others, which no update adds to.
+    """
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
         return None
     call, margin = statement.value, file.alone(statement)
@@ -148,8 +162,12 @@ def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
     for each in call.args:
         if isinstance(each, ast.Name):
             continue
+        star = isinstance(each, ast.Starred) and len(call.args) > 1
+        each = each.value if isinstance(each, ast.Starred) and star else each
         made = each.func if isinstance(each, ast.Call) else None
-        if not isinstance(made, ast.Attribute) or made.attr not in _UPDATES:
+        if not isinstance(made, ast.Attribute) or star != (made.attr == "get_collection"):
+            break
+        if made.attr not in _UPDATES or star and "UPDATE_OPS" not in ast.unparse(each):
             break  # what stands in front of an update is made in front of it
         name = file.fresh(_UPDATES[made.attr])
         before += [f"{name} = ", file.span(each), f"\n{margin}"]
@@ -158,7 +176,12 @@ def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
     return (start, end, (*before, *given, (at, end))) if before else None
 
 
-_UPDATES = {"apply_gradients": "apply_op", "minimize": "apply_op", "apply": "average_op"}
+_UPDATES = {
+    "apply_gradients": "apply_op",
+    "minimize": "apply_op",
+    "apply": "average_op",
+    "get_collection": "update_ops",
+}
 """What makes an update, and what to call it."""
 
 

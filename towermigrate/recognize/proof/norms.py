@@ -2,7 +2,7 @@
 
 In TF1 a layer only puts the updates on UPDATE_OPS; a run makes those that it waits for. In a replica every update is made
 that is not held back, and the helpers keep those of one tower. Both are the same where the updates that a run waits for
-are all of one tower's, and each moving average has one update in a tower.
+are all of one tower's, or all that there are, and each moving average has one update in a tower.
 """
 
 from __future__ import annotations
@@ -70,6 +70,9 @@ class Norms(Slim):
         self.updates_read: list[tuple[Code, ast.Call, Value | None, int]] = []
         self.lists_of_all: list[tuple[Code, ast.Call]] = []
         self.left_root = False  # a name scope that is not below the tower's was entered
+        self.trains_elsewhere: list[
+            _Norm
+        ] = []  # outside of towers, where the updates of all are read
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if self.strict and self.where != "a tower" and _lists_all(name, args):
@@ -166,6 +169,8 @@ class Norms(Slim):
                     self._own_initializer(bound.named[given], node, frame)
                     self._seeded(bound.named[given], node, frame)
             self.norms.append(_Norm(key, code, node))
+        if self.evaluates and not _surely_still(kind, trains):
+            self.trains_elsewhere.append(_Norm(key, code, node))
         return Tensor(bound.needs())
 
     # -- name scopes
@@ -184,6 +189,13 @@ class Norms(Slim):
         """A scope is left."""
         if isinstance(value, ScopeText):
             value.last = len(self.norms)
+
+
+def _surely_still(kind: str, trains: Value | None) -> bool:
+    """Whether a normalisation surely makes no updates."""
+    if trains is None:
+        return kind != "slim.batch_norm"
+    return isinstance(trains, Const) and not trains.value
 
 
 def _lists_all(name: str, args: Arguments) -> bool:
@@ -216,6 +228,13 @@ def check_norms(proof: Norms) -> None:
                 "TM207", code, call, f"`{code.said(call)}` also reads what the towers add to it"
             )
     for code, call, scope, behind in proof.updates_read:
+        if scope is None and behind == -1:
+            for norm in proof.trains_elsewhere[:1]:
+                proof.always(
+                    "TM207", code, call,
+                    f"`{code.said(call)}` also reads what `{norm.code.said(norm.node)}` in an evaluation may add",
+                )  # fmt: skip
+            continue
         all_of_them = (
             isinstance(scope, ScopeText)
             and scope.first == 0

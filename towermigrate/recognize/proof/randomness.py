@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import ast
 
+from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
+
+_SEED, _GRAPH, _RESET = "set_random_seed", "Graph", "reset_default_graph"
 
 
 def check_random(proof: TowerProof) -> None:
@@ -30,6 +34,7 @@ def check_random(proof: TowerProof) -> None:
                 f"`{code.said(node)}` is fixed by `{where.said(seed)}` (line {where.place(seed)[0]} of {where.path}), "
                 "which numbers the operations of the whole graph",
             )  # fmt: skip
+    _check_graphs(proof)
     pipelines = [
         i
         for i in (proof.body.inputs if proof.body else [])
@@ -47,3 +52,110 @@ def check_random(proof: TowerProof) -> None:
             seed,
             f"`{where.said(seed)}` also fixes the order in which the input pipeline shuffles",
         )
+
+
+def _check_graphs(proof: TowerProof) -> None:
+    """Report seeds that may be of another graph than the towers': steps know one seed, and what is seeded starts by it."""
+    files = files_beside(proof.codes, proof.code.path) or proof.codes.closure(proof.code.path)
+    asked = [(code, *named) for code in files for named in _mentions(code)]
+    seeds, graphs, resets = (
+        [(code, node) for code, name, node in asked if name == one]
+        for one in (_SEED, _GRAPH, _RESET)
+    )
+    for code, seed in seeds if graphs or resets else []:
+        if _in_front(proof, code, seed) and all(
+            _does_not_follow(proof, code, seed, where, reset) for where, reset in resets
+        ):
+            continue
+        if not graphs and all(
+            where is code and _stands_before(code, reset, seed) for where, reset in resets
+        ):
+            continue
+        where, other = (graphs or resets)[0]
+        proof.always(
+            "TM232", code, seed,
+            f"`{code.said(seed)}` may be the seed of another graph than that of the towers: "
+            f"`{where.said(other)}` (line {where.place(other)[0]} of {where.path}) makes one",
+        )  # fmt: skip
+
+
+def _mentions(code: Code) -> list[tuple[str, ast.AST]]:
+    """Where a file names what seeds a graph or makes one: the call, where it is called."""
+    found: list[tuple[str, ast.AST]] = []
+    for node in code.nodes:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                above = code.parents.get(id(node))
+                called = isinstance(above, ast.Call) and above.func is node
+                found.append((name, above if called and above is not None else node))
+            case ast.ImportFrom(names=names):
+                # Under its own name each use of it is found.
+                found += [(each.name, node) for each in names if each.asname is not None]
+    return [each for each in found if each[0] in (_SEED, _GRAPH, _RESET)]
+
+
+def _in_front(proof: TowerProof, code: Code, seed: ast.AST) -> bool:
+    """Whether a seed is set in the function that makes the towers, and in the same graph if that enters one."""
+    if code is not proof.home or _function(code, seed) is not _function(code, proof.loop):
+        return False
+    return _entered(code, seed) == _entered(code, proof.loop)
+
+
+def _entered(code: Code, node: ast.AST) -> set[int]:
+    """The blocks of graphs and sessions around a node."""
+    return {
+        id(each)
+        for each in _ancestors(code, node)
+        if isinstance(each, ast.With)
+        if any("as_default" in ast.unparse(item.context_expr) for item in each.items)
+    }
+
+
+def _does_not_follow(
+    proof: TowerProof, code: Code, seed: ast.AST, where: Code, reset: ast.AST
+) -> bool:
+    """Whether the graph is surely not made anew between a seed, in the function that makes the towers, and these."""
+    if where is code and _function(code, reset) is _function(code, seed):
+        return _stands_before(code, reset, seed)
+    # Elsewhere it is made anew before that function is called, or after: a module's own statement, which no one calls.
+    return _function(where, reset) is None
+
+
+def _stands_before(code: Code, reset: ast.AST, seed: ast.AST) -> bool:
+    """Whether both are statements of one block, in this order."""
+    blocks = [
+        block
+        for each in _ancestors(code, reset)
+        for name in ("body", "orelse")
+        if isinstance(block := getattr(each, name, None), list)
+    ]
+    for block in blocks:
+        at = [
+            place
+            for node in (reset, seed)
+            for place, one in enumerate(block)
+            if isinstance(one, ast.Expr) and one.value is node
+        ]
+        if len(at) == 2:
+            return at[0] < at[1]
+    return False
+
+
+def _ancestors(code: Code, node: ast.AST) -> list[ast.AST]:
+    found: list[ast.AST] = []
+    above = code.parents.get(id(node))
+    while above is not None:
+        found.append(above)
+        above = code.parents.get(id(above))
+    return found
+
+
+def _function(code: Code, node: ast.AST) -> ast.AST | None:
+    return next(
+        (
+            each
+            for each in _ancestors(code, node)
+            if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        ),
+        None,
+    )
