@@ -56,6 +56,7 @@ class TowerStatistic(MeanStatistic):
     """
 
     _owner: int = 0
+    _is_first: bool = False
 
     def assign(self, value: Any, *args: Any, **kwargs: Any) -> Any:
         return super().assign(self._of_the_one(value), *args, **kwargs)
@@ -66,7 +67,7 @@ class TowerStatistic(MeanStatistic):
     def _of_the_one(self, value: Any) -> Any:
         if not _in_training_tower() or not _on_several_workers(self.distribute_strategy):
             return value
-        return _of_one_replica(value, self._owner == 0)
+        return _of_one_replica(value, self._is_first)
 
     def _get_cross_replica(self) -> Any:
         return self._get_replica(self._owner)
@@ -179,7 +180,8 @@ def as_statistic(variable: Any, policy: str) -> Any:
     kind = {"mean": MeanStatistic, "all": SharedStatistic}.get(policy, TowerStatistic)
     made = kind(variable.distribute_strategy, variable.values, variable.aggregation)
     if isinstance(made, TowerStatistic):
-        made._owner = len(variable.values) - 1 if policy == "last" else 0
+        made._is_first = policy == "first"
+        made._owner = 0 if made._is_first else len(variable.values) - 1
     return made
 
 
