@@ -253,6 +253,29 @@ def test_tensors_of_checkpoints_are_as_near_as_training_is(
     assert (not found) == equal
 
 
+@pytest.mark.parametrize(
+    ("saved", "alike", "equal"),
+    [
+        ((1e-9, 3e-7), True, True),
+        ((1e-9, 3e-7), False, False),  # training differs, or was excused
+        ((1e-9, 4e-7), True, False),  # no number that training gave
+        ((3e-7, 1e-9), True, False),  # each has the other's
+    ],
+)
+def test_a_slot_of_roundings_alone_was_compared_in_training(
+    saved: tuple[float, float], alike: bool, equal: bool, tmp_path: Path
+) -> None:
+    trained, traces = (1e-9, 1e-9, 3e-7), []
+    for k, each in enumerate((saved[0], *saved)):
+        folder = tmp_path / str(k)
+        meta = {"runs": [{"index": 0, "stages": [0]}]}
+        _trace(folder, [], meta, **{"model|b/Momentum": np.float32([each])})
+        np.savez(folder / "run_00000.npz", **{"state/slot/0/momentum/b": np.float32([trained[k]])})
+        traces.append(read_trace(folder))
+    found, _ = doing_differences(*traces, within=1e-3, trained_alike=alike)
+    assert (not found) == equal
+
+
 def test_what_a_checkpoint_may_be_off() -> None:
     reference, spec = Reference(mode="compat.v1"), parse_devices("cpu:2")
     assert saved_within([], reference, spec, 1e-4, True) == 1e-6

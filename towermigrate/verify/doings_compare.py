@@ -42,6 +42,7 @@ def doing_differences(
     saved: float = SAVED,
     files: FilesCompared | None = None,
     summaries: Collection[str] = (),
+    trained_alike: bool = False,
 ) -> tuple[list[Difference], list[str]]:
     """Where the rewritten program prints or writes something else, and what was not compared, with why.
 
@@ -58,6 +59,9 @@ def doing_differences(
         saved: how far a tensor of a checkpoint may be off, of its largest number.
         files: what `file_differences` says of them, where it was asked already.
         summaries: the keys of what event files hold otherwise by roundings.
+        trained_alike: every array of the two programs' training was near enough, each by its own measure. A tensor of a
+            checkpoint that is such an array in both was compared there already: where a gradient is of roundings alone
+            (a bias before batch norm), its largest number is no measure of a slot.
     """
     close = Closeness(within, drift, bitwise, moved, saved)
     found = list(_ending(first, second, made))
@@ -81,7 +85,7 @@ def doing_differences(
         expected, actual = (name, NO_FILE) if fewer else (NO_FILE, name)
         found.append(_difference(f"file {name}", expected, actual))
     found += _of_workers(first, second, made)
-    found += _checkpoints(first, second, made, close.saved)
+    found += _checkpoints(first, second, made, close.saved, trained_alike)
     found += _looked(first, second, made, within, moved)
     unequal, _ = files or file_differences(first, second, made, close)
     found += [
@@ -222,7 +226,9 @@ def _plain(path: str) -> str:
     return _EVENTS.sub("events", _FILES_OF_CHECKPOINTS.sub("", path))
 
 
-def _checkpoints(first: Trace, second: Trace, made: Trace, within: float) -> Iterator[Difference]:
+def _checkpoints(
+    first: Trace, second: Trace, made: Trace, within: float, trained_alike: bool
+) -> Iterator[Difference]:
     wanted, again, others = (
         read_arrays(str(trace.folder), "checkpoints") for trace in (first, second, made)
     )
@@ -234,12 +240,29 @@ def _checkpoints(first: Trace, second: Trace, made: Trace, within: float) -> Ite
         if key not in others:
             yield _difference(f"{name} in the checkpoint {path}", "a tensor", "no such tensor")
         elif key in again and _far(array, again[key]) == 0 and _far(array, others[key]) > within:
+            if trained_alike and _were_compared(array, others[key], first, made):
+                continue
             yield _difference(f"{name} in the checkpoint {path}", _some(array), _some(others[key]))
     theirs = {key.partition("|")[0] for key in wanted}
     for key in others.keys() - wanted.keys():
         path, _, name = key.partition("|")
         if path in theirs:
             yield _difference(f"{name} in the checkpoint {path}", "no such tensor", "a tensor")
+
+
+def _were_compared(wanted: Array, other: Array, first: Trace, made: Trace) -> bool:
+    """Whether two tensors are what one variable was, to the last bit, in each program after one and the same run."""
+    if wanted.dtype.kind != "f" or wanted.dtype != other.dtype:
+        return False
+    runs = {run.index: run for run in made.runs}
+    for run in first.runs:
+        if run.index not in runs:
+            continue
+        theirs, ours = first.arrays(run), made.arrays(runs[run.index])
+        for key in theirs.keys() & ours.keys():
+            if key.startswith("state/") and same(theirs[key], wanted) and same(ours[key], other):
+                return True
+    return False
 
 
 def _looked(

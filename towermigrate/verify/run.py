@@ -262,9 +262,12 @@ class _Verification:
             moved=tuple(self.moved_freely),
             saved=saved_within(shown.excused, recorded.reference, spec, apart, bitwise),
         )
+        alike = not result.differences
         # They are read once: files may be large.
         files = file_differences(*traces, close)
-        doings, open_doings = doing_differences(*traces, **vars(close), files=files)
+        doings, open_doings = doing_differences(
+            *traces, **vars(close), files=files, trained_alike=alike
+        )
         first = shown.first()
         summaries: list[Excuse] = []
         if first is None and doings and not self.options.strict and close.within is not None:
@@ -274,7 +277,7 @@ class _Verification:
                 shown = replace(shown, excused=shown.excused + summaries)
                 keys = {each.key for each in summaries}
                 doings, open_doings = doing_differences(
-                    *traces, **vars(close), files=files, summaries=keys
+                    *traces, **vars(close), files=files, summaries=keys, trained_alike=alike
                 )
         equal = first is None and not doings
         largest = max(result.max_error, shown.max_error) if result.differences else result.max_error
