@@ -107,7 +107,15 @@ TAKEN += [
     case("beside a group that has a name", ("    saver = ", "    init = tf.global_variables_initializer()\n    saver = "), (INIT, "        sess.run([init, iterator.initializer])\n")),
 ]  # fmt: skip
 
+SEED = ("    step_count", "    tf.set_random_seed(5)\n    step_count")
+TAKEN += [
+    case("beside a seed, where nothing is drawn", START, SEED),
+    case("beside a seed, with rows that NumPy draws", START, SEED, ("(np.arange(48).reshape(16, 3) % 7 * 0.1)", "np.random.RandomState(0).rand(16, 3)")),
+]  # fmt: skip
+
 LEFT = [
+    other("that shuffles by the seed of the graph", "TM232", START, SEED, (".repeat()", ".shuffle(16).repeat()")),
+    other("whose rows TensorFlow draws", "TM232", START, SEED, (".repeat()", ".map(lambda a, b: (a + tf.random.uniform([3]), b)).repeat()")),
     other("one more batch behind the towers", "TM209", *EACH, (METHOD[0], "dataset.make_one_shot_iterator()"),
           ("    saver = ", "    more = iterator.get_next()\n    saver = "), (RUN, RUN + "            print(sess.run(more)[0].shape)\n")),
     other("its name bound anew", "TM209", *EACH, NAMED, ("    saver = ", "    start = step_count.initializer\n    saver = "),

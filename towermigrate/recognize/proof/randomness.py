@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 
-from towermigrate.recognize.proof.code import Code
+from towermigrate.recognize.proof.code import Code, root_of
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.towers import TowerProof
 
+# What draws, or may by a default.
+_DRAWS = re.compile(
+    r"shuffle|random|producer|provider|sampl|truncated|multinomial|dropout|distort|noise|parallel_read|make_batched|make_csv"
+    r"|contrib|slim|estimator|learn|getattr|eval|exec",
+    re.IGNORECASE,
+)
 _SEED, _GRAPH, _RESET = "set_random_seed", "Graph", "reset_default_graph"
 
 
@@ -40,10 +47,14 @@ def check_random(proof: TowerProof) -> None:
         for i in (proof.body.inputs if proof.body else [])
         if i.kind in ("queue", "iterator", "same", "split", "own")
     ]
-    if seeds and any(
-        i.source not in proof.facts.placeholders
-        and proof.facts.splits.get(i.source) not in proof.facts.placeholders
-        for i in pipelines
+    if (
+        seeds
+        and _inputs_may_draw(proof)
+        and any(
+            i.source not in proof.facts.placeholders
+            and proof.facts.splits.get(i.source) not in proof.facts.placeholders
+            for i in pipelines
+        )
     ):
         where, seed = seeds[0]
         proof.always(
@@ -52,6 +63,33 @@ def check_random(proof: TowerProof) -> None:
             seed,
             f"`{where.said(seed)}` also fixes the order in which the input pipeline shuffles",
         )
+
+
+def _inputs_may_draw(proof: TowerProof) -> bool:
+    """Whether a pipeline may draw numbers, by what its program's files name; NumPy's are of another seed."""
+    files = files_beside(proof.codes, proof.code.path)
+    return files is None or any(_may_draw(code) for code in files)
+
+
+def _may_draw(code: Code) -> bool:
+    for node in code.nodes:
+        match node:
+            case ast.Attribute() if root_of(node) in ("np", "numpy"):
+                continue
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                # What seeds the graph, and initializers, which no pipeline draws from.
+                if name == _SEED or name.endswith("initializer"):
+                    continue
+                names = [name]
+            case ast.keyword(arg=str(name)):
+                names = [name]
+            case ast.Import(names=imported) | ast.ImportFrom(names=imported):
+                names = [each.name for each in imported if each.name != _SEED]
+            case _:
+                continue
+        if any(map(_DRAWS.search, names)):
+            return True
+    return False
 
 
 def _check_graphs(proof: TowerProof) -> None:
@@ -71,6 +109,8 @@ def _check_graphs(proof: TowerProof) -> None:
             where is code and _stands_before(code, reset, seed) for where, reset in resets
         ):
             continue
+        if len(graphs) == 1 and not resets and _in_block_of_call(proof, code, seed, *graphs[0]):
+            continue  # whether that block can go is said where it stands
         where, other = (graphs or resets)[0]
         proof.always(
             "TM232", code, seed,
@@ -99,6 +139,21 @@ def _in_front(proof: TowerProof, code: Code, seed: ast.AST) -> bool:
     if code is not proof.home or _function(code, seed) is not _function(code, proof.loop):
         return False
     return _entered(code, seed) == _entered(code, proof.loop)
+
+
+def _in_block_of_call(
+    proof: TowerProof, code: Code, seed: ast.AST, where: Code, graph: ast.AST
+) -> bool:
+    """Whether a seed stands in the block of a graph in which the function is called that makes the towers."""
+    if where is not code or not proof.function:
+        return False
+    name = proof.function[-1].name
+    return any(
+        isinstance(each, ast.With)
+        and any(graph is one for item in each.items for one in ast.walk(item.context_expr))
+        and any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each))
+        for each in _ancestors(code, seed)
+    )
 
 
 def _entered(code: Code, node: ast.AST) -> set[int]:
