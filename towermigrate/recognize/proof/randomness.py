@@ -95,6 +95,8 @@ def _may_draw(code: Code) -> bool:
 def _check_graphs(proof: TowerProof) -> None:
     """Report seeds that may be of another graph than the towers': steps know one seed, and what is seeded starts by it."""
     files = files_beside(proof.codes, proof.code.path) or proof.codes.closure(proof.code.path)
+    if not any(_SEED in code.text for code in files):
+        return
     asked = [(code, *named) for code in files for named in _mentions(code)]
     seeds, graphs, resets = (
         [(code, node) for code, name, node in asked if name == one]
@@ -162,7 +164,9 @@ def _entered(code: Code, node: ast.AST) -> set[int]:
         id(each)
         for each in _ancestors(code, node)
         if isinstance(each, ast.With)
-        if any("as_default" in ast.unparse(item.context_expr) for item in each.items)
+        if any(
+            re.search(r"as_default|graph=", ast.unparse(item.context_expr)) for item in each.items
+        )
     }
 
 
