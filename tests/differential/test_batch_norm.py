@@ -118,8 +118,6 @@ TAKEN = [
 
 MORE = "                    out = out + tf.layers.batch_normalization(out, training=True, name='more')\n"
 LEFT = [
-    other("of all towers", "TM207", LAYERS, (APPLIED, "    updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)\n" + WAITED[1])),
-    other("of all towers, in place", "TM207", LAYERS, (APPLIED, WAITED[1].replace("(updates)", "(tf.get_collection(tf.GraphKeys.UPDATE_OPS))"))),
     other("of all towers so far", "TM207", LAYERS, (LAST[0], LAST[1].replace(", scope", "")), WAITED),
     other("of each tower, in a list", "TM207", LAYERS, (START, START + "    updates = []\n"), (APPENDED, APPENDED + " " * 20 + READ.replace("updates =", "updates +=")), WAITED),
     other("of each tower, extending a list", "TM207", LAYERS, (START, START + "    updates = []\n"), (APPENDED, APPENDED + " " * 20 + READ.replace("updates = ", "updates.extend(").rstrip() + ")\n"), WAITED),

@@ -41,6 +41,14 @@ def no_updates(codes: Codes, path: str) -> bool:
     return files is not None and all(_adds_none(codes, code) for code in files)
 
 
+def others_that_add(codes: Codes, path: str) -> list[str]:
+    """The files that may run in a process with a file's program and add to UPDATE_OPS; itself where some cannot be read."""
+    files = files_beside(codes, path)
+    if files is None:
+        return ["a file that cannot be read"]
+    return [code.path for code in files if not _adds_none(codes, code)]
+
+
 def summary_makers(codes: Codes, path: str) -> list[tuple[str, int, int]] | None:
     """Every place that adds to SUMMARIES in what may run in a process with a file's program; None: not known."""
     files = files_beside(codes, path)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof.code import Code, Codes
+from towermigrate.recognize.proof.collected import others_that_add
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.slim import Slim, is_none
@@ -234,6 +235,13 @@ def check_norms(proof: Norms) -> None:
                     "TM207", code, call,
                     f"`{code.said(call)}` also reads what `{norm.code.said(norm.node)}` in an evaluation may add",
                 )  # fmt: skip
+            made = {norm.code.path for norm in proof.norms}
+            for path in [
+                each for each in others_that_add(proof.codes, code.path) if each not in made
+            ][:1]:
+                proof.always(
+                    "TM207", code, call, f"`{code.said(call)}` also reads what {path} may add to it"
+                )
             continue
         all_of_them = (
             isinstance(scope, ScopeText)
