@@ -115,6 +115,8 @@ TAKEN += [
 
 LEFT = [
     other("that shuffles by the seed of the graph", "TM232", START, SEED, (".repeat()", ".shuffle(16).repeat()")),
+    other("beside a seed and a package that is not known", "TM232", START, SEED, ("import numpy as np\n", "import numpy as np\nimport tensorpack\n")),
+    other("of files in an order that is drawn", "TM232", START, SEED, ("    dataset = ", "    files = tf.data.Dataset.list_files('*')\n    dataset = ")),
     other("whose rows TensorFlow draws", "TM232", START, SEED, (".repeat()", ".map(lambda a, b: (a + tf.random.uniform([3]), b)).repeat()")),
     other("one more batch behind the towers", "TM209", *EACH, (METHOD[0], "dataset.make_one_shot_iterator()"),
           ("    saver = ", "    more = iterator.get_next()\n    saver = "), (RUN, RUN + "            print(sess.run(more)[0].shape)\n")),

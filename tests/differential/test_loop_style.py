@@ -130,11 +130,11 @@ NO_UPDATES = [
     case("never used", (APPLIED, COLLECTED + APPLIED)),
 ]  # fmt: skip
 UPDATES = [
-    other("batch normalisation before the towers", "TM211", (APPLIED, COLLECTED + WAITED.format("updates")),
+    other("batch normalisation before the towers", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           (START, "    whole = tf.layers.batch_normalization(X, training=True, name='bn')\n" + START)),
-    other("batch normalisation by its name", "TM222", (APPLIED, COLLECTED + WAITED.format("updates")),
+    other("batch normalisation by its name", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           (MATMUL, "    x = getattr(tf.layers, 'batch_normalization')(x, training=True, name='bn')\n" + MATMUL)),
-    other("an addition", "TM219", (APPLIED, COLLECTED + WAITED.format("updates")),
+    other("an addition", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           (LOSS, LOSS + "                    tf.add_to_collection(tf.GraphKeys.UPDATE_OPS, loss)\n")),
     other("an addition by its text", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           (LOSS, LOSS + "                    tf.add_to_collection('update_ops', loss)\n")),
@@ -142,7 +142,7 @@ UPDATES = [
           (LOSS, LOSS + "                    tf.get_collection_ref('update_ops').append(loss)\n")),
     other("layers of another package", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           ("import numpy as np\n", "import numpy as np\nimport tflearn\n")),
-    other("a graph that is loaded", "TM211", (APPLIED, COLLECTED + WAITED.format("updates")),
+    other("a graph that is loaded", "TM207", (APPLIED, COLLECTED + WAITED.format("updates")),
           (START, "    tf.train.import_meta_graph('graph.meta')\n" + START)),
     other("a number of them", "TM210", (APPLIED, COLLECTED + WAITED.format("updates")),
           (RUN, RUN + "            print(len(updates))\n")),

@@ -51,6 +51,9 @@ LEFT = [
     other("imported by another name", "TM232", ("drawn =", "from tensorflow import set_random_seed as seeded\nseeded(7)\ndrawn ="), (START, RESET + START)),
     other("a graph that is made by another name", "TM232", ("drawn =", SEED + "made = tf.Graph\ndrawn ="), (MAIN, "if __name__ == '__main__':\n    with made().as_default():\n        train()\n")),
     other("a reset in a function", "TM232", ("drawn =", "def cleared():\n" + RESET + "\n\ndrawn ="), (START, "    " + SEED + "    cleared()\n" + START)),
+    other("a graph that is entered by no block", "TM232", (START, "    " + SEED + "    tf.Graph().as_default().__enter__()\n" + START)),
+    other("in the block of a graph that is left before the call", "TM232", (MAIN, "if __name__ == '__main__':\n    with tf.Graph().as_default():\n        " + SEED + "        late = train\n    late()\n")),
+    other("in a block of a graph beside another call", "TM232", (MAIN, "if __name__ == '__main__':\n    with tf.Graph().as_default():\n        " + SEED + "        if len(drawn) > 1:\n            train()\n    train()\n")),
     other("a reset in a branch", "TM232", (START, "    " + SEED + "    if drawn:\n    " + RESET + START)),
 ]  # fmt: skip
 

@@ -65,9 +65,18 @@ class TowerStatistic(MeanStatistic):
         return super().assign_sub(self._of_the_one(value), *args, **kwargs)
 
     def _of_the_one(self, value: Any) -> Any:
-        if not _in_training_tower() or not _on_several_workers(self.distribute_strategy):
+        if not self.meets() or not _in_training_tower():
             return value
         return _of_one_replica(value, self._is_first)
+
+    def meets(self) -> bool:
+        """Whether replicas tell each other their updates."""
+        return _on_several_workers(self.distribute_strategy)
+
+    def moved_to(self, value: Any, rate: Any) -> Any:
+        """Update the average by what the one replica alone would make of it."""
+        del rate
+        return self.assign(value)
 
     def _get_cross_replica(self) -> Any:
         return self._get_replica(self._owner)
@@ -118,6 +127,10 @@ class SharedStatistic(MeanStatistic):
                 'batch_norm="all" knows the moving averages of tf.layers.batch_normalization and of tf_slim; '
                 f"{self.name} is updated by something else. Take the last or the first tower's update, or the mean."
             )
+
+    def meets(self) -> bool:
+        """Whether replicas tell each other their updates."""
+        return True
 
     def moved_to(self, value: Any, rate: Any) -> Any:
         """Update the average by what every replica alone would make of it, `rate` of the way to its own statistic."""
@@ -254,7 +267,7 @@ def _patch_assign_moving_average() -> None:
 
 
 def _patch_layers() -> None:
-    """Have the layers of batch normalisation move shared averages outside of their `tf.cond`, where replicas can meet."""
+    """Have layers of batch normalisation update an average outside of their `tf.cond`, where replicas can meet."""
     for layer in tf.compat.v1.layers.BatchNormalization.__mro__:
         if "_assign_moving_average" in vars(layer) and "_towermigrate" not in vars(layer):
             layer._towermigrate = True
@@ -267,27 +280,28 @@ def _moving_once(layer_class: Any) -> Any:
     def add_update(layer: Any, updates: Any, *args: Any, **kwargs: Any) -> None:
         def moved() -> Any:
             before = getattr(_state, "moves", None)
-            moves: list[tuple[SharedStatistic, Any]] = []
+            moves: list[tuple[Any, Any]] = []
             _state.moves = moves
             try:
                 value = updates()
             finally:
                 _state.moves = before
-            for variable, rate in moves[:1]:  # the branches of a condition are of one average
-                return variable.moved_to(value, rate)
-            return value
+            if not moves:
+                return value
+            variable, rate = moves[0]  # those of a condition's branches are of one average
+            return variable.moved_to(value, rate)
 
-        meets = _in_training_tower() and _state.current[0] == "all"
-        super(layer_class, layer).add_update(
-            moved if meets and callable(updates) else updates, *args, **kwargs
-        )
+        training = callable(updates) and _in_training_tower()
+        super(layer_class, layer).add_update(moved if training else updates, *args, **kwargs)
 
     return add_update
 
 
 def _holds(variable: Any) -> bool:
     """Whether an update of an average is to be told and not made."""
-    return getattr(_state, "moves", None) is not None and isinstance(variable, SharedStatistic)
+    if getattr(_state, "moves", None) is None:
+        return False
+    return isinstance(variable, TowerStatistic | SharedStatistic) and variable.meets()
 
 
 def _held_average(update: Any) -> Any:

@@ -229,8 +229,8 @@ class Kinds:
     """The kinds of the names of one scope, filled in as its statements are read in order.
 
     `no_updates` says that UPDATE_OPS is surely empty; `updates` are names of its list. `updates_taken` are the calls, by
-    identity, that read the batch-norm updates of one tower, or of all where they are `updates_of_all` too. `listed` are the names of lists of placeholders, one for
-    each tower. `loaders` are those of objects that were made with the input pipeline. `starts` are names of what variables
+    identity, that read the batch-norm updates of one tower, or of all where they are among `updates_of_all` too. `listed`
+    are the names of lists of placeholders, one for each tower. `loaders` are those of objects that were made with the input pipeline. `starts` are names of what variables
     start from, which adds to the graph when it is called.
     """
 

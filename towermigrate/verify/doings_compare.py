@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -233,6 +233,7 @@ def _checkpoints(
         read_arrays(str(trace.folder), "checkpoints") for trace in (first, second, made)
     )
     ours = {key.partition("|")[0] for key in others}
+    far: dict[str, tuple[Array, Array]] = {}
     for key, array in wanted.items():
         path, _, name = key.partition("|")
         if path not in ours:
@@ -240,9 +241,12 @@ def _checkpoints(
         if key not in others:
             yield _difference(f"{name} in the checkpoint {path}", "a tensor", "no such tensor")
         elif key in again and _far(array, again[key]) == 0 and _far(array, others[key]) > within:
-            if trained_alike and _were_compared(array, others[key], first, made):
-                continue
-            yield _difference(f"{name} in the checkpoint {path}", _some(array), _some(others[key]))
+            far[key] = array, others[key]
+    for key in _compared(far, first, made) if trained_alike else ():
+        del far[key]
+    for key, (array, other) in far.items():
+        path, _, name = key.partition("|")
+        yield _difference(f"{name} in the checkpoint {path}", _some(array), _some(other))
     theirs = {key.partition("|")[0] for key in wanted}
     for key in others.keys() - wanted.keys():
         path, _, name = key.partition("|")
@@ -250,19 +254,27 @@ def _checkpoints(
             yield _difference(f"{name} in the checkpoint {path}", "no such tensor", "a tensor")
 
 
-def _were_compared(wanted: Array, other: Array, first: Trace, made: Trace) -> bool:
-    """Whether two tensors are what one variable was, to the last bit, in each program after one and the same run."""
-    if wanted.dtype.kind != "f" or wanted.dtype != other.dtype:
-        return False
+def _compared(pairs: Mapping[str, tuple[Array, Array]], first: Trace, made: Trace) -> set[str]:
+    """Of pairs of tensors those that are what one variable was, to the last bit, in each program after one and the same run."""
+    left = {
+        key: pair
+        for key, pair in pairs.items()
+        if pair[0].dtype.kind == "f" and pair[0].dtype == pair[1].dtype
+    }
+    found: set[str] = set()
     runs = {run.index: run for run in made.runs}
-    for run in first.runs:
-        if run.index not in runs:
+    for run in first.runs:  # each is read once: they may be large
+        if run.index not in runs or not left.keys() - found:
             continue
         theirs, ours = first.arrays(run), made.arrays(runs[run.index])
-        for key in theirs.keys() & ours.keys():
-            if key.startswith("state/") and same(theirs[key], wanted) and same(ours[key], other):
-                return True
-    return False
+        for state in theirs.keys() & ours.keys():
+            if state.startswith("state/"):
+                found |= {
+                    key
+                    for key, (wanted, other) in left.items()
+                    if same(theirs[state], wanted) and same(ours[state], other)
+                }
+    return found
 
 
 def _looked(

@@ -87,15 +87,19 @@ def _(run: Runner) -> Results:
     }
 
 
-def _moving_means(run: Runner, policy: str) -> list[float]:
-    """The moving mean after a step that trains and after one that only looks: batches of 1, 2, …, momentum 0.5."""
+def _moving_means(run: Runner, policy: str, fed: bool = False) -> list[float]:
+    """The moving mean after a step that trains and after one that only looks: batches of 1, 2, …, momentum 0.5.
+
+    Where it is `fed`, a tensor tells the layer that it trains, and its updates stand in a condition.
+    """
     batch = run.feed([[[x], [x]] for x in numbers(run.towers)])
     with run.scope():
         variables = tm.TowerVariables(batch_norm=policy)
 
     @variables.tower
     def tower(x: Any) -> Any:
-        return v1.layers.batch_normalization(x, momentum=0.5, training=True)
+        trains = tf.reduce_any(x > 0.0) if fed else True
+        return v1.layers.batch_normalization(x, momentum=0.5, training=trains)
 
     def look(x: Any) -> Any:
         with variables.looking():
@@ -120,6 +124,18 @@ def _(run: Runner) -> Results:
     last, _looked = _moving_means(run, "last")
     of_all, looked = _moving_means(run, "mean")
     return {"of the last": last / run.towers, "of all": of_all, "after looking": looked}
+
+
+@ROWS.case(
+    "TowerVariables",
+    row="TowerVariables with batch normalisation that is fed whether it trains",
+    expect=lambda n: {"of the last": n / 2, "of the first": 0.5, "after looking": 0.5},
+    cannot=EAGER_GRAPH_CODE,
+)
+def _(run: Runner) -> Results:
+    first, looked = _moving_means(run, "first", fed=True)
+    last, _looked = _moving_means(run, "last", fed=True)
+    return {"of the last": last, "of the first": first, "after looking": looked}
 
 
 @ROWS.case(

@@ -41,8 +41,8 @@ def no_updates(codes: Codes, path: str) -> bool:
     return files is not None and all(_adds_none(codes, code) for code in files)
 
 
-def others_that_add(codes: Codes, path: str) -> list[str]:
-    """The files that may run in a process with a file's program and add to UPDATE_OPS; itself where some cannot be read."""
+def may_add(codes: Codes, path: str) -> list[str]:
+    """The files that may run in a process with a file's program and add to UPDATE_OPS; words for one that cannot be read."""
     files = files_beside(codes, path)
     if files is None:
         return ["a file that cannot be read"]
@@ -71,6 +71,15 @@ def files_beside(codes: Codes, path: str) -> list[Code] | None:
             return None
         seen.update({code.path: code for code in codes.closure(user)})
     return list(seen.values())
+
+
+def imports_only_known(codes: Codes, code: Code) -> bool:
+    """Whether a file imports nothing but the tree's own files, TensorFlow's public names and packages without a graph."""
+    return all(
+        _known(codes, code, node)
+        for node in code.nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
 
 
 def _summaries(codes: Codes, code: Code) -> list[tuple[str, int, int]] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from towermigrate.flow.values import Const, External, Unknown, Value
 from towermigrate.recognize.proof.code import Code, Codes
-from towermigrate.recognize.proof.collected import others_that_add
+from towermigrate.recognize.proof.collected import may_add
 from towermigrate.recognize.proof.frames import Frame
 from towermigrate.recognize.proof.natives import Arguments
 from towermigrate.recognize.proof.slim import Slim, is_none
@@ -71,9 +71,8 @@ class Norms(Slim):
         self.updates_read: list[tuple[Code, ast.Call, Value | None, int]] = []
         self.lists_of_all: list[tuple[Code, ast.Call]] = []
         self.left_root = False  # a name scope that is not below the tower's was entered
-        self.trains_elsewhere: list[
-            _Norm
-        ] = []  # outside of towers, where the updates of all are read
+        # Normalisations of evaluations that may train: what reads the updates of all has theirs, too.
+        self.trains_elsewhere: list[_Norm] = []
 
     def tf_call(self, name: str, args: Arguments, node: ast.Call, frame: Frame) -> Value:
         if self.strict and self.where != "a tower" and _lists_all(name, args):
@@ -236,12 +235,11 @@ def check_norms(proof: Norms) -> None:
                     f"`{code.said(call)}` also reads what `{norm.code.said(norm.node)}` in an evaluation may add",
                 )  # fmt: skip
             made = {norm.code.path for norm in proof.norms}
-            for path in [
-                each for each in others_that_add(proof.codes, code.path) if each not in made
-            ][:1]:
+            for other in [each for each in may_add(proof.codes, code.path) if each not in made][:1]:
                 proof.always(
-                    "TM207", code, call, f"`{code.said(call)}` also reads what {path} may add to it"
-                )
+                    "TM207", code, call,
+                    f"`{code.said(call)}` also reads what {other} may add to it",
+                )  # fmt: skip
             continue
         all_of_them = (
             isinstance(scope, ScopeText)

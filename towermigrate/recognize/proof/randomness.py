@@ -6,13 +6,13 @@ import ast
 import re
 
 from towermigrate.recognize.proof.code import Code, root_of
-from towermigrate.recognize.proof.collected import files_beside
+from towermigrate.recognize.proof.collected import files_beside, imports_only_known
 from towermigrate.recognize.proof.towers import TowerProof
 
-# What draws, or may by a default.
+# What draws, or may by a default: `Dataset.list_files` shuffles where it is not told otherwise.
 _DRAWS = re.compile(
-    r"shuffle|random|producer|provider|sampl|truncated|multinomial|dropout|distort|noise|parallel_read|make_batched|make_csv"
-    r"|contrib|slim|estimator|learn|getattr|eval|exec",
+    r"shuffle|random|producer|provider|sampl|truncated|multinomial|dropout|distort|noise|fractional|list_files|parallel_read"
+    r"|make_batched|make_csv|contrib|slim|estimator|learn|keras|getattr|eval|exec|__import__|import_module|globals|vars",
     re.IGNORECASE,
 )
 _SEED, _GRAPH, _RESET = "set_random_seed", "Graph", "reset_default_graph"
@@ -68,7 +68,9 @@ def check_random(proof: TowerProof) -> None:
 def _inputs_may_draw(proof: TowerProof) -> bool:
     """Whether a pipeline may draw numbers, by what its program's files name; NumPy's are of another seed."""
     files = files_beside(proof.codes, proof.code.path)
-    return files is None or any(_may_draw(code) for code in files)
+    return files is None or any(
+        _may_draw(code) or not imports_only_known(proof.codes, code) for code in files
+    )
 
 
 def _may_draw(code: Code) -> bool:
@@ -140,6 +142,8 @@ def _in_front(proof: TowerProof, code: Code, seed: ast.AST) -> bool:
     """Whether a seed is set in the function that makes the towers, and in the same graph if that enters one."""
     if code is not proof.home or _function(code, seed) is not _function(code, proof.loop):
         return False
+    if any(_enters(each) and not _is_block(code, each) for each in code.nodes):
+        return False
     return _entered(code, seed) == _entered(code, proof.loop)
 
 
@@ -150,11 +154,18 @@ def _in_block_of_call(
     if where is not code or not proof.function:
         return False
     name = proof.function[-1].name
-    return any(
-        isinstance(each, ast.With)
-        and any(graph is one for item in each.items for one in ast.walk(item.context_expr))
-        and any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each))
+    named = [one for one in code.nodes if isinstance(one, ast.Name) and one.id == name]
+    blocks = [
+        each
         for each in _ancestors(code, seed)
+        if isinstance(each, ast.With)
+        and any(graph is one for item in each.items for one in ast.walk(item.context_expr))
+    ]
+    return bool(named and blocks) and all(
+        isinstance(call := code.parents.get(id(one)), ast.Call)
+        and call.func is one
+        and blocks[0] in _ancestors(code, one)
+        for one in named
     )
 
 
@@ -168,6 +179,16 @@ def _entered(code: Code, node: ast.AST) -> set[int]:
             re.search(r"as_default|graph=", ast.unparse(item.context_expr)) for item in each.items
         )
     }
+
+
+def _enters(node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "as_default"
+
+
+def _is_block(code: Code, node: ast.AST) -> bool:
+    """Whether what enters a graph is the header of a block, which shows where it is left."""
+    call = code.parents.get(id(node))
+    return isinstance(call, ast.Call) and isinstance(code.parents.get(id(call)), ast.withitem)
 
 
 def _does_not_follow(
