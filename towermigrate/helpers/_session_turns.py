@@ -178,8 +178,10 @@ def turn(towers: TowerGraph, variable: Any, way: Way, done: list[Any]) -> Iterat
     """Yields the value, made again in a turn; what is put into `done` belongs to it, and is replaced by its end.
 
     Nothing in the turn waits for another one: the lock is asked for when all that the value is made of is there.
+    The value that the author made is waited for too: it may go elsewhere as well (`speed = 0.9 * m + g`, `m.assign(speed)`
+    and `w.assign_sub(rate * speed)`), and is of what the variable was before, as it came before the assignment.
     """
-    others = way.others
+    others = [*way.others, way.value]
     at_once = way.at_once
     early = None
     if at_once:
