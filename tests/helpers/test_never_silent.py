@@ -864,3 +864,176 @@ def test_a_sum_of_parts_is_the_gradient(two_towers: Any) -> None:
 
     tf.function(summed, autograph=False)(*tm.shard_batch(ROWS))
     assert step.w.numpy() == -3.0
+
+
+_OWN_COUNTS = {
+    "rows": lambda w, x: tm.global_batch_loss(w * x, global_batch_size=tf.shape(x)[0]),
+    "cast rows": lambda w, x: tm.global_batch_loss(
+        w * x, global_batch_size=tf.cast(tf.size(x), tf.float32)
+    ),
+    "TensorFlow": lambda w, x: tf.nn.compute_average_loss(w * x, global_batch_size=2),
+    "TensorFlow, rows": lambda w, x: tf.nn.compute_average_loss(
+        w * x, global_batch_size=tf.shape(x)[0]
+    ),
+    "tokens": lambda w, x: tm.token_normalized_loss(
+        w * x, _seen(x), global_tokens=tf.reduce_sum(_seen(x))
+    ),
+}
+
+
+def _seen(x: Any) -> Any:
+    return tf.cast(tf.not_equal(x, 0.0), tf.float32)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known rows", "unknown rows"])
+@pytest.mark.parametrize("count", _OWN_COUNTS)
+def test_a_replicas_own_count_is_no_global_one(two_towers: Any, count: str, known: bool) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        loss = _OWN_COUNTS[count](step.w, x)
+        step.opt.apply_gradients(tm.tower_gradients(step.opt, loss, [step.w]))
+
+    if not known and count == "TensorFlow":
+        pytest.skip("nothing tells a number of rows that are not known from the batch's")
+    rows = tm.shard_batch(ROWS)
+    run = tf.function(lambda x: two_towers.run(body, args=(x,)), autograph=False)
+    with pytest.raises(ValueError, match="examples on all replicas together|own weights"):
+        if known:
+            run(*rows)
+        else:
+            tm.create_variables(run, tf.TensorSpec([None], tf.float32))
+
+
+_GLOBAL_COUNTS = {
+    "times the replicas": lambda w, x: tm.global_batch_loss(
+        w * x, global_batch_size=tf.shape(x)[0] * 2
+    ),
+    "added up": lambda w, x: tm.global_batch_loss(
+        w * x,
+        global_batch_size=tf.distribute.get_replica_context().all_reduce("SUM", tf.shape(x)[0]),
+    ),
+    "tokens over examples": lambda w, x: tf.nn.compute_average_loss(
+        tf.reshape(tf.stack([w * x, w * x], 1), [-1]) / 2.0, global_batch_size=4
+    ),
+    "TensorFlow": lambda w, x: tf.nn.compute_average_loss(w * x),
+    "tokens": lambda w, x: tm.token_normalized_loss(
+        w * x,
+        _seen(x),
+        global_tokens=tf.distribute.get_replica_context().all_reduce(
+            "SUM", tf.reduce_sum(_seen(x))
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("count", _GLOBAL_COUNTS)
+def test_a_global_count_is_taken(two_towers: Any, count: str) -> None:
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        loss = _GLOBAL_COUNTS[count](step.w, x)
+        step.opt.apply_gradients(tm.tower_gradients(step.opt, loss, [step.w]))
+
+    assert step.run(body) == -3.0
+
+
+def test_rows_of_a_part_of_a_batch_that_every_replica_has(two_towers: Any) -> None:
+    """The batch is whole on each replica, which takes its part: the rows of the whole are the global batch."""
+    step = _Step(two_towers)
+
+    def body(x: Any) -> None:
+        place = tf.distribute.get_replica_context().replica_id_in_sync_group
+        mine = x[place * 2 : place * 2 + 2]
+        loss = tm.global_batch_loss(step.w * mine, global_batch_size=tf.shape(x)[0])
+        step.opt.apply_gradients(tm.tower_gradients(step.opt, loss, [step.w]))
+
+    run = tf.function(
+        lambda x: two_towers.run(body, args=(x,)),
+        autograph=False,
+        input_signature=[tf.TensorSpec([None], tf.float32)],
+    )
+    run(tf.constant(ROWS))
+    assert step.w.numpy() == -3.0
+
+
+@pytest.mark.parametrize("how", ["norm", "value", "global norm"])
+def test_towers_clipped_gradients_are_averaged_and_not_summed(two_towers: Any, how: str) -> None:
+    step = _Step(two_towers)
+
+    def clipped(x: Any) -> Any:
+        pairs = step.opt.compute_gradients(tf.reduce_mean(step.w * x), [step.w])
+        if how == "norm":
+            return tm.clip_by_norm(pairs, 2.0)
+        if how == "value":
+            return tm.clip_by_value(pairs, -2.0, 2.0)
+        return tm.clip_by_global_norm(pairs, 2.0)[0]
+
+    def summed(x: Any) -> None:
+        step.opt.apply_gradients(clipped(x))
+
+    def divided(x: Any) -> None:
+        step.opt.apply_gradients([(g / 2.0, v) for g, v in clipped(x)])
+
+    def averaged(x: Any) -> None:
+        tm.apply_averaged(step.opt, tm.average_gradients(clipped(x)))
+
+    with pytest.raises(ValueError, match="2 times the average"):
+        step.run(summed)
+    step.run(divided)
+    assert step.w.numpy() == -1.5
+    step.run(averaged)
+    assert step.w.numpy() == -3.0
+
+
+_AVERAGES = {
+    "noise": (lambda g, x: g + tf.random.normal([]), False),
+    "data": (lambda g, x: g * tf.reduce_mean(x), False),
+    "seeded noise": (lambda g, x: g + 0.0 * tf.random.normal([], seed=3), True),
+    "rows": (lambda g, x: g * tf.cast(tf.shape(x)[0], tf.float32) * 0.5, True),
+    "mean of data": (
+        lambda g, x: (
+            g * tf.distribute.get_replica_context().all_reduce("MEAN", tf.reduce_mean(x)) / 3.0
+        ),
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("how", _AVERAGES)
+def test_a_replicas_own_numbers_in_an_average(two_towers: Any, how: str) -> None:
+    step = _Step(two_towers)
+    change, is_right = _AVERAGES[how]
+    tf.random.set_seed(1)
+
+    def body(x: Any) -> None:
+        pairs = step.opt.compute_gradients(tf.reduce_mean(step.w * x), [step.w])
+        averages = tm.average_gradients(pairs)
+        tm.apply_averaged(step.opt, [(change(g, x), v) for g, v in averages])
+
+    if is_right:
+        assert step.run(body) == -3.0
+        return
+    with pytest.raises(ValueError, match="own data or random numbers"):
+        step.run(body)
+
+
+def test_slots_that_a_saver_leaves_out_are_told_of(
+    tmp_path: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def made() -> tuple[Any, Any]:
+        strategy = tm.tower_strategy(1, devices="cpu:1")
+        with strategy.scope():
+            w, opt = tf.Variable(1.0, name="w"), v1.train.MomentumOptimizer(0.1, 0.9)
+            strategy.run(lambda: opt.apply_gradients([(tf.constant(1.0), w)]))
+        return w, opt
+
+    w, opt = made()
+    path = tm.tf1_saver(w, optimizers=[opt]).save(str(tmp_path / "model"))
+    tm.tf1_saver(w, optimizers=[opt]).restore(path)
+    assert not [record for record in caplog.records if record.name == "towermigrate"]
+    saver = tm.tf1_saver(w)
+    for _ in range(2):
+        saver.restore(path)
+    [told] = [each.getMessage() for each in caplog.records if each.name == "towermigrate"]
+    assert "w/Momentum" in told and "optimizers=" in told

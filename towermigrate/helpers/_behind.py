@@ -306,6 +306,25 @@ def sources(tensors: Iterable[Any], until: str | None = None) -> frozenset[tuple
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def values_from(tensors: Iterable[Any], until: str) -> frozenset[Any]:
+    """What the numbers of tensors of a graph come from, up to a mark: data, and chance by its seeds where it has some.
+
+    A number of rows counts for nothing, as the replicas may well have as many.
+    """
+    found: set[Any] = set()
+    for operation in _walk(tensors, until, lambda each: each.op.type in ("Shape", "Size")):
+        if _attribute(operation, until) is None and _is_source(operation):
+            seeds = ()
+            if operation.type.startswith("Random"):
+                seeds = (operation.get_attr("seed"), operation.get_attr("seed2"))
+            is_seeded = len(seeds) == 2 and all(seeds)
+            found.add(
+                (operation.type, *seeds) if is_seeded else (id(operation.graph), operation.name)
+            )
+    return frozenset(found)
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
 def rows_of(tensors: Iterable[Any]) -> frozenset[Any]:
     """What tells the rows that tensors of a graph are made of: where data comes from, and which part of it was taken."""
     found: set[Any] = set()

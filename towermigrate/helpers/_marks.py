@@ -1,12 +1,12 @@
 """The marks on gradients: whose part they are, what was averaged; and what refuses them where they would come out wrong."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.eager import record
 
-from towermigrate.helpers import _behind
+from towermigrate.helpers import _behind, _reached
 
 # On a share: the name of the function that returned it.
 SHARE = "_towermigrate_share"
@@ -19,6 +19,8 @@ MEAN = "mean"
 OF_VARIABLES = "_towermigrate_share_gradient_of_variables"
 # On a gradient of shares and of something else, over the former: what an error says of it.
 MIXED = "_towermigrate_mixed"
+# On a tower's own gradient that was clipped: by which function.
+CLIPPED = "_towermigrate_clipped"
 # On a gradient, as an attribute of the tensor: how many towers it is one's share of.
 TOWERS = "_towermigrate_towers"
 
@@ -107,6 +109,30 @@ def refuse_to_clip_shares(grads: Iterable[Any]) -> None:
         )
 
 
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def mark_clipped(grads: Iterable[Any], name: str) -> list[Any]:
+    """Gradients that `name` clipped; those of one tower of several, which are to be averaged, are known from now on."""
+    context = tf.distribute.get_replica_context() if tf.distribute.has_strategy() else None
+    if context is None or tf.distribute.get_strategy().num_replicas_in_sync == 1:
+        return list(grads)
+    return [
+        grad if grad is None or is_averaged(grad) else _behind.marked(grad, CLIPPED, name)
+        for grad in grads
+    ]
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_to_sum_clipped(grads: Sequence[Any], what: str) -> None:
+    """Raise where towers' own gradients, each clipped for itself, would be added up, and not averaged."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    names = sorted(_behind.values_of(CLIPPED, grads, until=AVERAGED))
+    if names and not _behind.is_divided(grads, replicas, until=CLIPPED):
+        raise ValueError(
+            f"{what} sums over the replicas what {' and '.join(names)} made of each tower's own gradient: {replicas} times "
+            "the average. Take average_gradients of the clipped gradients and apply it with apply_averaged."
+        )
+
+
 _CUT = (
     "average_gradients passes no gradient on, and the loss is made of what it returned: the terms of second order would "
     "be missing. Take tf.distribute.get_replica_context().all_reduce, which passes it on; or write "
@@ -157,6 +183,19 @@ def refuse_own_gradients(grads: Iterable[Any], what: str, instead: str) -> None:
         raise ValueError(f"{what}. {instead}")
     if any(_behind.is_partly_own(_behind.dense(grad), AVERAGED) for grad in grads):
         raise ValueError(f"{what}: they are added to averages. {instead}")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def refuse_own_data(grads: Iterable[Any], what: str) -> None:
+    """Raise where one replica's own data or noise has a part in what is to be the same on all replicas."""
+    if tf.distribute.get_strategy().num_replicas_in_sync == 1 or tf.executing_eagerly():
+        return
+    towers = _reached.notes_of_towers(_behind.values_from(grads, AVERAGED))
+    if len(set(towers)) > 1:
+        raise ValueError(
+            f"{what}: each replica's own data or random numbers have a part in them, and the copies of a variable would "
+            "drift apart. Let them into the gradients before they are averaged, or reduce them over the replicas first."
+        )
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

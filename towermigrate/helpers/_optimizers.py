@@ -203,6 +203,7 @@ def _check(optimizer: Any, grads: list[Any], *, clips: bool) -> None:
             f"{name} sums over the replicas, and average_gradients has done so already, or all_reduce: the gradient would count once "
             "for each of them. Apply it with apply_averaged, or give this optimizer what tower_gradients returns."
         )
+    _marks.refuse_to_sum_clipped(grads, name)
     _taken.refuse_sum(
         grads,
         name,

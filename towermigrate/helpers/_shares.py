@@ -7,6 +7,7 @@ backward pass, which tells whoever watches that a share took part.
 
 import contextlib
 import functools
+import inspect
 import os
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _behind, _public, _twins
+from towermigrate.helpers import _behind, _own_counts, _public, _twins
 from towermigrate.helpers._loss_parts import (
     KERAS,
     TENSORFLOW_SHARES,
@@ -101,6 +102,13 @@ def _marking(original: Any, name: str) -> Any:
             return value
         if tf.distribute.get_strategy().num_replicas_in_sync == 1:
             return value
+        if name == TENSORFLOW_SHARES[0]:
+            given = inspect.signature(original).bind(*args, **kwargs).arguments
+            losses = given["per_example_loss"]
+            size = given.get("global_batch_size")
+            if size is not None:
+                what = f"tf.nn.{name}: global_batch_size"
+                _own_counts.refuse_own_rows(losses, size, what, at_least=False)
         return mark(value, f"tf.nn.{name}")
 
     setattr(made, SHARE, True)

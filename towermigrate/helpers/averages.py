@@ -176,6 +176,10 @@ def apply_averaged(
         "drift apart",
         "Give it what average_gradients returns, or give optimizer.apply_gradients what tower_gradients returns.",
     )
+    _marks.refuse_own_data(
+        [grad for grad, _ in pairs if grad is not None],
+        "apply_averaged sums nothing, and these differ between the replicas",
+    )
     _addends.refuse_divided(
         [grad for grad, _ in pairs], "apply_averaged takes averages as they are"
     )

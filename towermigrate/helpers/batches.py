@@ -11,7 +11,8 @@ a dataset of `batch(4)` on two towers:
 
 Who goes to the second one batches by the global size (`batch(4 * num_towers)`), and divides
 losses by it (`global_batch_loss`). Its last batch may be short, or empty, on some towers (a rest
-of one row on two towers comes as 1 and 0), where a mean over the tower's rows is NaN. Batches of
+of one row on two towers comes as 1 and 0), where a mean over the tower's rows is NaN, and its
+gradient NaN or a zero that counts as one tower's. Batches of
 sequences are cut after they were padded, so that towers get one length, and a token budget of
 `bucket_by_sequence_length` is then the budget of the step, not of a tower.
 
@@ -213,8 +214,8 @@ def per_tower_batches(
         `"drop"`: they are not used, as those of a TF1 run that met the end of its queue; with
         `TOWERMIGRATE_CHECKS=1` in the environment that is an error.
         `"empty"`: the towers that get none get a batch of no rows, the other axes as the first
-        tower's has them. A mean over no rows is NaN: `global_batch_loss` and
-        `token_normalized_loss` count an empty tower as nothing.
+        tower's has them. A mean over no rows is NaN, and its gradient NaN or a
+        zero that an average counts as one tower's: `global_batch_loss` and `token_normalized_loss` count an empty tower as nothing.
         `"error"`: a ValueError.
       element_spec: the `tf.TensorSpec` of one element, or a tuple of them, for a source that has
         none. None takes the types, and sizes other than the first axis', of the first element.

@@ -1,6 +1,7 @@
 """Variables before the first step, and savers of TF1's name-based checkpoints."""
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,13 @@ from towermigrate.helpers.strategy import current_strategy, is_chief, strategy_o
 from towermigrate.helpers.tf1_checkpoints import (
     missing_state,
     saveables,
+    slots_left,
     take_part_in_saving,
     tf1_names,
 )
 from towermigrate.helpers.variables import TowerVariables
+
+_log = logging.getLogger("towermigrate")
 
 
 def create_variables(step: Any, *specs: Any, strategy: Any = None) -> None:
@@ -83,6 +87,7 @@ class TF1Saver:
         self._max_to_keep = max_to_keep
         self._every_hours = keep_checkpoint_every_n_hours
         self._saver: Any = None
+        self._told_of_slots = False
 
     def names(self) -> dict[str, Any]:
         """The variables by the names they have in a checkpoint: those of the TF1 program."""
@@ -128,7 +133,21 @@ class TF1Saver:
                     "not made yet, so that its optimizers would begin anew. Make their variables first, with "
                     "create_variables(step, *specs) of each step that trains; or leave out optimizers= or averages=."
                 )
+            self._tell_of_slots(save_path, saved)
         saver.restore(None, save_path)
+
+    def _tell_of_slots(self, save_path: str, saved: Iterable[str]) -> None:
+        """Say once what a checkpoint holds of the optimizers', where this saver is given none: it is legitimate, and rarely meant."""
+        left = slots_left(self.names(), saved, self._model_variables())
+        if left and not self._optimizers and not self._told_of_slots:
+            self._told_of_slots = True
+            _log.warning(
+                "towermigrate: %s holds %s%s, which this saver does not restore: where training goes on, optimizers= of tf1_saver "
+                "takes the optimizers whose slots they are; without it they begin anew.",
+                save_path,
+                left[0],
+                f" and {len(left) - 1} more" if len(left) > 1 else "",
+            )
 
     @property
     def last_checkpoints(self) -> list[str]:
@@ -192,7 +211,7 @@ def tf1_saver(
       *others: more of them, for instance the global step.
       optimizers: v1 optimizers in the order the TF1 program applied them; their slots are saved as
         `w/Adam`, `w/Adam_1`, their other variables as `beta1_power`, `beta1_power_1`, …, as TF1
-        named them.
+        named them. Without them the slots of a checkpoint are not restored, and a warning says so.
       averages: `tf.train.ExponentialMovingAverage` objects; shadows are saved as
         `w/ExponentialMovingAverage`.
       max_to_keep, keep_checkpoint_every_n_hours: as for `tf.train.Saver`.

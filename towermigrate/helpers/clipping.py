@@ -9,6 +9,9 @@ TF1's tower programs clip in one of two places, and the two train differently:
   of one tower's batch; one tower with a wild batch cannot outweigh the others, and the average's
   norm is at most `clip_norm`. It does depend on how the batch is split.
 
+A tower's own clipped gradients are averaged and applied with `apply_averaged`: an optimizer's `apply_gradients` would
+add them up over the replicas, and raises.
+
 What `tower_gradients` gives is a share, divided by the number of towers: its norm is neither of the
 two, and it is refused.
 
@@ -67,7 +70,7 @@ def clip_by_global_norm(
     """
     pairs = _summed(grads_and_vars)
     grads, norm = tf.clip_by_global_norm([grad for grad, _ in pairs], clip_norm)
-    return _paired(grads, pairs), norm
+    return _paired("clip_by_global_norm", grads, pairs), norm
 
 
 def clip_by_norm(grads_and_vars: Sequence[tuple[Any, Any]], clip_norm: Any) -> GradsAndVars:
@@ -89,9 +92,8 @@ def clip_by_norm(grads_and_vars: Sequence[tuple[Any, Any]], clip_norm: Any) -> G
     Source: `tf.clip_by_norm`.
     """
     pairs = _summed(grads_and_vars)
-    return _paired(
-        [None if grad is None else tf.clip_by_norm(grad, clip_norm) for grad, _ in pairs], pairs
-    )
+    grads = [None if grad is None else tf.clip_by_norm(grad, clip_norm) for grad, _ in pairs]
+    return _paired("clip_by_norm", grads, pairs)
 
 
 def clip_by_value(grads_and_vars: Sequence[tuple[Any, Any]], low: Any, high: Any) -> GradsAndVars:
@@ -121,9 +123,8 @@ def clip_by_value(grads_and_vars: Sequence[tuple[Any, Any]], low: Any, high: Any
     if (least is not None and least > 0) or (greatest is not None and greatest < 0):
         raise ValueError(f"Gradients cannot be limited to {low} … {high}: 0 lies outside.")
     pairs = _summed(grads_and_vars)
-    return _paired(
-        [None if grad is None else tf.clip_by_value(grad, low, high) for grad, _ in pairs], pairs
-    )
+    grads = [None if grad is None else tf.clip_by_value(grad, low, high) for grad, _ in pairs]
+    return _paired("clip_by_value", grads, pairs)
 
 
 def _summed(grads_and_vars: Sequence[tuple[Any, Any]]) -> GradsAndVars:
@@ -142,5 +143,6 @@ def _summed(grads_and_vars: Sequence[tuple[Any, Any]]) -> GradsAndVars:
     return [(_slices.sum_duplicates(grad), variable) for grad, variable in pairs]
 
 
-def _paired(grads: Sequence[Any], pairs: GradsAndVars) -> GradsAndVars:
-    return [(grad, variable) for grad, (_, variable) in zip(grads, pairs, strict=True)]
+def _paired(name: str, grads: Sequence[Any], pairs: GradsAndVars) -> GradsAndVars:
+    known = _marks.mark_clipped(grads, name)
+    return [(grad, variable) for grad, (_, variable) in zip(known, pairs, strict=True)]

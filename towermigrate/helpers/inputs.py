@@ -43,7 +43,8 @@ def shard_batch(
         `"drop"`: the last rows, fewer than there are towers, are not used.
         `"spread"`: the first towers get one row more, as `np.array_split`; with fewer rows than
         towers the last ones get none. The mean of the towers' means is then not the mean of the
-        batch, and an empty tower's is NaN: `global_batch_loss` is right for both.
+        batch; an empty tower's is NaN, and its gradient NaN or a zero that counts as one tower's:
+        `global_batch_loss` is right for both.
         `"pad"`: zeros (empty strings) after the last row make the parts equal; with `batch_size`
         every tower gets that many, so that each step has one shape, as XLA wants it. Split
         `np.ones(rows)` beside the others: padded, it is the weights that

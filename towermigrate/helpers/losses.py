@@ -15,7 +15,8 @@ import tensorflow as tf
 
 from towermigrate.helpers import _behind, _checks, _optimizers, _shares
 from towermigrate.helpers._all_reduce import all_reduced
-from towermigrate.helpers._reached import may_meet, notes_of_towers
+from towermigrate.helpers._own_counts import refuse_own_rows, refuse_own_sum
+from towermigrate.helpers._reached import may_meet
 
 _COLUMN = "write labels[:, tf.newaxis] (and predictions[:, tf.newaxis] where they are [b] too)"
 
@@ -85,14 +86,7 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
     replicas = tf.distribute.get_strategy().num_replicas_in_sync
     if replicas == 1 or tf.distribute.get_replica_context() is None:
         return total
-    if isinstance(size, int) and tf.is_symbolic_tensor(per_example):
-        rows = notes_of_towers(per_example.shape[0])
-        known = [each for each in rows if each is not None]
-        if sum(known) > size:
-            raise ValueError(
-                f"global_batch_size is {size}, but the replicas have {' + '.join(map(str, known))} examples. It is the "
-                "number of examples on all replicas together."
-            )
+    refuse_own_rows(per_example, size, "global_batch_size")
     if _checks.wanted() and may_meet():
         found = all_reduced(
             tf.cast(tf.shape(per_example)[0], total.dtype),
@@ -171,6 +165,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
             "Give it the sum of the weights on all replicas, global_tokens=.",
         )
     else:
+        refuse_own_sum(weights, global_tokens, "global_tokens")
         tokens = tf.stop_gradient(tf.cast(global_tokens, losses.dtype))
     return _shares.mark(tf.math.divide_no_nan(total, tokens), "token_normalized_loss")
 

@@ -302,6 +302,20 @@ def missing_state(
     return sorted(found)
 
 
+# What TF1's optimizers call their slots, the second of a kind with a number behind it.
+_SLOTS = re.compile(r"(?:Adadelta|Adagrad|AdagradDA|Adam|AdamW|Ftrl|Momentum|RMSProp)(?:_\d+)?")
+
+
+def slots_left(named: Mapping[str, Any], saved: Iterable[str], owners: Iterable[Any]) -> list[str]:
+    """Names of a checkpoint that are slots of these variables in an optimizer of TF1, and that nothing is restored from."""
+    own = tuple(f"{_op_name(owner)}/" for owner in owners)
+    return sorted(
+        name
+        for name in set(saved) - named.keys()
+        if name.startswith(own) and _SLOTS.fullmatch(name.rpartition("/")[2])
+    )
+
+
 def _op_name(variable: Any) -> str:
     return str(variable.name).split(":")[0]
 
