@@ -314,7 +314,7 @@ def values_from(tensors: Iterable[Any], until: str) -> frozenset[Any]:
     found: set[Any] = set()
     for operation in _walk(tensors, until, lambda each: each.op.type in ("Shape", "Size")):
         if _attribute(operation, until) is None and _is_source(operation):
-            seeds = ()
+            seeds: tuple[Any, ...] = ()
             if operation.type.startswith("Random"):
                 seeds = (operation.get_attr("seed"), operation.get_attr("seed2"))
             is_seeded = len(seeds) == 2 and all(seeds)

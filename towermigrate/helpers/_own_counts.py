@@ -70,9 +70,10 @@ def _number(size: Any) -> float | None:
     """A size that is known where the program is built; of rows that are known `tf.shape(x)[0]` too."""
     if tf.is_symbolic_tensor(size) and _behind.is_size(size):
         item = _without_casts(size).op
-        shape = tf.get_static_value(item.inputs[0]) if item.type == "StridedSlice" else None
-        place = tf.get_static_value(item.inputs[1]) if shape is not None else None
-        if place is not None and place.size == 1 and item.get_attr("shrink_axis_mask") == 1:
+        shape: Any = tf.get_static_value(item.inputs[0]) if item.type == "StridedSlice" else None
+        place: Any = tf.get_static_value(item.inputs[1]) if item.type == "StridedSlice" else None
+        known = shape is not None and place is not None and place.size == 1
+        if known and item.get_attr("shrink_axis_mask") == 1:
             return float(shape[int(place[0])])
     value = tf.get_static_value(size)
     return float(value) if value is not None and getattr(value, "size", 1) == 1 else None
