@@ -24,6 +24,11 @@ LR = (
     "    lr = tf.get_variable('lr', [], initializer=tf.constant_initializer(0.1), trainable=False)\n"
     "    opt = tf.train.MomentumOptimizer(lr, 0.9)\n",
 )
+VARIABLE = (
+    LR[0],
+    "    lr = tf.Variable(0.1, trainable=False, name='lr')\n    opt = tf.train.MomentumOptimizer(lr, 0.9)\n",
+)
+SEEN = (RUN, RUN + "            print('rate', '%.9f' % sess.run(lr))\n")
 
 
 def before(*lines: str) -> Change:
@@ -69,6 +74,17 @@ TAKEN = [
     case("of a sum", OWN, each("sess.run(step_count.assign(step_count + 1))")),
     case("of a sum, by the function", OWN, each("sess.run(tf.assign(step_count, tf.add(step_count, 3)))")),
     case("a whole number that is added to others", LR, each("sess.run(lr.assign_add(1))", "sess.run(lr.assign(lr + -1))")),
+    case("that is added, and is no whole number", LR, each("sess.run(lr.assign_add(0.01))")),
+    case("that is added, and may be no whole number", LR, each("sess.run(lr.assign_add(step / 2))")),
+    case("a rate that is halved", LR, each("if step == 2:", "    sess.run(lr.assign(lr * 0.5))"), SEEN),
+    case("a rate times a number that is rounded", VARIABLE, each("sess.run(tf.assign(lr, 0.94 * lr))"), SEEN),
+    case("a rate over a whole number", VARIABLE, each("sess.run(lr.assign(lr / 3))"), SEEN),
+    case("a rate times a number, by the function", LR, each("sess.run(lr.assign(tf.multiply(lr, 0.97)))"), SEEN),
+    case("a rate less a number", VARIABLE, each("sess.run(lr.assign(lr - 0.013))", "sess.run(lr.assign_sub(0.007))"), SEEN),
+    case("a rate times a number of a loop", LR, each("sess.run(lr.assign(lr * (1.0 - step * 0.1)))"), SEEN),
+    case("a rate times a setting", ("drawn = [0]\n", "DECAY = 0.93\ndrawn = [0]\n"), LR, each("sess.run(lr.assign(lr * DECAY))"), SEEN),
+    case("a rate that decays, by a name in front of the optimizer", (VARIABLE[0], VARIABLE[1].replace("    opt", "    decay = lr.assign(lr * 0.9)\n    opt")), each("if step > 1:", "    sess.run(decay)"), SEEN),
+    case("a rate that decays, by a name behind the towers", LR, (SAVER, "    decay = tf.assign(lr, lr * 0.9)\n" + SAVER), each("sess.run(decay)"), SEEN),
     case("with a schedule", ("    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n", "    rate = tf.train.exponential_decay(0.1, step_count, 2, 0.5)\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n"), before("sess.run(step_count.assign(4))")),
 ]  # fmt: skip
 
@@ -81,11 +97,16 @@ LEFT = [
     other("of a trained variable", "TM209", ("    tower_grads = []\n", "    extra = tf.Variable(1.0)\n    tower_grads = []\n"), each("sess.run(extra.assign(0.5))")),
     other("of a number that may be an array", "TM209", OWN, before("first = np.int64(7)", "sess.run(step_count.assign(first))")),
     other("that is added and kept", "TM209", OWN, each("print(sess.run(step_count.assign_add(1)))")),
-    other("that is added, and is no whole number", "TM209", LR, each("sess.run(lr.assign_add(0.01))")),
-    other("that is added, and may be no whole number", "TM209", LR, each("sess.run(lr.assign_add(step / 2))")),
     other("that is added, and is a tensor", "TM209", OWN, (SAVER, SAVER + "    more = tf.constant(1)\n"), each("sess.run(step_count.assign_add(more))")),
     other("of a sum with another variable", "TM209", OWN, LR, each("sess.run(lr.assign(tf.cast(step_count, tf.float32) + 1.0))")),
     other("of a difference", "TM209", OWN, each("sess.run(step_count.assign_sub(1))")),
+    other("a rate of another type", "TM209", (LR[0], "    lr = tf.Variable(0.1, trainable=False, dtype=tf.float64)\n    opt = tf.train.MomentumOptimizer(tf.cast(lr, tf.float32), 0.9)\n"), each("sess.run(lr.assign(lr * 0.94))")),
+    other("a rate of a type that a tensor tells", "TM209", (LR[0], LR[1].replace("[], initializer=tf.constant_initializer(0.1)", "initializer=tf.constant(0.1)")), each("sess.run(lr.assign(lr * 0.94))")),
+    other("a rate of a scope's type", "TM209", (LR[0], "    with tf.variable_scope('rates', dtype=tf.float32):\n    " + LR[1]), each("sess.run(lr.assign(lr * 0.94))")),
+    other("a rate times itself", "TM209", LR, each("sess.run(lr.assign(lr * lr))")),
+    other("a rate times a setting that a function changes", "TM209", ("drawn = [0]\n", "DECAY = 0.93\ndrawn = [0]\n\n\ndef slower():\n    global DECAY\n    DECAY = 0.5\n"), LR, each("sess.run(lr.assign(lr * DECAY))", "slower()")),
+    other("a rate that decays and is kept", "TM209", LR, each("print('%.9f' % sess.run(lr.assign(lr * 0.94)))")),
+    other("a rate by NumPy of another name", "TM209", ("import numpy as np\n", "import numpy as np\nimport numpy\n"), LR, each("sess.run(lr.assign(lr * 0.94))")),
     other("beside the update", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n"), each("if step == 2:", "    sess.run([reset, train_op], feed_dict={X: np.ones([4, 3]), Y: np.ones([4, 1])})")),
     other("by a name that is asked for more", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n    print(reset is not None)\n"), before("sess.run(reset)")),
     other("by a name that is bound anew", "TM220", OWN, (SAVER, SAVER + "    reset = step_count.assign(0)\n    reset = step_count.assign(1)\n"), before("sess.run(reset)")),

@@ -73,6 +73,12 @@ def behind(*lines: str) -> Change:
     return SHOWN, SHOWN + "".join(f"            {line}\n" for line in lines)
 
 
+def penalty(test: str) -> Change:
+    """A penalty of the weights whose names pass a test, in the tower."""
+    of = f"[tf.nn.l2_loss(v) for v in tf.trainable_variables() if {test}]"
+    return LOSS, LOSS + f"{MARGIN}loss = loss + 0.01 * tf.add_n({of} or [0.0])\n"
+
+
 def parts(x: str, y: str) -> Change:
     return SLICES, f"{MARGIN}x, y = {x}, {y}\n"
 
@@ -107,6 +113,9 @@ STARTLESS: tuple[Change, ...] = (
 )
 
 TAKEN = [
+    case("a penalty by how names begin", penalty("v.name.startswith('w')")),
+    case("a penalty by how names do not begin", penalty("not v.name.startswith('b')")),
+    case("a penalty by how names begin, with a scope", penalty("not v.name.startswith('w/v')")),
     case("split in the towers", parts("tf.split(X, 2)[i]", "tf.split(Y, 2)[i]")),
     case("split in the towers, along a written axis", parts("tf.split(X, 2, axis=0)[i]", "tf.split(Y, 2, 0)[i]")),
     case("split once of two", parts("tf.split(X, 2)[i]", "Y[i * 2:(i + 1) * 2]")),
@@ -163,6 +172,12 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("a penalty by a beginning that copies alone have", "TM227", penalty("v.name.startswith('w/')")),
+    other("a penalty by a beginning with a number of a copy", "TM227", penalty("v.name.startswith('w/replica_1')")),
+    other("a penalty by part of the beginning of a copy", "TM227", penalty("not v.name.startswith('w/rep')")),
+    other("a penalty by a whole name", "TM227", penalty("v.name.startswith('w:')")),
+    other("a penalty by how names end", "TM227", penalty("v.name.endswith('w:0')")),
+    other("a penalty by one of two beginnings", "TM227", penalty("v.name.startswith(('w', 'v'))")),
     other("the first of the losses", "TM209", *LISTED, (RUN, RUN.replace("loss]", "losses[0]]"))),
     other("the last of the losses, bound anew", "TM209", *LISTED, (UPDATE, UPDATE + "    loss = tf.add_n(losses)\n"), (RUN, RUN.replace("loss]", "losses[-1]]"))),
     other("the last of losses of some towers", "TM209", *LISTED[:1], (GRADS, f"{MARGIN}if i == 0:\n{MARGIN}    losses.append(loss)\n" + GRADS), (RUN, RUN.replace("loss]", "losses[-1]]"))),

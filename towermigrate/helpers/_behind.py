@@ -309,10 +309,12 @@ def sources(tensors: Iterable[Any], until: str | None = None) -> frozenset[tuple
 def values_from(tensors: Iterable[Any], until: str) -> frozenset[Any]:
     """What the numbers of tensors of a graph come from, up to a mark: data, and chance by its seeds where it has some.
 
-    A number of rows counts for nothing, as the replicas may well have as many.
+    Whole numbers count for nothing: rows, of which the replicas may well have as many, and the places of sparse gradients.
     """
     found: set[Any] = set()
-    for operation in _walk(tensors, until, lambda each: each.op.type in ("Shape", "Size")):
+    for operation in _walk(tensors, until, lambda each: not each.dtype.is_floating):
+        if not any(output.dtype.is_floating for output in operation.outputs):
+            continue
         if _attribute(operation, until) is None and _is_source(operation):
             seeds: tuple[Any, ...] = ()
             if operation.type.startswith("Random"):

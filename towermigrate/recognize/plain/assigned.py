@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
+from functools import cached_property
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, own_calls
 from towermigrate.recognize.plain.collected import once_in
@@ -18,6 +20,7 @@ _STEPS = frozenset(
     for name in ("get_or_create_global_step", "create_global_step")
 )
 _RANGES = ("range", "xrange")
+_MAKERS = r"(tf\.(constant|zeros|ones)_initializer\(|\d+\.\d*$)"
 
 
 def assigned_variables(file: PlainFile) -> list[Change]:
@@ -52,10 +55,14 @@ class _Assigned:
                 continue
             if made is not None:
                 taken[name] = taken.get(name, 0) + 1
-            variable, number, adds = given
+            variable, number, sign = given
             session = ast.unparse(call.func).partition(".")[0]
-            before = f"{session}.run({variable.id}) + " if adds else ""
-            parts = (f"{variable.id}.load({before}", self.file.span(number), f", {session})")
+            before = f"{session}.run({variable.id}) {sign} " if sign else ""
+            of_float32 = bool(sign) and not (sign == "+" and self._is_number(number, False))
+            opens, closes = (f"{self.numpy}.float32(", ")") if of_float32 else ("", "")
+            parts = (
+                f"{variable.id}.load({before}{opens}", self.file.span(number), f"{closes}, {session})",
+            )  # fmt: skip
             found.append(Change(*self.file.span(statement), parts, self.where))
         for name, times in taken.items():
             made = self.named[name]
@@ -104,7 +111,7 @@ class _Assigned:
             default=None,
         )
 
-    def _is_set(self, variable: ast.Name, number: ast.expr, adds: bool) -> bool:
+    def _is_set(self, variable: ast.Name, number: ast.expr, sign: str) -> bool:
         made = self.named.get(variable.id)
         value = made.value if isinstance(made, ast.Assign) else None
         if not isinstance(value, ast.Call) or bindings(self.scope, variable.id) != 1:
@@ -112,8 +119,11 @@ class _Assigned:
         maker = ast.unparse(value.func)
         trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
         own = maker in ("tf.Variable", "tf.get_variable") and trained == ["False"]
-        # What is no whole number is another one in Python, until it is added as a tensor.
-        return (own or maker in _STEPS) and self._is_number(number, not adds)
+        if not sign or sign == "+" and self._is_number(number, False):
+            return (own or maker in _STEPS) and self._is_number(number)
+        # TensorFlow computes with two float32; so does NumPy with what a run gives and with such a number.
+        is_float32 = own and _is_float32(self.file, maker, value)
+        return is_float32 and bool(self.numpy) and self._is_number(number)
 
     def _is_number(self, node: ast.expr, any_kind: bool = True) -> bool:
         """Whether an expression is a number of Python's, whatever it is when the line runs: no tensor, no array.
@@ -127,7 +137,7 @@ class _Assigned:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return self._is_number(operand, any_kind)
             case ast.Name(id=name):
-                return name in self.counted
+                return name in self.counted or self._is_setting(name, any_kind)
             case ast.BinOp(left=left, right=right, op=ast.Add() | ast.Sub() | ast.Mult()):
                 return self._is_number(left, any_kind) and self._is_number(right, any_kind)
             case ast.BinOp(left=left, right=right, op=ast.Div() | ast.Pow() | ast.FloorDiv() | ast.Mod()):  # fmt: skip
@@ -137,6 +147,58 @@ class _Assigned:
                     return False
                 return not self.file.finds_names_by_text and bindings(self.file.tree, made) == 0
         return False
+
+    @cached_property
+    def numpy(self) -> str:
+        """What the file calls NumPy, or nothing."""
+        named = [
+            alias.asname or alias.name
+            for each in self.file.tree.body
+            if isinstance(each, ast.Import)
+            for alias in each.names
+            if alias.name == "numpy"
+        ]
+        is_numpy = len(named) == 1 and bindings(self.file.tree, named[0]) == 1
+        return named[0] if is_numpy and not bindings(self.scope, named[0]) else ""
+
+    def _is_setting(self, name: str, any_kind: bool) -> bool:
+        """Whether a name is one number of the module's, for good."""
+        if self.scope is self.file.tree or bindings(self.scope, name):
+            return False
+        bound = [
+            each.value
+            for each in self.file.tree.body
+            if isinstance(each, ast.Assign) and [ast.unparse(t) for t in each.targets] == [name]
+        ]
+        if len(bound) != 1 or bindings(self.file.tree, name) != 1 or self.file.finds_names_by_text:
+            return False
+        if name in self.file.words_of_users or not isinstance(bound[0], ast.Constant):
+            return False
+        return not self._is_set_elsewhere(name) and self._is_number(bound[0], any_kind)
+
+    def _is_set_elsewhere(self, name: str) -> bool:
+        return any(isinstance(each, ast.Global) and name in each.names for each in self.file.nodes)
+
+
+def _is_float32(file: PlainFile, maker: str, made: ast.Call) -> bool:
+    """Whether a variable is certain to be of the type that its initial number has where none is said."""
+    named = {each.arg: ast.unparse(each.value) for each in made.keywords}
+    if "dtype" in named:
+        return named["dtype"] == "tf.float32"
+    if maker == "tf.Variable":
+        first = made.args[0] if made.args else None
+        return (
+            len(made.args) == 1 and isinstance(first, ast.Constant) and type(first.value) is float
+        )
+    # A variable scope may say which type all of its variables have.
+    scopes = (
+        each
+        for each in file.nodes
+        if isinstance(each, ast.Call) and ast.unparse(each.func).endswith("scope")
+    )
+    if any(one.arg in ("dtype", None) for each in scopes for one in each.keywords):
+        return False
+    return len(made.args) <= 2 and re.match(_MAKERS, named.get("initializer", "")) is not None
 
 
 def _starts(node: ast.AST) -> bool:
@@ -167,20 +229,28 @@ def _is_range(file: PlainFile, name: str) -> bool:
     return bindings(file.tree, name) == imports
 
 
-def _assigns(node: ast.expr) -> tuple[ast.Name, ast.expr, bool] | None:
-    """The variable and the value of `v.assign(value)` or `tf.assign(v, value)`, and whether that is added: `tf.assign_add(v, 1)`."""
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_NAMED_SIGNS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "div": "/"}
+_KINDS = {"assign": "", "assign_add": "+", "assign_sub": "-"}
+
+
+def _assigns(node: ast.expr) -> tuple[ast.Name, ast.expr, str] | None:
+    """The variable and the number of `v.assign(number)` or `tf.assign(v, number)`; and what joins it to the variable's value:
+    `+` in `tf.assign_add(v, 1)`, `*` in `v.assign(v * 0.5)`."""
     match node:
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="assign" | "assign_add" as how), args=[ast.Name() as variable, value], keywords=[]):  # fmt: skip
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr=how), args=[ast.Name() as variable, value], keywords=[]) if how in _KINDS:  # fmt: skip
             pass
-        case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr="assign" | "assign_add" as how), args=[value], keywords=[]):  # fmt: skip
+        case ast.Call(func=ast.Attribute(value=ast.Name() as variable, attr=how), args=[value], keywords=[]) if how in _KINDS:  # fmt: skip
             pass
         case _:
             return None
-    if how == "assign_add":
-        return variable, value, True
+    if _KINDS[how]:
+        return variable, value, _KINDS[how]
     match value:
-        case ast.BinOp(left=ast.Name(id=variable.id), op=ast.Add(), right=added):
-            return variable, added, True
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr="add"), args=[ast.Name(id=variable.id), added], keywords=[]):  # fmt: skip
-            return variable, added, True
-    return variable, value, False
+        case ast.BinOp(left=ast.Name(id=variable.id), op=ast.Add() | ast.Sub() | ast.Mult() | ast.Div() as op, right=added):  # fmt: skip
+            return variable, added, _SIGNS[type(op)]
+        case ast.BinOp(left=added, op=ast.Mult(), right=ast.Name(id=variable.id)):
+            return variable, added, "*"
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="tf"), attr=called), args=[ast.Name(id=variable.id), added], keywords=[]) if called in _NAMED_SIGNS:  # fmt: skip
+            return variable, added, _NAMED_SIGNS[called]
+    return variable, value, ""

@@ -50,6 +50,8 @@ class Calls(Objects):
     """Evaluates calls."""
 
     def _call(self, node: ast.Call, frame: Frame) -> Value:
+        if self.asks_how_a_name_begins(node, frame):
+            return Plain()
         function = self.value(node.func, frame)
         return self.call(function, node, frame)
 

@@ -421,15 +421,30 @@ class Expressions(Machine):
         """Whether a variable's name is asked for a text that the name of a replica's copy has or lacks as well."""
         if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
             return False
-        asked = node.comparators[0]
+        if not isinstance(node.left, ast.Constant) or not isinstance(node.left.value, str):
+            return False
+        names_one = self._names_a_variable(node.comparators[0], frame)
+        return names_one and not in_copies_only(node.left.value)
+
+    def asks_how_a_name_begins(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether `v.name.startswith('gen')` is asked, and the name of a replica's copy of any variable begins alike."""
+        asked = node.func
+        if not isinstance(asked, ast.Attribute) or asked.attr != "startswith":
+            return False
+        if len(node.args) != 1 or node.keywords or not isinstance(node.args[0], ast.Constant):
+            return False
+        text = node.args[0].value
+        if not isinstance(text, str) or not self._names_a_variable(asked.value, frame):
+            return False
+        return not begins_copies_only(text)
+
+    def _names_a_variable(self, asked: ast.expr, frame: Frame) -> bool:
         if not isinstance(asked, ast.Attribute) or asked.attr != "name":
             return False
-        if not isinstance(asked.value, ast.Name) or not isinstance(node.left, ast.Constant):
+        if not isinstance(asked.value, ast.Name):
             return False
         of = self.value(asked.value, frame)
-        if not isinstance(of, Tensor) or not of.variable:
-            return False
-        return isinstance(node.left.value, str) and not in_copies_only(node.left.value)
+        return isinstance(of, Tensor) and of.variable
 
     def _compared(
         self, node: ast.Compare, op: ast.cmpop, left: Value, right: Value, frame: Frame
@@ -597,6 +612,15 @@ def in_copies_only(text: str) -> bool:
         "/" in text or ":" in text or re.fullmatch(r"\d+", text) is not None or text in "replica_"
         or any(re.fullmatch(end + r"\d+", text) is not None for end in _COPY_ENDS)
     )  # fmt: skip
+
+
+def begins_copies_only(text: str) -> bool:
+    """Whether `w/replica_1:0`, the name of some variable's copy, may begin with a text that `w:0` does not begin with."""
+    of_copy = text.rpartition("/")[2] if "/" in text else None
+    return ":" in text or (
+        of_copy is not None
+        and ("replica_".startswith(of_copy) or re.fullmatch(r"replica_\d+", of_copy) is not None)
+    )
 
 
 def _is_text(value: Value) -> bool:

@@ -239,7 +239,7 @@ class Parts(Asks):
             if value.variable:
                 return self.report(
                     "TM227", frame.code, node,
-                    f"`{frame.code.said(node)}` is another text in the replicas; `.op.name` is not",
+                    f"`{frame.code.said(node)}` is another text in the replicas: of a copy of `w` it is `w/replica_1:0`",
                 )  # fmt: skip
             return Text("tensor")
         return Object("tensor." + name, value.needs, of=value)
