@@ -53,6 +53,7 @@ from towermigrate.recognize.plain.feed_functions import feed_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import (
     added_fetches,
+    joined_lists,
     named_fetches,
     picked_parts,
     structures,
@@ -222,6 +223,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     apart_starts,
     named_fetches,
     added_fetches,
+    joined_lists,
     picked_parts,
     structures,
     feed_functions,

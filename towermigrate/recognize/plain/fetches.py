@@ -102,6 +102,77 @@ def added_fetches(file: PlainFile) -> list[Change]:
     return found
 
 
+def joined_lists(file: PlainFile) -> list[Change]:
+    """`values = sess.run([train_op] + losses)` as a run of `[train_op, losses]`, and behind it the list that the author had."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, _ in blocks(scope):
+            for each in body:
+                change = _joined(file, each)
+                if change is not None:
+                    found.append(Change(*change, where))
+    return found
+
+
+def _joined(file: PlainFile, statement: ast.stmt) -> Changed | None:
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
+        return None
+    (target,), ran = statement.targets, statement.value
+    picked: ast.expr | None = None
+    if isinstance(ran, ast.Subscript):
+        picked, ran = ran.slice, ran.value
+    call = run_of(ran)
+    fetched = None if call is None else fetches_of(call)
+    margin, parts = file.alone(statement), _added(fetched)
+    if call is None or fetched is None or margin is None or len(parts) < 2:
+        return None
+    listed = [each for part in parts[:-1] if isinstance(part, ast.List) for each in part.elts]
+    first = [each.id for each in listed if isinstance(each, ast.Name)]
+    last = parts[-1]
+    if not isinstance(last, ast.Name) or not all(isinstance(each, ast.List) for each in parts[:-1]):
+        return None
+    names = [*first, last.id]
+    if len(first) < len(listed) or len(set(names)) < len(names):
+        return None
+    if file.commented(*file.span(statement)) or file.reads("_"):
+        return None
+    bound = _bound_by(file, names, target, picked)
+    if bound is None:
+        return None
+    left, behind = bound
+    written: list[Part] = [
+        f"{', '.join(left)} = ",
+        (file.start(call), file.start(fetched)),
+        f"[{', '.join(names)}]",
+        (file.end(fetched), file.end(call)),
+    ]
+    written += [f"\n{margin}{behind}"] if behind else []
+    return (*file.span(statement), tuple(written))
+
+
+def _bound_by(
+    file: PlainFile, names: list[str], target: ast.expr, picked: ast.expr | None
+) -> tuple[list[str], str] | None:
+    """What a run of names, the last of them a list, is bound to; and the statement that makes the author's of it."""
+    *first, last = names
+    match target, picked:
+        case ast.Name(), None:
+            left = [NOTHING if _is_op(file, n) else file.fresh(f"{n}_value") for n in first]
+            rest = file.fresh(f"{last}_values")
+            values = ["None" if each == NOTHING else each for each in left]
+            return [*left, rest], f"{target.id} = [{', '.join(values)}, *{rest}]"
+        case ast.Name(), ast.Slice(lower=ast.Constant(value=int(at)), upper=None, step=None):
+            return (["_"] * at + [target.id], "") if at == len(first) else None
+        case ast.Name(), ast.Constant(value=int(at)) if at >= len(first):
+            rest = file.fresh(f"{last}_values")
+            return ["_"] * len(first) + [rest], f"{target.id} = {rest}[{at - len(first)}]"
+        case ast.Tuple(elts=[*given, ast.Starred(value=ast.Name(id=rest))]), None:
+            own = [each.id for each in given if isinstance(each, ast.Name)]
+            is_plain = len(own) == len(given) == len(first) and rest not in own
+            return ([*own, rest], "") if is_plain and len(set(own)) == len(own) else None
+    return None
+
+
 def _added(node: ast.expr | None) -> list[ast.expr]:
     """The lists that are put together, in their order; one where it is no sum."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
