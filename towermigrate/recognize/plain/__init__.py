@@ -33,6 +33,7 @@ from towermigrate.recognize.plain.averaged import (
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.certain import certain_blocks
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
+from towermigrate.recognize.plain.clipped_averages import clipped_averages
 from towermigrate.recognize.plain.clipped_weights import clipped_weights
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
@@ -145,6 +146,7 @@ _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
+    clipped_averages,
     deleted_names,
     tuple_lists,
     attributes_returned,
