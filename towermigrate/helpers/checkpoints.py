@@ -137,9 +137,15 @@ class TF1Saver:
         saver.restore(None, save_path)
 
     def _tell_of_slots(self, save_path: str, saved: Iterable[str]) -> None:
-        """Say once what a checkpoint holds of the optimizers', where this saver is given none: it is legitimate, and rarely meant."""
+        """Say once what a checkpoint holds of optimizers, where this saver is given none: that is legitimate, and rarely meant.
+
+        Who lists the variables, or names them by a dict, has chosen.
+        """
+        is_chosen = any(isinstance(each, Mapping | list | tuple) for each in self._sources)
+        if self._optimizers or self._told_of_slots or is_chosen:
+            return
         left = slots_left(self.names(), saved, self._model_variables())
-        if left and not self._optimizers and not self._told_of_slots:
+        if left:
             self._told_of_slots = True
             _log.warning(
                 "towermigrate: %s holds %s%s, which this saver does not restore: where training goes on, optimizers= of tf1_saver "
@@ -211,7 +217,8 @@ def tf1_saver(
       *others: more of them, for instance the global step.
       optimizers: v1 optimizers in the order the TF1 program applied them; their slots are saved as
         `w/Adam`, `w/Adam_1`, their other variables as `beta1_power`, `beta1_power_1`, …, as TF1
-        named them. Without them the slots of a checkpoint are not restored, and a warning says so.
+        named them. Without them the slots of a checkpoint are not restored; a
+        warning says so, except of variables in a list or a dict.
       averages: `tf.train.ExponentialMovingAverage` objects; shadows are saved as
         `w/ExponentialMovingAverage`.
       max_to_keep, keep_checkpoint_every_n_hours: as for `tf.train.Saver`.
