@@ -53,6 +53,9 @@ class _Assigned:
             given = _assigns(operation)
             if given is None or not self._is_set(*given):
                 continue
+            # What is made in front has the number of then, also where that is another one at the run.
+            if made is not None and not self._stays(given[1]):
+                continue
             if made is not None:
                 taken[name] = taken.get(name, 0) + 1
             variable, number, sign = given
@@ -147,6 +150,13 @@ class _Assigned:
                     return False
                 return not self.file.finds_names_by_text and bindings(self.file.tree, made) == 0
         return False
+
+    def _stays(self, number: ast.expr) -> bool:
+        """Whether a number is the same wherever it is read: of written ones and settings alone."""
+        return not any(
+            isinstance(each, ast.Call) or isinstance(each, ast.Name) and each.id in self.counted
+            for each in ast.walk(number)
+        )
 
     @cached_property
     def numpy(self) -> str:

@@ -41,6 +41,8 @@ def _of_function(file: PlainFile, function: ast.FunctionDef) -> list[Change]:
     limits: list[ast.Call] = []
     changes: list[Change] = []
     if isinstance(first, ast.Call) and _is_limit(file, function, first):
+        if _has_comment(file, loop, place):
+            return []
         limits.append(first)
         changes.append(Change(*file.span(first), (file.span(first.args[0]),), ALWAYS))
     elif isinstance(first, ast.Name):
@@ -51,7 +53,10 @@ def _of_function(file: PlainFile, function: ast.FunctionDef) -> list[Change]:
                     break
                 continue
             assert isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
-            if file.alone(statement) is None:
+            # What the author says of a limit would go with the function.
+            if file.alone(statement) is None or _has_comment(
+                file, loop, loop.body.index(statement)
+            ):
                 return []
             limits.append(statement.value)
             changes.append(Change(*file.without(statement), (), ALWAYS))
@@ -104,6 +109,13 @@ def _appended(function: ast.FunctionDef) -> tuple[ast.For, int, ast.expr] | None
         if len(alike) == 1 and values == [list_name.rpartition(".")[0]]:
             return loop, place, pair.elts[0]
     return None
+
+
+def _has_comment(file: PlainFile, loop: ast.For, place: int) -> bool:
+    """Whether a comment stands above a statement of the loop, in it or behind it on its line."""
+    before = loop.body[place - 1] if place else loop.iter
+    line_end = file.text.find("\n", file.end(loop.body[place]))
+    return file.commented(file.end(before), line_end if line_end >= 0 else len(file.text))
 
 
 def _bound_before(body: list[ast.stmt], name: str) -> ast.expr | None:
