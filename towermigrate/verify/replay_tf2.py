@@ -45,6 +45,7 @@ from towermigrate.verify.probe.recording import (
 from towermigrate.verify.probe.seeds import Seeds
 from towermigrate.verify.probe.shuffles import Shuffles
 from towermigrate.verify.replayed import (
+    Roundings,
     alike,
     floats_of,
     is_mirrored,
@@ -117,6 +118,7 @@ class Replay:
         self.between = Between()
         self.traces: list[tuple[Any, _Trace]] = []
         self.tables: list[Any] = []
+        self.roundings = Roundings()
         self.traced = 0
         self.outside: dict[str, list[int]] = {}
         self.given: dict[str, Any] = {}
@@ -636,10 +638,11 @@ class Replay:
         for key, container in table.items():
             components = [np.asarray(c) for c in getattr(container, "values", (container,))]
             arrays["state/" + key] = value_of(container)
-            compiled = len(self.trace.meta["runs"]) + 1 if self.config.get("xla") else 0
-            if is_mirrored(container) and any(
-                not alike(components[0], c, compiled) for c in components[1:]
-            ):
+            if not is_mirrored(container):
+                continue
+            runs = len(self.trace.meta["runs"]) + 1
+            within = self.roundings.of(key, components[0], runs) if self.config.get("xla") else 0.0
+            if any(not alike(components[0], c, within) for c in components[1:]):
                 split[key] = first_that_differs(components)
         self.between.left({k[6:]: v for k, v in arrays.items() if k.startswith("state/")})
         left = self.trace.replayed(index, arrays, self.recorded)

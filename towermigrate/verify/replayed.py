@@ -124,18 +124,35 @@ def value_of(container: Any) -> Any:
     return container.read_value().numpy()
 
 
-def alike(first: Any, other: Any, compiled: int) -> bool:
-    """Whether a replica's copy of a variable is the first one's.
+class Roundings:
+    """How far apart a variable's copies may be that XLA updates for each replica by itself, in clusters of its own: it may
+    join a product and a sum in one and not in the other, and each training run rounds a few times. What a run rounds stays
+    when the number becomes small."""
 
-    Args:
-        compiled: the training runs so far in which XLA compiled the update for each replica by itself, in clusters of its
-            own: it may join a product and a sum in one and not in the other, and each run rounds a few times. 0 wants the
-            same bits.
-    """
+    def __init__(self) -> None:
+        self._sizes: dict[str, float] = {}
+        self._grown: dict[str, float] = {}
+
+    def of(self, key: str, value: Any, runs: int) -> float:
+        """The most that the variable's copies may be apart now; called once after each training run.
+
+        Args:
+            value: the first copy.
+            runs: the training runs so far.
+        """
+        if value.dtype.kind != "f" or not value.size:
+            return 0.0
+        size = float(np.max(np.abs(value)))
+        rounds = 4 * float(np.finfo(value.dtype).eps)
+        grown = self._grown.get(key, 0.0) + rounds * max(size, self._sizes.get(key, 0.0))
+        self._sizes[key], self._grown[key] = size, grown
+        return max(grown, rounds * runs * size)
+
+
+def alike(first: Any, other: Any, within: float) -> bool:
+    """Whether a replica's copy of a variable is the first one's; `within` 0 wants the same bits."""
     if same(first, other):
         return True
-    if not compiled or first.dtype.kind != "f" or first.shape != other.shape or not first.size:
+    if not within or first.dtype.kind != "f" or first.shape != other.shape:
         return False
-    size = float(np.max(np.abs(first)))
-    apart = float(np.max(np.abs(first.astype(np.float64) - other.astype(np.float64))))
-    return apart <= 4 * compiled * float(np.finfo(first.dtype).eps) * size
+    return float(np.max(np.abs(first.astype(np.float64) - other.astype(np.float64)))) <= within
