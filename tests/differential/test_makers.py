@@ -28,6 +28,26 @@ def get_learning_rate(step):
 
 
 """
+COMPUTED = """\
+def get_learning_rate(step):
+    return 0.1 * tf.minimum(1.0, tf.cast(step + 1, tf.float32) / 3.0)
+
+
+"""
+STEPPED = """\
+def get_learning_rate(step):
+    count = tf.cast(step + 1, tf.float32)
+    return 0.1 * tf.minimum(1.0, count / 3.0)
+
+
+"""
+CHOOSES = """\
+def get_learning_rate(step):
+    warm = 0.02 * tf.cast(step + 1, tf.float32)
+    return tf.cond(step < 2, lambda: warm, lambda: tf.constant(0.1))
+
+
+"""
 RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
 LINE = "            print('step', step, 'loss', '%.6f' % value)\n"
 SPLIT = "x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]\n"
@@ -92,6 +112,17 @@ TAKEN = [
     taken("a rate in one statement", *rate("def get_learning_rate(step):\n    return tf.train.exponential_decay(0.1, step, 2, 0.5, staircase=True)\n\n\n")),
     taken("a rate that is chosen by what a function counts", *rate(RATES.replace("    rate = tf.train", "    drawn[0] += 1\n    rate = tf.train"))),
     taken("a rate that is fetched", *rate(), FETCHED),
+    taken("a rate that is computed", *rate(COMPUTED)),
+    taken("a rate that is computed in two statements", *rate(STEPPED)),
+    taken("a rate that is computed, over lines", *rate(COMPUTED.replace("(1.0, ", "(\n        1.0, "))),
+    taken("a rate that is computed, fetched", *rate(COMPUTED), FETCHED),
+    taken("a rate that is computed of settings", *rate(COMPUTED.replace("3.0", "BATCH_SIZE").replace("(step)", "(step, base=0.1)").replace("0.1 *", "base *"))),
+    taken("a rate that is computed of what a function counts", *rate(STEPPED.replace("    count", "    drawn[0] += 1\n    count"))),
+    taken("a rate that is computed where the optimizer is made", BATCH, ("def batch(rows)", COMPUTED + "def batch(rows)"), (OPT, "    opt = tf.train.MomentumOptimizer(get_learning_rate(step_count), 0.9)\n")),
+    taken("a rate that is computed by name", BATCH, ("def batch(rows)", COMPUTED + "def batch(rows)"), (OPT, "    opt = tf.train.MomentumOptimizer(learning_rate=get_learning_rate(step=step_count), momentum=0.9)\n")),
+    taken("a rate that is computed, with a comment", *rate(COMPUTED.replace("(1.0, ", "(  # at most\n        1.0, "))),
+    taken("a rate that tf.cond chooses", *rate(CHOOSES)),
+    taken("a rate that is computed of a schedule", *rate("def get_learning_rate(step):\n    lr = tf.train.exponential_decay(0.1, step, 2, 0.5)\n    return tf.maximum(lr, 0.02)\n\n\n")),
     taken("a rate that is bound anew", BATCH, (OPT, "    rate = tf.train.exponential_decay(0.1, step_count * BATCH_SIZE, 8, 0.5, staircase=True)\n    rate = tf.maximum(rate, 0.001)\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n")),
     taken("a rate that is bound anew twice", BATCH, (OPT, "    rate = tf.train.exponential_decay(0.1, step_count, 2, 0.5)\n    rate = tf.maximum(rate, 0.001)\n    rate = rate * 0.5\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n")),
     taken("placeholders and a rate", *made(INPUTS), *rate()[1:]),
@@ -110,6 +141,12 @@ LEFT = [
     left("placeholders of a generator", "TM208", *made("def placeholder_inputs(batch_size):\n    yield tf.placeholder(tf.float32, [batch_size, 3])\n    yield tf.placeholder(tf.float32, [batch_size, 1])\n\n\n")),
     left("placeholders under a condition", "TM208", *made(INPUTS.replace("    return", "    if drawn[0]:\n        return labels, images\n    return"))),
     left("a rate of a function that is called twice", "TM211", *rate(), ("    train_op =", "    other = get_learning_rate(step_count)\n    train_op =")),
+    left("a rate that is computed, of a function that is called twice", "TM211", *rate(COMPUTED), ("    train_op =", "    other = get_learning_rate(step_count)\n    train_op =")),
+    left("a rate that is computed of a global that changes", "TM211", *rate(COMPUTED.replace("3.0", "WARM")), ("drawn = [0]\n", "drawn = [0]\nWARM = 3.0\n"), ("    drawn[0] += 1\n", "    global WARM\n    WARM = 9.0\n    drawn[0] += 1\n")),
+    left("a rate that is computed of an item", "TM211", *rate(COMPUTED.replace("3.0", "(3.0 + drawn[0])"))),
+    left("a rate that is computed or not", "TM211", *rate("def get_learning_rate(step):\n    if drawn[0]:\n        return 0.1\n    return 0.1 * tf.minimum(1.0, tf.cast(step + 1, tf.float32) / 3.0)\n\n\n")),
+    left("a rate that is drawn", "TM211", *rate("def get_learning_rate(step):\n    return 0.1 * tf.random_uniform([], seed=3)\n\n\n")),
+    left("a rate that tf.cond chooses, of an item", "TM211", *rate(CHOOSES.replace("lambda: warm", "lambda: warm * drawn[0]"))),
     left("a rate that is bound anew under a condition", "TM211", BATCH, (OPT, "    rate = tf.train.exponential_decay(0.1, step_count, 2, 0.5)\n    if BATCH_SIZE > 8:\n        rate = tf.maximum(rate, 0.001)\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n")),
     left("slices by tf.slice of any rows", "TM227", *SIZED, ("[ROWS, 3]", "[None, 3]")),
     left("slices by tf.slice of too few rows", "TM227", *SIZED, ("ROWS // TOWERS", "ROWS")),

@@ -87,13 +87,17 @@ def value(rate: Any) -> Any:
     """The number behind a TF1 learning rate, now: outside of graphs the v1 decays are callables.
 
     Args:
-      rate: a callable without arguments, a tensor, a variable or a number.
+      rate: a callable without arguments, a tensor, a variable or a number. What a callable gives is a tensor, as in a graph:
+        there `tf.cond(…, lambda: 0.01, lambda: 0.1)` makes a number one.
 
     Example:
       >>> float(value(lambda: tf.constant(0.5)))
       0.5
     """
-    return rate() if callable(rate) and not isinstance(rate, tf.Variable) else rate
+    if isinstance(rate, tf.Variable) or not callable(rate):
+        return rate
+    given = rate()
+    return tf.convert_to_tensor(given) if isinstance(given, int | float) else given
 
 
 def _parsed(summary: Any) -> Any:

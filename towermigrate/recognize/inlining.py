@@ -33,6 +33,7 @@ from towermigrate.recognize.python_scopes import (
     opened_by,
     own_nodes,
     plain_calls,
+    rates_of,
     renamed_places,
     returned_by,
     scopes,
@@ -204,12 +205,25 @@ class _Join(Files):
             return None
         try:
             function = self._function(statement)
-            if function is None or not _makes_parts(function):
+            if function is None:
+                return None
+            if not _makes_parts(function) and not self._makes_a_rate(function, statement):
                 return None
             self._called(function)
         except Unjoined:
             return None  # which is no matter of a function that stays as it is
         return function
+
+    def _makes_a_rate(self, function: Definition, statement: ast.Assign) -> bool:
+        """Whether a function computes what the optimizers of its caller are made of."""
+        names = [each.id for each in statement.targets if isinstance(each, ast.Name)]
+        if len(names) != len(statement.targets) or "tf." not in ast.unparse(function.node):
+            return False
+        return any(
+            isinstance(rate, ast.Name) and rate.id in names
+            for each in own_nodes(self.caller.node)
+            for rate in rates_of(each)
+        )
 
     def _runs(self, function: Definition, depth: int = 3) -> bool:
         """Whether a function runs something, or one that it calls does."""

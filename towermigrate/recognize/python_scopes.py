@@ -221,6 +221,17 @@ def scopes(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.Module]:
     yield from (each for each in tree.body if isinstance(each, ast.FunctionDef))
 
 
+def rates_of(node: ast.AST) -> list[ast.expr]:
+    """What an optimizer is given as its rate; nothing where a node makes none."""
+    if not isinstance(node, ast.Call):
+        return []
+    called = ast.unparse(node.func)
+    if not called.startswith("tf.train.") or not called.endswith("Optimizer"):
+        return []
+    named = [each.value for each in node.keywords if each.arg == "learning_rate"]
+    return [*node.args[:1], *named]
+
+
 def own_nodes(node: ast.FunctionDef | ast.Module) -> Iterator[ast.AST]:
     """The nodes of a function without those of functions and classes in it."""
     return iter(_own_nodes(node))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 import libcst as cst
@@ -20,7 +20,7 @@ from towermigrate.recognize.syntax import assigned, dotted, reads, walk
 _PURE = frozenset(
     f"tf.{name}"
     for name in (
-        "abs", "add", "cast", "ceil", "constant", "cos", "div", "divide", "exp", "floor", "greater", "greater_equal",
+        "abs", "add", "case", "cast", "ceil", "cond", "constant", "cos", "div", "divide", "exp", "floor", "greater", "greater_equal",
         "less", "less_equal", "log", "maximum", "minimum", "multiply", "negative", "pow", "round", "rsqrt", "sin", "sqrt",
         "square", "subtract", "to_float", "to_int32", "to_int64", "truediv", "where",
         *(f"math.{name}" for name in ("abs", "cos", "exp", "log", "maximum", "minimum", "pow", "rsqrt", "sqrt")),
@@ -70,24 +70,26 @@ def rates(scope: Scope, before: Sequence[Item], loop: cst.CSTNode) -> set[str]:
             continue
         (name,) = item.binds
         users = [each for each in before if name in each.reads]
+        rated = [each for each in users if is_rate(scope, each, frozenset({name}))]
         asked = (Kind.OPTIMIZER, Kind.SCHEDULE)
         if name in of_towers or sum(name in each.binds for each in before) != 1:
             continue
-        if _in_functions(scope, name):
+        if _in_functions(scope, name, rated):
             continue
-        if users and all(
-            each.kind in asked or is_rate(scope, each, frozenset({name})) for each in users
-        ):
+        if users and all(each.kind in asked or each in rated for each in users):
             item.kind = scope.kinds.env[name] = Kind.SCHEDULE
             found.add(name)
     return found
 
 
-def _in_functions(scope: Scope, name: str) -> bool:
-    """Whether a function may read a name of the scope, which is a function itself in loop style."""
+def _in_functions(scope: Scope, name: str, rated: Sequence[Item]) -> bool:
+    """Whether a function that is no part of a rate may read a name of the scope, which is a function itself in loop style."""
     whole = scope.candidate.function or scope.file.module
+    chosen = {id(each) for item in rated for each in _choices(scope, item.node)}
     functions = (
-        n for n in walk(whole) if isinstance(n, cst.FunctionDef | cst.Lambda) and n is not whole
+        n
+        for n in walk(whole)
+        if isinstance(n, cst.FunctionDef | cst.Lambda) and n is not whole and id(n) not in chosen
     )
     inside = any(isinstance(n, cst.Name) and n.value == name for f in functions for n in walk(f))
     return inside or scope.candidate.function is None and _set_elsewhere(scope, name)
@@ -95,12 +97,15 @@ def _in_functions(scope: Scope, name: str) -> bool:
 
 def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
     functions: set[int] = set()
+    chosen = {id(each) for each in _choices(scope, value)}
     for node in walk(value):
         if isinstance(node, cst.Call):
             name = scope.file.tf(node.func)
             own = isinstance(node.func, cst.Name) and node.func.value in _NUMBERS
             own = own and is_pythons(scope.file.text, bare_name(node.func))
             if name not in _PURE and not own or any(arg.star for arg in node.args):
+                return False
+            if name in _CHOOSE and _chosen(name, node) is None:
                 return False
             # A list that has a name may be changed under it, or under another one, before a step is traced.
             listed = node.args[1:] if (name or "").endswith("piecewise_constant") else ()
@@ -111,7 +116,7 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
         elif isinstance(node, cst.Comparison):
             if any(isinstance(each.operator, _NO_NUMBERS) for each in node.comparisons):
                 return False
-        elif isinstance(node, _NO_NUMBER):
+        elif isinstance(node, _NO_NUMBER) and id(node) not in chosen:
             return False
     for node in walk(value):
         if isinstance(node, cst.Attribute) and id(node) not in functions:
@@ -126,6 +131,45 @@ def _is_pure(scope: Scope, value: cst.BaseExpression, graph: set[str]) -> bool:
     return True
 
 
+def _choices(scope: Scope, value: cst.CSTNode) -> Iterator[cst.Lambda]:
+    """The functions without arguments that `tf.cond` and `tf.case` choose from: written where they are given."""
+    for node in walk(value):
+        if isinstance(node, cst.Call) and scope.file.tf(node.func) in _CHOOSE:
+            yield from _chosen(scope.file.tf(node.func), node) or ()
+
+
+def _chosen(name: str | None, call: cst.Call) -> list[cst.Lambda] | None:
+    """The functions that one call chooses from; None where one of them is not written there."""
+    places = ("pred", "true_fn", "false_fn") if name == "tf.cond" else ("pred_fn_pairs", "default")
+    given: dict[str, cst.BaseExpression] = {}
+    for number, arg in enumerate(call.args):
+        named = arg.keyword.value if arg.keyword is not None else None
+        if arg.star or named is None and number >= len(places):
+            return None
+        given[named or places[number]] = arg.value
+    functions = [given.get(each) for each in places[1:]]
+    if name == "tf.case":
+        pairs = given.get("pred_fn_pairs")
+        if not isinstance(pairs, cst.List | cst.Tuple) or not given.keys() <= {*places, *_MORE}:
+            return None
+        for each in pairs.elements:
+            if not isinstance(each.value, cst.Tuple) or len(each.value.elements) != 2:
+                return None
+            functions.append(each.value.elements[1].value)
+    elif not given.keys() <= {*places, "name"}:
+        return None
+    found = [one for one in functions if isinstance(one, cst.Lambda) and not _takes_any(one.params)]
+    return found if len(found) == len(functions) else None
+
+
+def _takes_any(params: cst.Parameters) -> bool:
+    star = isinstance(params.star_arg, cst.Param)
+    named = params.params or params.kwonly_params or params.posonly_params
+    return bool(named) or star or params.star_kwarg is not None
+
+
+_CHOOSE = ("tf.cond", "tf.case")
+_MORE = ("exclusive", "name")
 _NO_NUMBERS = (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)
 """What TensorFlow 1 asks of objects and not of numbers."""
 _NO_NUMBER = (

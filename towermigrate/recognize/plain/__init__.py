@@ -38,6 +38,7 @@ from towermigrate.recognize.plain.clipped_weights import clipped_weights
 from towermigrate.recognize.plain.collected import added_up, bound_anew, collected_values
 from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
+from towermigrate.recognize.plain.counted_steps import counted_steps
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.default_sessions import default_sessions
 from towermigrate.recognize.plain.deleted import deleted_names
@@ -62,7 +63,7 @@ from towermigrate.recognize.plain.fetches import (
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.given_gradients import given_gradients
-from towermigrate.recognize.plain.global_steps import global_steps
+from towermigrate.recognize.plain.global_steps import global_steps, steps_asked_again
 from towermigrate.recognize.plain.groups import grouped_updates, groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
@@ -109,7 +110,7 @@ from towermigrate.recognize.plain.rates import (
     loaded_variables,
     rates_bound_anew,
 )
-from towermigrate.recognize.plain.returns import returned_values
+from towermigrate.recognize.plain.returns import returned_rates, returned_values
 from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.run_methods import run_methods
 from towermigrate.recognize.plain.run_options import run_options
@@ -156,7 +157,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     inner_steps,
     later_functions,
     asked_inputs,
+    steps_asked_again,
     global_steps,
+    counted_steps,
     finalized_graphs,
     graphs_not_written,
     sizes_of_variables,
@@ -206,6 +209,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     whole_inputs,
     rates_bound_anew,
     computed_rates,
+    returned_rates,
     loaded_variables,
     fetched_rates,
     returned_values,

@@ -1,4 +1,4 @@
-"""A global step that is made behind the towers: in front of them."""
+"""A global step that is made behind the towers: in front of them. One that is asked for again: by its name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks, own_calls
+from towermigrate.recognize.plain.collected import is_tower_loop, once_in
+from towermigrate.recognize.python_scopes import own_nodes
 
 _MAKES = "tf.train.get_or_create_global_step()"
+_AGAIN = (_MAKES, "tf.train.get_global_step()")
+_GRAPHS = re.compile(r"\bGraph\(|as_default\(")
 _PLACES = re.compile(r"tf\.(?:device|name_scope)\(")
 _ASKS = re.compile(r"get_global_step\(|global_step\(|\b(?:global|all)_variables\(")
 
@@ -32,6 +35,48 @@ def global_steps(file: PlainFile) -> list[Change]:
                         if behind and ast.unparse(value) == _MAKES and bindings(scope, name) == 1:
                             return _moved(file, each, towers[0], where)
     return []
+
+
+def steps_asked_again(file: PlainFile) -> list[Change]:
+    """`tf.train.get_global_step()` behind `step = tf.train.get_or_create_global_step()` as `step`; so where both make it."""
+    if _MAKES not in file.text or not file.text.count("global_step(") > 1:
+        return []
+    if file.words & {"reset_default_graph", "__enter__"} or file.finds_names_by_text:
+        return []
+    asked = [
+        each
+        for each in file.nodes
+        if isinstance(each, ast.Call) and ast.unparse(each.func).endswith("global_step")
+    ]
+    for where, scope in file.scopes:
+        for each in once_in(scope):
+            match each:
+                case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made):
+                    pass
+                case _:
+                    continue
+            if ast.unparse(made) != _MAKES or bindings(scope, name) != 1:
+                continue
+            if name in file.shared_between_functions or name in file.words_of_users:
+                continue
+            own = [one for one in own_calls(scope) if any(one is call for call in asked)]
+            again = [one for one in own if one is not made and ast.unparse(one) in _AGAIN]
+            if not again or any(one.lineno <= (each.end_lineno or 0) for one in again):
+                continue
+            # Another graph has another step.
+            graphs = [one for one in own_nodes(scope) if isinstance(one, ast.With) and _enters(one)]
+            inside = [[_holds(graph, one) for graph in graphs] for one in (made, *again)]
+            if all(one == inside[0] for one in inside):
+                return [Change(*file.span(one), (name,), where) for one in again]
+    return []
+
+
+def _enters(block: ast.With) -> bool:
+    return any(_GRAPHS.search(ast.unparse(item.context_expr)) for item in block.items)
+
+
+def _holds(block: ast.AST, node: ast.AST) -> bool:
+    return any(each is node for each in ast.walk(block))
 
 
 def _placed(body: list[ast.stmt]) -> Iterator[ast.stmt]:

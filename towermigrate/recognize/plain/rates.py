@@ -155,16 +155,14 @@ def fetched_rates(file: PlainFile) -> list[Change]:
 
 
 def _gives_rates(file: PlainFile, scope: Scope, name: str) -> bool:
-    """Whether a function of the file gives back what a schedule of `tf.train` is a part of."""
+    """Whether a function of the file gives back what TensorFlow computes in it."""
     if not isinstance(scope, ast.Module) and bindings(scope, name):
         return False
     found = [one for one in file.tree.body if isinstance(one, ast.FunctionDef) and one.name == name]
     if len(found) != 1 or not isinstance(found[0].body[-1], ast.Return):
         return False
     return any(
-        isinstance(each, ast.Call)
-        and ast.unparse(each.func).startswith("tf.train.")
-        and ast.unparse(each.func).endswith(_SCHEDULES)
+        isinstance(each, ast.Call) and ast.unparse(each.func).startswith("tf.")
         for each in own_nodes(found[0])
     )
 

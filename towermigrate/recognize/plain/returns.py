@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile
-from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.recognize.python_scopes import own_nodes, rates_of
 
 _UPDATES = ("apply_gradients", "minimize")
 
@@ -20,6 +20,44 @@ def returned_values(file: PlainFile) -> list[Change]:
             if isinstance(each, ast.Return) and isinstance(each.value, ast.Tuple):
                 found += _named(file, scope, each, each.value, where)
     return found
+
+
+def returned_rates(file: PlainFile) -> list[Change]:
+    """`return 0.1 * tf.minimum(…)` of a function that gives an optimizer its rate: under a name."""
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        last = None if isinstance(scope, ast.Module) else scope.body[-1]
+        value = last.value if isinstance(last, ast.Return) else None
+        if last is None or not isinstance(scope, ast.FunctionDef):
+            continue
+        if not isinstance(value, ast.Call | ast.BinOp) or "tf." not in ast.unparse(value):
+            continue
+        returns = [each for each in own_nodes(scope) if isinstance(each, ast.Return)]
+        margin, name = file.alone(last), _of_an_optimizer(file, scope.name)
+        if len(returns) != 1 or margin is None or not name or file.commented(*file.span(last)):
+            continue
+        name = file.free(scope, name)
+        start, end = file.span(last)
+        one_line = value.lineno == value.end_lineno
+        opens, closes = ("", "") if one_line else ("(", ")")
+        parts = (f"{name} = {opens}", file.span(value), f"{closes}\n{margin}return {name}")
+        found.append(Change(start, end, parts, where))
+    return found
+
+
+def _of_an_optimizer(file: PlainFile, function: str) -> str:
+    """What the one call of a function is called that optimizers are made of; nothing where there is none."""
+    if len(file.uses(function)) != 1:
+        return ""
+    given = {
+        rate.id for each in file.nodes for rate in rates_of(each) if isinstance(rate, ast.Name)
+    }
+    for each in file.nodes:
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=ast.Name(id=called))):
+                if called == function and name in given:
+                    return name
+    return ""
 
 
 def _named(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Value
@@ -38,7 +38,8 @@ def check_elsewhere(proof: TowerProof) -> None:
     """Report what other functions, and code around the program's, ask of its graph."""
     builder: ast.AST = proof.function[0] if proof.function else proof.code.tree
     moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
-    own = moved | {id(n) for n in own_nodes(getattr(builder, "body", []))}
+    its_own = [*own_nodes(getattr(builder, "body", []))]
+    own = moved | {id(n) for n in [*its_own, *_chosen_from(its_own)]}
     staying = _Staying(proof, builder, moved)
     for code in proof.files:
         for call, name in _names(proof, code):
@@ -54,6 +55,15 @@ def check_elsewhere(proof: TowerProof) -> None:
                 continue
             if not _has_its_own_graph(code, call):
                 proof.always("TM210", code, call, f"`{code.said(call)}` {said}")
+
+
+def _chosen_from(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """What stands in the lambdas that `tf.cond` and `tf.case` choose from: a part of their statement."""
+    for each in nodes:
+        if isinstance(each, ast.Call) and ast.unparse(each.func) in ("tf.cond", "tf.case"):
+            for one in ast.walk(each):
+                if isinstance(one, ast.Lambda) and not ast.unparse(one.args):
+                    yield from ast.walk(one)
 
 
 class _Staying:
