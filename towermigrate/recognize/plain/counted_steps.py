@@ -50,14 +50,14 @@ def _counted(file: PlainFile, scope: Scope, statement: ast.stmt, where: str) -> 
     if len(updates) != 1 or len(counts) != 1 or file.commented(*file.span(statement)):
         return []
     ((given, update),), ((count, step),) = updates, counts
-    fine = [each for each in ast.walk(count) if isinstance(each, ast.Name)]
+    fine: list[ast.Name] = [each for each in ast.walk(count) if isinstance(each, ast.Name)]
     if isinstance(count, ast.Name):
-        made = named[count.id]
-        if file.alone(made) is None or len(_reads(file, count.id)) != 1:
+        counting = named[count.id]
+        if file.alone(counting) is None or len(_reads(file, count.id)) != 1:
             return []
-        if file.commented(*file.without(made)):
+        if file.commented(*file.without(counting)):
             return []
-        fine = [each for each in ast.walk(made) if isinstance(each, ast.Name)]
+        fine = [each for each in ast.walk(counting) if isinstance(each, ast.Name)]
     if isinstance(given, ast.Name) and len(_reads(file, given.id)) != 1:
         return []
     if not _is_a_step(file, scope, named.get(step)):
