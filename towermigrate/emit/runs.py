@@ -25,7 +25,7 @@ from towermigrate.recognize.evaluation import makes_variables
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
-from towermigrate.recognize.saved_lists import is_trained_list
+from towermigrate.recognize.saved_lists import trained_and_more
 from towermigrate.recognize.scope import Item, bare_call, header_comment, is_run
 from towermigrate.recognize.syntax import (
     argument,
@@ -662,9 +662,14 @@ def saver(analysis: Analysis, names: Names, item_index: int, templates: Template
     )
     parts = [names.variables if everything else f"{names.variables}.trainable()"]
     if not everything and not trainable:
-        if var_list is None or not is_trained_list(code(var_list)):
+        trained, beside = trained_and_more(code(var_list)) if var_list is not None else ("", [])
+        known = (
+            n for n, k in kinds.env.items() if k is Kind.VARIABLE and n not in analysis.settings
+        )
+        if var_list is None or not trained or not set(beside) <= set(known):
             return None
-        parts = [code(replace(var_list, in_step(analysis, templates, names.variables)))]
+        listed = next(n for n in walk(var_list) if code(n) == trained)
+        parts = [code(replace(listed, in_step(analysis, templates, names.variables))), *beside]
     if everything:
         parts.extend(
             n for n, k in kinds.env.items() if k is Kind.VARIABLE and n not in analysis.settings

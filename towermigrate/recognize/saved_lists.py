@@ -31,6 +31,37 @@ def is_trained_list(text: str) -> bool:
     return all(is_name_test(each, name) for each in only.ifs)
 
 
+def trained_and_more(text: str) -> tuple[str, list[str]]:
+    """The trained variables that an expression lists, as it is written there, and the names that lists add to them.
+
+    Both are empty where it lists them otherwise.
+
+    Example:
+        >>> trained_and_more("tf.trainable_variables() + [step]")
+        ('tf.trainable_variables()', ['step'])
+    """
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return "", []
+    parts: list[ast.expr] = []
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts.insert(0, node.right)
+        node = node.left
+    parts.insert(0, node)
+    trained: list[str] = []
+    beside: list[str] = []
+    for part in parts:
+        elements = part.elts if isinstance(part, ast.List) else []
+        if elements and all(isinstance(each, ast.Name) for each in elements):
+            beside += [each.id for each in elements if isinstance(each, ast.Name)]
+        else:
+            trained.append(ast.get_source_segment(text, part) or "")
+    if len(trained) != 1 or not is_trained_list(trained[0]) or len(set(beside)) < len(beside):
+        return "", []
+    return trained[0], beside
+
+
 def _lists(node: ast.expr) -> bool:
     if not isinstance(node, ast.Call):
         return False

@@ -7,7 +7,7 @@ import ast
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
-from towermigrate.recognize.saved_lists import is_trained_list
+from towermigrate.recognize.saved_lists import trained_and_more
 
 _ALL = ("tf.trainable_variables()", "tf.global_variables()", "tf.all_variables()")
 
@@ -104,7 +104,9 @@ def saved_lists(file: PlainFile) -> list[Change]:
                 match each:
                     case ast.Assign(targets=[ast.Name(id=name)], value=value):
                         text = ast.unparse(value)
-                        whole = text in _ALL or is_trained_list(text)
+                        trained, beside = trained_and_more(text)
+                        whole = text in _ALL or bool(trained)
+                        whole = whole and all(bindings(scope, one) == 1 for one in beside)
                         if whole and each.lineno > (loop.end_lineno or loop.lineno):
                             found += _in_savers(file, scope, each, name, where)
     return found

@@ -9,7 +9,7 @@ from towermigrate.flow.values import External, Unknown
 from towermigrate.recognize.kinds import Kind, builds_graph
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.saved_lists import is_trained_list
+from towermigrate.recognize.saved_lists import trained_and_more
 from towermigrate.recognize.scope import Item
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
@@ -227,8 +227,9 @@ class Services:
         """Whether a saver holds all variables, or such of those that are trained as can be listed again."""
         if node is None or isinstance(node, ast.Constant) and node.value is None:
             return True
-        if is_trained_list(ast.unparse(node)):
-            return True
+        trained, beside = trained_and_more(ast.unparse(node))
+        if trained:
+            return all(self.kinds.of_name(each) is Kind.VARIABLE for each in beside)
         if not isinstance(node, ast.Call) or node.args or node.keywords:
             return False
         with self.proof.mode(False):
