@@ -27,6 +27,7 @@ from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.saved_lists import trained_and_more
 from towermigrate.recognize.scope import Item, bare_call, header_comment, is_run
+from towermigrate.recognize.slices import counted_rows
 from towermigrate.recognize.syntax import (
     argument,
     assigned,
@@ -229,8 +230,22 @@ class RunRewriter(cst.CSTTransformer):
             return f"*tm.same_batch({values}, specs={specs})"
         if first.kind == "per_tower":
             return f"*tm.tower_values({values}, specs={specs})"
-        size = f", batch_size={first.size}" if first.kind == "slice" else ""
+        size = f", batch_size={self._rows(first, run)}" if first.kind == "slice" else ""
         return f"*tm.shard_batch({values}{size}, specs={specs})"
+
+    def _rows(self, item: Input, run: Run) -> str:
+        """How many rows a tower has of a slice."""
+        counted = counted_rows(item.size or "")
+        if counted is None:
+            return item.size or ""
+        source, parts = counted
+        fed = run.feeds.get(source)
+        if not isinstance(fed, cst.Name) or run.feed_name in self.kept:
+            raise refuse(
+                "TM209", self.a.file, run.call,
+                f"`{item.size}` counts the rows of `{source}`, which is not fed a value with a name here",
+            )  # fmt: skip
+        return f"len({fed.value}) // {parts}"
 
     def _indent(self, run: Run) -> int:
         """The column at which the line of a run will start."""

@@ -22,6 +22,7 @@ from towermigrate.recognize.analysis import Analysis, StageParts, backward_slice
 from towermigrate.recognize.kinds import OPS, Kind
 from towermigrate.recognize.refusal import Reasons, refuse
 from towermigrate.recognize.scope import Item, comments
+from towermigrate.recognize.slices import counted_rows
 from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Input
 
@@ -280,7 +281,7 @@ class StepWriter:
         if sizes is None:  # a shape that another expression gives
             known, dtype = f"{item.source}.shape", code(self.a.placeholders[item.source].dtype)
             count = self.a.program.loop.count.expression
-            rows = item.size or f"{known}[0] and {known}[0] // {count}"
+            rows = self._counted(item, f"{known}[0]") or f"{known}[0] and {known}[0] // {count}"
             return f"{self.tf}.TensorSpec([{rows}, *{known}[1:]], {dtype})"
         if not sizes or code(sizes[0]) == "None":
             return item.source
@@ -289,12 +290,26 @@ class StepWriter:
             if isinstance(sizes[0], cst.Name | cst.Integer)
             else f"({code(sizes[0])})"
         )
-        rows = item.size or f"{whole} // {self.a.program.loop.count.expression}"
+        count = self.a.program.loop.count.expression
+        rows = self._counted(item, whole) or f"{whole} // {count}"
         rest = ", ".join([rows, *(code(size) for size in sizes[1:])])
         if self._of_function(sizes[1:]):
             rest = f"{rows}, *{item.source}.shape[1:]"
         dtype = code(self.a.placeholders[item.source].dtype)
         return f"{self.tf}.TensorSpec([{rest}], {dtype})"
+
+    def _counted(self, item: Input, whole: str) -> str | None:
+        """The rows of a slice, of an input that has so many; None where its size is not said."""
+        counted = counted_rows(item.size or "")
+        if counted is None:
+            return item.size
+        source, parts = counted
+        if source == item.source:
+            return f"{whole} // {parts}"
+        raise refuse(
+            "TM208", self.a.file, self.a.candidate.loop,
+            f"`{item.size}`, the rows of a tower, are those of another input than `{item.source}`, which has its own",
+        )  # fmt: skip
 
     def _of_function(self, sizes: Sequence[cst.BaseExpression]) -> bool:
         """Whether sizes are written with what a function is given that is a function by itself in the author's text."""

@@ -8,7 +8,7 @@ from towermigrate.program import InputKind
 from towermigrate.recognize.kinds import Kind, Kinds
 from towermigrate.recognize.own_inputs import is_pipeline, what_acts
 from towermigrate.recognize.refusal import refuse
-from towermigrate.recognize.slices import slice_size
+from towermigrate.recognize.slices import counted_rows, slice_size
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import assigned, binds, code, elements, reads, walk
 from towermigrate.recognize.tower import Body, Input, outer_reads
@@ -204,6 +204,14 @@ class InputReader:
                     self.body.inputs.append(Input((name,), "same", name))
                     taken.add(name)
 
+    def _is_known(self, size: str) -> bool:
+        """Whether the rows of a tower are a number of Python's, or those of a placeholder that is fed any number of them."""
+        counted = counted_rows(size)
+        if counted is None:
+            return True
+        source, _ = counted
+        return self.kinds.of_name(source) is Kind.PLACEHOLDER
+
     def _piece(self, value: cst.CSTNode) -> tuple[InputKind, str, str | None] | None:
         """`(kind, source, size)` of `x[i * b:(i + 1) * b]` or `splits[i]`."""
         index = self.body.index
@@ -224,6 +232,6 @@ class InputReader:
             if any(r not in (":", "...") for r in rest):
                 return None
             size = slice_size(first, index)
-            if size is not None:
+            if size is not None and self._is_known(size):
                 return "slice", source, size
         return None

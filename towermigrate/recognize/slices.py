@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import libcst as cst
 
 from towermigrate.recognize.syntax import (
@@ -26,6 +28,18 @@ def slice_size(node: cst.Slice, index: str | None) -> str | None:
             if _bare(size) == _bare(other) and _is_next(b, index):
                 return code(size)
     return None
+
+
+_COUNTED = re.compile(r"\(?tf\.shape\((\w+)\)\[0\] // (.+?)\)?$")
+
+
+def counted_rows(size: str) -> tuple[str, str] | None:
+    """`("x", "2")` of rows that the graph counts: a tower has `tf.shape(x)[0] // 2` of them."""
+    found = _COUNTED.match(size)
+    if found is None:
+        return None
+    parts = found[2]
+    return found[1], parts + ")" * (parts.count("(") - parts.count(")"))
 
 
 def _bare(node: cst.CSTNode) -> str:

@@ -111,6 +111,7 @@ from towermigrate.recognize.plain.rates import (
     rates_bound_anew,
 )
 from towermigrate.recognize.plain.returns import returned_rates, returned_values
+from towermigrate.recognize.plain.row_counts import row_counts
 from towermigrate.recognize.plain.run_functions import run_functions
 from towermigrate.recognize.plain.run_methods import run_methods
 from towermigrate.recognize.plain.run_options import run_options
@@ -173,6 +174,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     lists_in_front,
     joined_loops,
     named_reuse,
+    row_counts,
     sliced_parts,
     one_or_many,
     inner_numbers,
