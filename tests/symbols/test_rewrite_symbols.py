@@ -152,6 +152,24 @@ def test_a_private_import_is_told_where_the_public_names_are() -> None:
         ("getattr(tf.nn, name, None)", "getattr(tf.compat.v1.nn, name, None)"),
         ("getattr(tf, name)", "getattr(tf.compat.v1, name)"),
         ("getattr(tf.compat.v1.train, name)", "getattr(tf.compat.v1.train, name)"),
+        ("hasattr(tf, 'log')", "hasattr(tf.compat.v1, 'log')"),
+        ("hasattr(tf, 'AUTO_REUSE')", "hasattr(tf.compat.v1, 'AUTO_REUSE')"),
+        ("hasattr(tf.train, 'Saver')", "hasattr(tf.compat.v1.train, 'Saver')"),
+        ("hasattr(tf.nn, 'xw_plus_b')", "hasattr(tf.compat.v1.nn, 'xw_plus_b')"),
+        ("hasattr(tf, 'layers')", "hasattr(tf.compat.v1, 'layers')"),
+        ("hasattr(tf.layers, 'dense')", "hasattr(tf.compat.v1.layers, 'dense')"),
+        ("hasattr(tf.nn, 'relu')", "hasattr(tf.nn, 'relu')"),
+        ("hasattr(tf, 'compat')", "hasattr(tf, 'compat')"),
+        (
+            "[hasattr(tf, name) for name in names]",
+            "[hasattr(tf.compat.v1, name) for name in names]",
+        ),
+        ("'Saver' in dir(tf.train)", "'Saver' in dir(tf.compat.v1.train)"),
+        ("'log' in vars(tf)", "'log' in vars(tf.compat.v1)"),
+        ("'log' in tf.__dict__", "'log' in tf.compat.v1.__dict__"),
+        ("tf.train.__dict__.get('Saver')", "tf.compat.v1.train.__dict__.get('Saver')"),
+        ("hasattr(x, 'log')", "hasattr(x, 'log')"),
+        ("dir()", "dir()"),
     ],
 )
 def test_modules_that_are_asked_for_a_name_are_those_of_tensorflow_1(
@@ -161,3 +179,15 @@ def test_modules_that_are_asked_for_a_name_are_those_of_tensorflow_1(
     result = rewrite_symbols(f"{source}made = {asked}\n", "m.py").text
     assert result.endswith(f"made = {becomes}\n")
     assert rewrite_symbols(result, "m.py").text == result
+
+
+def test_a_module_with_another_name_is_asked_as_tensorflow_1s() -> None:
+    source = "import tensorflow as tf\nlib = tf\nold = hasattr(lib, 'placeholder')\n"
+    assert "hasattr(lib.compat.v1, 'placeholder')" in rewrite_symbols(source, "m.py").text
+    source = "from tensorflow import nn\nold = hasattr(nn, 'rnn_cell')\n"
+    assert "from tensorflow.compat.v1 import nn" in rewrite_symbols(source, "m.py").text
+
+
+@pytest.mark.parametrize("asked", ["hasattr(tf, 'contrib')", "hasattr(tf.contrib, 'slim')"])
+def test_what_asks_for_a_name_that_is_gone_is_told(asked: str) -> None:
+    assert rewrite_symbols(f"import tensorflow as tf\nold = {asked}\n", "m.py").findings

@@ -103,25 +103,47 @@ def file_symbols(
 
 
 def _rewrite_asked(work: Pass, handled: set[int]) -> None:
-    """`getattr(tf.train, name)`: a module that is asked for a name is TensorFlow 1's, unless the name is known."""
-    asked = {
-        id(call.args[0]): call.args[1]
-        for call in work.names.of(ast.Call)
-        if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) >= 2
-    }
-    for use in work.names.uses if asked else ():
-        name = asked.get(id(use.chain))
-        found = normal(use.dotted)
-        if name is None or found is None or found[1] or id(use.root) in handled:
+    """`getattr(tf.train, name)`, `hasattr(tf, "log")`: a module that is asked for names is TensorFlow 1's, unless both have it."""
+    asked: dict[int, ast.expr | None] = {}
+    told: set[int] = set()
+    for call in work.names.of(ast.Call):
+        func, given = call.func, call.args
+        if not isinstance(func, ast.Name) or not given:
             continue
-        if use.meaning != "tensorflow" or prefix_in(found[0], load_names().renamed):
-            continue  # the module itself changes
+        if func.id in ("getattr", "hasattr") and len(given) >= 2:
+            asked[id(given[0])] = given[1]
+            if func.id == "hasattr":
+                told.add(id(given[0]))
+        elif func.id in ("dir", "vars") and len(given) == 1:
+            asked[id(given[0])] = None
+    listed = any(node.attr == "__dict__" for node in work.names.of(ast.Attribute))
+    for use in work.names.uses if asked or listed else ():
+        found = normal(use.dotted)
+        if found is None or id(use.root) in handled:
+            continue
+        module, lists, _ = found[0].partition("__dict__")
+        if not lists and id(use.chain) not in asked:
+            continue
+        name, module = asked.get(id(use.chain)), module.rstrip(".")
         if isinstance(name, ast.Constant) and isinstance(name.value, str):
-            whole = f"{found[0]}.{name.value}".lstrip(".")
-            if not _fate(whole).renamed:
+            whole = f"{module}.{name.value}".lstrip(".")
+            if id(use.chain) in told and _is_gone(whole):
+                said = f"`tf.{whole}` is not in TensorFlow {load_names().tensorflow}: what asks for it goes another way"
+                work.find("TM112", use.chain, said)
+            elif not _fate(whole).renamed and prefix_in(whole, _TF2_ONLY) is None:
                 continue
-        end = work.text.span(use.root)[1]
-        work.edits.append(Edit(end, end, ".compat.v1"))
+        if found[1] or prefix_in(module, load_names().renamed):
+            continue  # it is TensorFlow 1's already, or the module itself changes
+        if use.meaning == "tensorflow":
+            end = work.text.span(use.root)[1]
+            work.edits.append(Edit(end, end, ".compat.v1"))
+        elif id(use.chain) in told and use.root.id not in work.names.brought:
+            work.to_v1.add(use.root.id)
+
+
+def _is_gone(name: str) -> bool:
+    """Whether TensorFlow 1 had a name that `tf.compat.v1` has not."""
+    return name.split(".")[0] == "contrib" or prefix_in(name, load_names().gone) is not None
 
 
 def is_tf1(names: FileNames) -> bool:

@@ -90,6 +90,8 @@ def surely_unchanged(text: str) -> Unchanged | None:
     meanings = _with_aliases(code, imports.meanings, aliases)
     if meanings is None or any(_goes_on_behind_brackets(code, root) for root in meanings):
         return None
+    if any(_asked_of(root).search(code) for root in meanings):
+        return None
     chains = {
         chain: meanings[root] + "".join(chain.split())[len(root) :]
         for root in meanings
@@ -234,6 +236,14 @@ def _chain_of(root: str) -> re.Pattern[str]:
 @cache
 def _closed_chain_of(root: str) -> re.Pattern[str]:
     return re.compile(rf"{root}(?<![\w.]{root})\b(?:\s*\.\s*[^\W\d]\w*)*\s*\)[\s)]*\.")
+
+
+@cache
+def _asked_of(root: str) -> re.Pattern[str]:
+    """What asks a module for its names, where it is not TensorFlow 1's by its own words."""
+    of_tensorflow_1 = r"(?!\s*\.\s*compat\s*\.\s*v1\b)"
+    asks = r"\b(?:getattr|hasattr|dir|vars)\s*\(\s*"
+    return re.compile(rf"{asks}{root}\b{of_tensorflow_1}|(?<![\w.]){root}\b[\w.\s]*__dict__\b")
 
 
 @cache
