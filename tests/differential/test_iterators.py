@@ -39,6 +39,17 @@ def other(name: str, rule: str, *changes: Change) -> Any:
     return pytest.param((*PIPED, *changes), rule, id=name)
 
 
+def ends(does: str, what: str = "tf.errors.OutOfRangeError") -> tuple[Change, ...]:
+    """The data end, and what catches the error does something with it."""
+    tried = f"            try:\n                _, value = sess.run([train_op, loss])\n            except {what} as error:\n                {does}\n"
+    return (
+        START,
+        (".repeat().batch", ".batch"),
+        (STEPS, "        for step in range(9):\n"),
+        (RUN, tried),
+    )
+
+
 EPOCHS = (
     STEPS + "            bx, by = batch(4)\n" + RUN,
     """\
@@ -72,6 +83,8 @@ TAKEN = [
     case("that shuffles by a seed of its own", START, (".repeat()", ".shuffle(16, seed=3).repeat()")),
     case("that ends", START, (".repeat().batch", ".batch"), (STEPS, "        for step in range(9):\n"),
          (RUN, "            try:\n                _, value = sess.run([train_op, loss])\n            except tf.errors.OutOfRangeError:\n                print('end at', step)\n                break\n")),
+    case("that ends, and its error goes on", START, (".repeat().batch", ".batch"), (STEPS, "        for step in range(9):\n"),
+         (RUN, "            try:\n                _, value = sess.run([train_op, loss])\n            except (StopIteration, tf.errors.OutOfRangeError) as error:\n                print('end at', step, error.error_code)\n                break\n")),
     case("in each round", (STEPS, STEPS + STARTED.replace("        ", "            ", 1))),
     case("in each epoch, to its end", (".repeat().batch", ".batch"), EPOCHS),
     case("in each epoch, to its end, of rows that are shuffled", (".repeat().batch", ".shuffle(16, seed=3).batch"), EPOCHS),
@@ -124,6 +137,12 @@ LEFT = [
           (INIT, INIT + "        sess.run(start)\n")),
     other("in some rounds", "TM209", (STEPS, STEPS + "            if step % 2 == 0:\n    " + STARTED.replace("        ", "            ", 1))),
     other("in each round, with other runs", "TM209", (STEPS, STEPS + "            sess.run([iterator.initializer, loss])\n")),
+    other("whose end is asked for its class", "TM231", *ends("print('end', type(error).__name__)\n                break")),
+    other("whose end is asked for what it says", "TM231", *ends("print('end', 'End of sequence' in str(error))\n                break")),
+    other("whose end is asked for its message", "TM231", *ends("print('end', 'End of sequence' in error.message)\n                break", "Exception")),
+    other("whose end is asked whether it is another one", "TM231", *ends("print('end', isinstance(error, StopIteration))\n                break")),
+    other("whose end is another one of Python's", "TM231", *ends("raise\n            except tf.errors.OutOfRangeError:\n                print('end')\n                break", "StopIteration")),
+    other("of a program that asks which variables it has", "TM236", START, ("DEVICES = ", "print(tf.resource_variables_enabled(), tf.control_flow_v2_enabled())\nDEVICES = ")),
     other("twice", "TM209", (INIT, INIT + STARTED * 2)),
     other("again behind the steps", "TM209", START, ("        saver.save", STARTED + "        print('%.5f' % sess.run(loss))\n        saver.save")),
     other("behind a run", "TM209", (INIT, INIT + "        print(sess.run(step_count))\n" + STARTED)),

@@ -82,6 +82,7 @@ TAKEN = [
     case("rows that every turn counts", (TAKEN_APART, "                    n = ROWS // 2\n" + TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]")), ("drawn = [0]", "ROWS = 4\ndrawn = [0]")),
     case("rows that every turn begins with", ("drawn = [0]", "ROWS = 4\ndrawn = [0]"), (LOOP, LOOP + "            n = ROWS // 2\n"), (TAKEN_APART, TAKEN_APART.replace("2:", "n:").replace("* 2]", "* n]"))),
     case("a tensor that nothing reads", (MADE, MADE + "    n = tf.shape(X)[0] // 2\n")),
+    case("what asks whether TensorFlow has a name", ("drawn = [0]", "SCALE = 2.0 if hasattr(tf, 'AUTO_REUSE') else 1.0\nOLD = 'Saver' in dir(tf.train)\ndrawn = [0]"), ("    return tf.matmul(x, w) + b", "    return tf.matmul(x, w) * SCALE + b"), ("        print('draws'", "        print(OLD, hasattr(tf.nn, 'rnn_cell'))\n        print('draws'")),
     case("both updates in a group", (APPLIED, "    ema = tf.train.ExponentialMovingAverage(0.9)\n    train_op = tf.group(opt.apply_gradients(grads, global_step=step_count), ema.apply(tf.trainable_variables()))\n"), WITHOUT_AVERAGES),
 ]  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Unknown
@@ -16,6 +17,9 @@ _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"se
 _READ = {"last_checkpoints"}
 _WRITES = {"add_summary", "flush", "close"}
 _SESSIONS = ("tf.Session", "tf.InteractiveSession")
+_BROAD = ("Exception", "BaseException", "tf.errors.OpError")
+_DRAWS = re.compile(r"\bget_next\(|\bdequeue|\.train\.\w*batch(_join)?\(")
+_RUNS = re.compile(r"\.run\(|\.eval\(")
 
 
 class Services:
@@ -29,7 +33,7 @@ class Services:
     def scope(self, node: ast.AST) -> None:
         """Sessions that run the graph somewhere else, or are asked when they are closed; names that others read."""
         self._closed(node)
-        self._of_errors(node)
+        self._of_errors(self.code.tree)  # functions around it catch what it raises
         self._declared(node)
         for call in ast.walk(node):
             if not isinstance(call, ast.Call):
@@ -74,7 +78,7 @@ class Services:
                 )  # fmt: skip
 
     def _of_errors(self, scope: ast.AST) -> None:
-        """What an error is asked for the operation of the graph that raised it."""
+        """What an error is asked for the operation of the graph that raised it; at the end of the data, for anything else."""
         for handler in ast.walk(scope):
             if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
                 continue
@@ -85,6 +89,61 @@ class Services:
                             "TM231", node,
                             f"`{self.code.said(node)}` asks an error for its operation, and a step's errors have none",
                         )  # fmt: skip
+            if not self._asks_the_end(handler):
+                continue
+            self.say(
+                "TM231", handler,
+                f"`{handler.name}`, the end of the data, is asked what it is or says, which is another one in loop style",
+            )  # fmt: skip
+        for tried in ast.walk(scope):
+            if not isinstance(tried, ast.Try):
+                continue
+            for handler in tried.handlers:
+                caught = "" if handler.type is None else ast.unparse(handler.type)
+                if "StopIteration" in caught and "OutOfRange" not in caught and self._runs(tried):
+                    self.say(
+                        "TM231", handler,
+                        f"`except {caught}` stands around a run: in loop style the end of the data is a StopIteration too",
+                    )  # fmt: skip
+
+    def _asks_the_end(self, handler: ast.ExceptHandler) -> bool:
+        """Whether a handler that the end of the data reaches does more with the error than to hand it on."""
+        caught = "" if handler.type is None else ast.unparse(handler.type)
+        ends = "OutOfRange" in caught
+        if not ends and (caught not in _BROAD or not _DRAWS.search(self.code.text)):
+            return False
+        for node in ast.walk(handler):
+            if not isinstance(node, ast.Name) or node.id != handler.name:
+                continue
+            user = self.code.parents.get(id(node))
+            match user:
+                case ast.Raise() | ast.Attribute(attr="error_code"):
+                    continue
+                case ast.Call(func=ast.Attribute(attr="request_stop")):
+                    continue
+                case ast.Call(func=ast.Name(id="type" | "isinstance")):
+                    return True
+                case ast.Attribute(attr="message" | "__class__" | "args"):
+                    return True
+            if ends:
+                return True
+        return False
+
+    def _runs(self, tried: ast.Try) -> bool:
+        """Whether what is tried runs something, or calls a function of the file that does."""
+        text = "".join(ast.unparse(each) for each in tried.body)
+        running = {
+            each.name
+            for each in self.code.nodes
+            if isinstance(each, ast.FunctionDef) and _RUNS.search(ast.unparse(each))
+        }
+        called = {
+            each.func.id
+            for one in tried.body
+            for each in ast.walk(one)
+            if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
+        }
+        return bool(_RUNS.search(text) or running & called)
 
     def _declared(self, scope: ast.AST) -> None:
         """Names of the graph, and of the tower loop, that the function binds for all: a step keeps them for itself."""

@@ -14,6 +14,7 @@ from towermigrate.recognize.switched import switches_in
 
 _ASKS = frozenset({
     "executing_eagerly", "executing_eagerly_outside_functions", "enable_eager_execution", "enable_v2_behavior",
+    "control_flow_v2_enabled", "resource_variables_enabled",
 })  # fmt: skip
 _SHAPES = frozenset({"tf.TensorShape", "tf.Dimension"})
 _MAKES = frozenset({
