@@ -379,6 +379,28 @@ def test_numbers_made_of_what_was_excused_go_as_far_as_the_originals_own(
     assert bool(told) == (len({line.split()[0] for line in moved}) != 1)
 
 
+@pytest.mark.parametrize(
+    ("made", "moved", "within", "equal"),
+    [
+        ("bias 0.041311", ["bias 0.040000", "bias 0.033000"], 0.1, True),
+        ("bias 0.041311", ["bias 0.034000", "bias 0.033900"], 0.1, False),
+        ("bias 0.041311", [], 0.1, False),
+        ("bias 0.036000", [], 0.1, True),
+        ("bias 0.041311", ["bias 0.040000", "bias 0.033000"], 0.01, False),  # nothing is off by so much
+        ("cost 0.041311", ["bias 0.040000", "bias 0.033000"], 0.1, False),
+    ],
+)  # fmt: skip
+def test_numbers_of_other_kernels_go_as_far_as_the_originals_own_where_that_is_further(
+    made: str, moved: list[str], within: float, equal: bool, tmp_path: Path
+) -> None:
+    lines = ["bias 0.033968", "bias 0.033968", made, *moved]
+    first, second, ours, *theirs = (
+        _trace(tmp_path / str(k), [line]) for k, line in enumerate(lines)
+    )
+    found, _ = doing_differences(first, second, ours, within=within, moved=theirs)
+    assert (not found) == equal, found
+
+
 def test_a_count_made_of_what_was_excused(tmp_path: Path) -> None:
     lines = ["7 of 10 at step 3", "7 of 10 at step 3", "6 of 10 at step 3", "5 of 10 at step 3"]
     first, second, made, moved = (_trace(tmp_path / str(k), [each]) for k, each in enumerate(lines))

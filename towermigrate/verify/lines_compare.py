@@ -16,6 +16,9 @@ from typing import NamedTuple
 # this part of it at most, and by less where the arrays of training are nearer. Whether they train alike was compared more
 # closely before.
 PRINTED = 1e-3
+# Where kernels round otherwise at every step, what is made of excused variables may be off by so much: a bias that is next
+# to nothing is off by more.
+MOST_PRINTED = 0.1
 # How far apart, in parts of their sizes, numbers of programs are at least taken to be that round alike.
 LEAST_DRIFT = 1e-6
 # A date so many days from that of a run may be the run's, in another zone or over midnight.
@@ -139,7 +142,8 @@ def unlike(
         made: the rewritten program's.
         within: how far numbers may be off, relative to them; None where roundings are excused that they are made of.
         moved: the original's lines when its weights moved, which then say how far each number may be off; where there
-            are none, or they have other words, only words are compared.
+            are none, or they have other words, only words are compared. With the most that `within` can be, they
+            say of which numbers it is not enough.
         drift: how far apart the two programs' numbers really are, relative to them, so that it is known how often a
             last digit may flip.
     """
@@ -180,11 +184,12 @@ class _Numbers:
             at = words(wanted), place
             if at in self.open_places or (at not in self.settled and _is_of_time(wanted, match)):
                 continue
-            if self.within is None:
-                theirs = [_NUMBER.findall(lines[line])[place] for lines in self.moved]
-                if not _as_far(match.group(), other, theirs):
-                    return False
-            elif not self._alike(line, match.group(), other):
+            theirs = [_NUMBER.findall(lines[line])[place] for lines in self.moved]
+            if self.within is not None and self._alike(line, match.group(), other):
+                continue
+            if self.within is not None and not (theirs and self.within >= MOST_PRINTED):
+                return False
+            if not _as_far(match.group(), other, theirs):
                 return False
         return True
 

@@ -9,15 +9,13 @@ import numpy as np
 from towermigrate.verify.comparison import Comparison, Difference, Excuse, arrays_excused
 from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.files_compare import SAVED
-from towermigrate.verify.lines_compare import LEAST_DRIFT, PRINTED
+from towermigrate.verify.lines_compare import LEAST_DRIFT, MOST_PRINTED, PRINTED
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.report import Reference
 from towermigrate.verify.trace import Trace
 
 # Beyond this part of its size, a value that differs between two runs of the original was not compared.
 _TOO_FREE = 0.01
-# The furthest that a printed number may be off for what it is made of: a bias that is next to nothing is off by more.
-_MOST_PRINTED = 0.1
 # So many times as far apart as arrays of training may be what else a program computes of them: 5e-5 where all are equal.
 _LOST = 50
 
@@ -47,7 +45,7 @@ def numbers_within(
     if not has_other_kernels(reference, spec):
         return min(PRINTED, _LOST * max(LEAST_DRIFT, apart / _TIMES))
     off = max((float(each.evidence.get("off_by", 0.0)) for each in carried), default=0.0)
-    return min(max(PRINTED, off), _MOST_PRINTED)
+    return min(max(PRINTED, off), MOST_PRINTED)
 
 
 def saved_within(
