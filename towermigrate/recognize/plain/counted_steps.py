@@ -168,6 +168,11 @@ def _read_alone(file: PlainFile, step: str) -> Iterator[ast.Name]:
                 yield read
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name) as read, attr="eval")) if name == step:  # fmt: skip
                 yield read
+            case ast.Call(func=ast.Attribute(attr="save"), keywords=keywords):
+                for one in keywords:
+                    if one.arg == "global_step" and isinstance(one.value, ast.Name):
+                        if one.value.id == step:
+                            yield one.value
             case ast.Call(func=func, args=[_, ast.Name(id=name) as read], keywords=[]) if name == step:  # fmt: skip
                 if ast.unparse(func) == "tf.train.global_step":
                     yield read
