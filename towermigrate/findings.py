@@ -360,6 +360,14 @@ _rule(
     "import layers as tf  # whose __init__.py says `from tensorflow import *`",
 )  # fmt: skip
 _rule(
+    "TM260", "The program asks what a variable is made of", "error",
+    "A variable of TensorFlow 1 is an operation `VariableV2` and an object `RefVariable`. In both styles variables are "
+    "resources that are mirrored on every device, so that such a question has another answer, and what it decides goes "
+    "another way.",
+    "Tell variables apart by name, shape or collection, which stay: `v.name`, `v in tf.trainable_variables()`.",
+    "grads = [(g * 2 if v.op.type == 'VariableV2' else g, v) for g, v in grads]",
+)  # fmt: skip
+_rule(
     "TM290", "towermigrate failed on this program", "error",
     "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
     "Please report it with the text of the message.",

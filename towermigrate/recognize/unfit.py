@@ -6,6 +6,7 @@ other, exchanges by hand of what the strategy exchanges, and graphs that somethi
 
 from __future__ import annotations
 
+import ast
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,6 +16,7 @@ import libcst as cst
 from towermigrate.findings import Finding
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.made_of import asks_what_made_of
 from towermigrate.recognize.own_variables import own_variable
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import note
@@ -53,6 +55,7 @@ def unfit(
     copies = own_variable(traits, candidate, "TM252")
     findings += [] if copies is None else [copies]
     findings += _eager([file, *(function.file for function in called)], loop)
+    findings += _made_of([file, *(function.file for function in [*called, *above])])
     findings += _nccl(tree, file, [*called, *above])
     findings += _cluster(file, candidate, above)
     findings += _estimator(above)
@@ -161,6 +164,13 @@ def _eager(files: Sequence[SourceFile], loop: cst.For) -> Iterator[Finding]:
                 message = f"`{name}` in {file.path}: the program runs eagerly, there is no graph"
                 yield note("TM258", files[0], loop, message)
                 return
+
+
+def _made_of(files: Sequence[SourceFile]) -> Iterator[Finding]:
+    for file in {each.path: each for each in files}.values():
+        for node in asks_what_made_of(file.text):
+            message = f"`{ast.unparse(node)[:80]}` asks what a variable is made of: it is a resource now, on every device"
+            yield Finding("TM260", file.path, node.lineno, node.col_offset, message)
 
 
 def _nccl(tree: Tree, own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:

@@ -1,0 +1,54 @@
+"""Programs that ask what a variable is made of: no style answers as TensorFlow 1 did."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.differential.loop_programs import program
+from towermigrate.recognize.made_of import asks_what_made_of
+from towermigrate.rewrite import rewrite_tree
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "v.op.type == 'VariableV2'",
+        "v.op.type != 'VarHandleOp'",
+        "v.op.type in ('Variable', 'VariableV2')",
+        "v.op.type.startswith('Variable')",
+        "v.__class__.__name__ == 'RefVariable'",
+        "type(v).__name__ in ['ResourceVariable']",
+        "hasattr(v, '_ref')",
+        "v._ref",
+    ],
+)
+def test_it_is_found(asked: str) -> None:
+    assert [ast.unparse(each) for each in asks_what_made_of(f"x = {asked}\n")] == [asked]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "v.name == 'Variable'",
+        "v.name.startswith('Variable')",
+        "kind == 'VariableV2'",
+        "v.op.type == 'MatMul'",
+        "op.type in ('Variable', 'VariableV2')",
+        "node.op == 'VariableV2'",
+        "type(v).__name__ == 'Variables'",
+        "hasattr(v, 'name')",
+        "text = 'a RefVariable'",
+    ],
+)
+def test_other_questions_are_not(asked: str) -> None:
+    assert list(asks_what_made_of(f"x = {asked}\n" if "= '" not in asked else asked)) == []
+
+
+def test_such_a_program_is_refused_in_every_style() -> None:
+    doubled = "    grads = [(g * 2 if v.op.type == 'VariableV2' else g, v) for g, v in grads]\n"
+    files = program(("    train_op =", doubled + "    train_op ="))
+    for style in ("auto", "session"):
+        (result,) = rewrite_tree(files, style=style).programs
+        assert (result.status, [one.rule for one in result.findings]) == ("refused", ["TM260"])

@@ -1,0 +1,57 @@
+"""What a program asks of a variable that no rewritten one answers alike: what it is made of."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+_HINT = re.compile(r"Variable(?:V2)?['\"]|VarHandleOp|['\"]_ref['\"]|\._ref\b")
+_OPERATIONS = frozenset({"Variable", "VariableV2", "VarHandleOp"})
+_CLASSES = frozenset({"RefVariable", "ResourceVariable"})
+
+
+def asks_what_made_of(text: str) -> Iterator[ast.expr]:
+    """Expressions that ask a variable for its operation's type or its class by a text, or for what only TensorFlow 1's has.
+
+    Example:
+        >>> [ast.unparse(each) for each in asks_what_made_of("ok = v.op.type == 'VariableV2'")]
+        ["v.op.type == 'VariableV2'"]
+    """
+    if _HINT.search(text) is None:
+        return
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left=left, comparators=others):
+                sides = [left, *others]
+                texts = {
+                    each.value
+                    for side in sides
+                    for each in ast.walk(side)
+                    if isinstance(each, ast.Constant) and isinstance(each.value, str)
+                }
+                if texts & _OPERATIONS and any(_is_type(each) for each in sides):
+                    yield node
+                elif texts & _CLASSES and any(_is_class_name(each) for each in sides):
+                    yield node
+            case ast.Call(func=ast.Attribute(value=of, attr="startswith"), args=[ast.Constant(value=str(begins)), *_]) if _is_type(of) and begins.startswith("Var"):  # fmt: skip
+                yield node
+            case ast.Call(func=ast.Name(id="hasattr"), args=[_, ast.Constant(value="_ref")]):
+                yield node
+            case ast.Attribute(attr="_ref", ctx=ast.Load()):
+                yield node
+
+
+def _is_type(node: ast.expr) -> bool:
+    """`v.op.type`; that of an operation is what functions of devices ask, which decide no number."""
+    of = node.value if isinstance(node, ast.Attribute) and node.attr == "type" else None
+    return isinstance(of, ast.Attribute) and of.attr == "op"
+
+
+def _is_class_name(node: ast.expr) -> bool:
+    """`v.__class__.__name__` or `type(v).__name__`."""
+    return isinstance(node, ast.Attribute) and node.attr == "__name__"
