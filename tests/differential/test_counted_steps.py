@@ -46,7 +46,6 @@ TAKEN = [
     taken("over lines", grouped("train_op = tf.group(", "    opt.apply_gradients(grads),", "    tf.assign_add(step_count, 1))"), PRINTS),
     taken("a variable of its own", OWN, BOTH, PRINTS),
     taken("a variable of its own, of get_variable", (STEP, "    step_count = tf.get_variable('steps', [], dtype=tf.int32, initializer=tf.zeros_initializer(), trainable=False)\n"), BOTH, PRINTS),
-    taken("beside an average", grouped("ema = tf.train.ExponentialMovingAverage(0.9)", "average_op = ema.apply([loss])", "train_op = tf.group(opt.apply_gradients(grads), average_op, tf.assign_add(step_count, 1))"), PRINTS),
     taken("read by tf.train.global_step", BOTH, (RUN, RUN + "            print(tf.train.global_step(sess, step_count))\n")),
     taken("saved by its number", BOTH, ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=sess.run(step_count))")),
     taken("saved by the step itself", BOTH, ("saver.save(sess, 'ckpt/model')", "saver.save(sess, 'ckpt/model', global_step=step_count)")),
