@@ -53,6 +53,7 @@ LEFT = [
     left("with a comment", "TM208", (PARTS, COUNT.replace("\n", "  # of a tower\n") + ROOM + N_PARTS)),
     left("with a comment above", "TM208", (PARTS, "# of a tower\n" + ROOM + COUNT + ROOM + N_PARTS)),
     left("of other rows than the input has", "TM208", ("tf.placeholder(tf.float32, [None, 1])", "tf.placeholder(tf.float32, [4, 1])"), (PARTS, COUNT + ROOM + N_PARTS)),
+    left("by a number that the graph holds", "TM209", (EMPTY, "    num = tf.Variable(2, trainable=False, name='num')\n" + EMPTY), (PARTS, COUNT.replace("2", "num") + ROOM + N_PARTS)),
     left("by a number that changes", "TM224", ("drawn = [0]\n", "drawn = [0]\nPARTS = 2\n"), (PARTS, COUNT.replace("2", "PARTS") + ROOM + N_PARTS), ("def batch(rows):\n", "def batch(rows):\n    global PARTS\n    PARTS = 1\n")),
 ]  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import libcst as cst
@@ -245,6 +246,12 @@ class RunRewriter(cst.CSTTransformer):
                 "TM209", self.a.file, run.call,
                 f"`{item.size}` counts the rows of `{source}`, which is not fed a value with a name here",
             )  # fmt: skip
+        for name in re.findall(r"[A-Za-z_]\w*", parts):
+            if self.a.kinds.of_name(name) is not Kind.PYTHON:
+                raise refuse(
+                    "TM209", self.a.file, run.call,
+                    f"`{item.size}` takes the rows of `{source}` apart by `{name}`, which is the graph's",
+                )  # fmt: skip
         return f"len({fed.value}) // {parts}"
 
     def _indent(self, run: Run) -> int:
