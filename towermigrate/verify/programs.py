@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from towermigrate.program import TowerProgram
-from towermigrate.symbols import rewrite_symbols
+from towermigrate.symbols import with_own_names
 from towermigrate.vendor import check_copy, copy_beside
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import disagreement
@@ -193,7 +193,7 @@ class Programs:
         compat = self.options.tf1_python is None
         if compat:
             sources = {
-                path: rewrite_symbols(text.removeprefix("\ufeff"), path).text
+                path: with_own_names(text.removeprefix("\ufeff"), path)
                 for path, text in sources.items()
             }
         copy_tree(self.root, tree, sources, self.options.link_over)

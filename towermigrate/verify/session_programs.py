@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from towermigrate.symbols import rewrite_symbols
+from towermigrate.symbols import with_own_names
 from towermigrate.vendor import check_copy, copy_beside
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import disagreement
@@ -104,7 +104,7 @@ class SessionPrograms:
         sources = originals
         if compat:
             sources = {
-                path: rewrite_symbols(text.removeprefix("\ufeff"), path).text
+                path: with_own_names(text.removeprefix("\ufeff"), path)
                 for path, text in originals.items()
             }
         copy_tree(self.options.root, tree, sources, self.options.link_over)
