@@ -21,6 +21,8 @@ from towermigrate.rewrite import rewrite_tree
         "v.__class__.__name__ == 'RefVariable'",
         "type(v).__name__ in ['ResourceVariable']",
         "hasattr(v, '_ref')",
+        "hasattr(v, 'handle')",
+        "getattr(v, '_handle', None)",
         "v._ref",
     ],
 )
@@ -39,6 +41,7 @@ def test_it_is_found(asked: str) -> None:
         "node.op == 'VariableV2'",
         "type(v).__name__ == 'Variables'",
         "hasattr(v, 'name')",
+        "iterator('handle')",
         "text = 'a RefVariable'",
     ],
 )

@@ -6,7 +6,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-_HINT = re.compile(r"Variable(?:V2)?['\"]|VarHandleOp|['\"]_ref['\"]|\._ref\b")
+_HINT = re.compile(
+    r"Variable(?:V2)?['\"]|VarHandleOp|['\"]_(?:ref|handle)['\"]|['\"]handle['\"]|\._ref\b"
+)
 _OPERATIONS = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _CLASSES = frozenset({"RefVariable", "ResourceVariable"})
 
@@ -40,7 +42,7 @@ def asks_what_made_of(text: str) -> Iterator[ast.expr]:
                     yield node
             case ast.Call(func=ast.Attribute(value=of, attr="startswith"), args=[ast.Constant(value=str(begins)), *_]) if _is_type(of) and begins.startswith("Var"):  # fmt: skip
                 yield node
-            case ast.Call(func=ast.Name(id="hasattr"), args=[_, ast.Constant(value="_ref")]):
+            case ast.Call(func=ast.Name(id="hasattr" | "getattr"), args=[_, ast.Constant(value="_ref" | "handle" | "_handle"), *_]):  # fmt: skip
                 yield node
             case ast.Attribute(attr="_ref", ctx=ast.Load()):
                 yield node
