@@ -75,6 +75,7 @@ from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
+from towermigrate.recognize.plain.made_behind import variables_behind
 from towermigrate.recognize.plain.made_placeholders import sliced_parts
 from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import default_methods, methods
@@ -160,6 +161,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     asked_inputs,
     steps_asked_again,
     global_steps,
+    variables_behind,
     counted_steps,
     finalized_graphs,
     graphs_not_written,
