@@ -30,6 +30,7 @@ from towermigrate.recognize.plain.averaged import (
     static_averages,
     written_averages,
 )
+from towermigrate.recognize.plain.batch_parts import batch_parts
 from towermigrate.recognize.plain.bounds import bounds
 from towermigrate.recognize.plain.certain import certain_blocks
 from towermigrate.recognize.plain.changes import ALWAYS, NOTHING, OF_TOWERS, Change, PlainFile
@@ -190,6 +191,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     constants_of_towers,
     reused_scopes,
     scopes_around_towers,
+    batch_parts,
     own_splits,
     prepared_inputs,
     identities,

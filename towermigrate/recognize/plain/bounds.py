@@ -53,7 +53,7 @@ def _in_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
         lower, upper = each.slice.lower, each.slice.upper
         if lower is None or upper is None or each.slice.step is not None:
             continue
-        begin, end = _sum(lower, named), _sum(upper, named)
+        begin, end = sum_of(lower, named), sum_of(upper, named)
         if begin is None or end is None:
             continue
         if not all(
@@ -127,12 +127,12 @@ def _named(file: PlainFile, scope: Scope, loop: ast.For) -> dict[str, tuple[ast.
             number = isinstance(value, ast.Constant) and type(value.value) is int
             if not number and not isinstance(value, ast.BinOp):
                 continue
-            if _sum(value, found) is not None:
+            if sum_of(value, found) is not None:
                 found[one.id] = each, value
     return found
 
 
-def _sum(node: ast.expr, named: Mapping[str, tuple[ast.Assign, ast.expr]]) -> _Sum | None:
+def sum_of(node: ast.expr, named: Mapping[str, tuple[ast.Assign, ast.expr]]) -> _Sum | None:
     """An expression of whole numbers as a sum of products; None where it is none.
 
     A name of the towers stands for what it is bound to, which is the same where the name is read: only names that are
@@ -142,13 +142,13 @@ def _sum(node: ast.expr, named: Mapping[str, tuple[ast.Assign, ast.expr]]) -> _S
         return {(): node.value} if type(node.value) is int and node.value else None
     if isinstance(node, ast.Name):
         if node.id in named:
-            return _sum(named[node.id][1], {k: v for k, v in named.items() if k != node.id})
+            return sum_of(named[node.id][1], {k: v for k, v in named.items() if k != node.id})
         return {(node.id,): 1}
     if isinstance(node, ast.Attribute):
         return {(ast.unparse(node),): 1} if isinstance(node.value, ast.Name) else None
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add | ast.Sub | ast.Mult):
         return None
-    left, right = _sum(node.left, named), _sum(node.right, named)
+    left, right = sum_of(node.left, named), sum_of(node.right, named)
     if left is None or right is None:
         return None
     if isinstance(node.op, ast.Mult):
