@@ -41,6 +41,16 @@ SCOPED = (
     "    with tf.variable_scope('hidden'):\n        more = tf.layers.dense(x, 3, kernel_initializer=init(3, 3), name='fc')\n    x = x + more * 0.5\n    w = tf.get",
 )
 
+OPT = "    opt = tf.train.MomentumOptimizer(0.1, 0.9)\n"
+FED_RATE = (
+    (
+        OPT,
+        "    rate = tf.placeholder(tf.float32, [])\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n",
+    ),
+    ("Y: by}", "Y: by, rate: 0.1}"),
+)
+NO_STEP = ("    step_count = tf.train.get_or_create_global_step()\n", "")
+
 TAKEN = [
     case("their names", behind("for v in tf.trainable_variables():\n    print(v.op.name)")),
     case("their names with the output", SCOPED, behind("for v in tf.trainable_variables():\n    print(v.name, v.op.name)")),
@@ -58,6 +68,10 @@ TAKEN = [
     case("in the session", (INIT, INIT + "        print([v.op.name for v in tf.trainable_variables()])\n")),
     case("all variables", behind("for v in tf.global_variables():\n    print(v.op.name, v.name, v.get_shape().as_list())")),
     case("how many of all", behind("print(len(tf.global_variables()))")),
+    case("all of them beside a fed rate", *FED_RATE, behind("for v in tf.global_variables():\n    print(v.op.name)")),
+    case("how many of all beside a fed rate", *FED_RATE, behind("print(len(tf.global_variables()))")),
+    case("the first of all beside a fed rate", *FED_RATE, NO_STEP, (APPLIED, "    train_op = opt.apply_gradients(grads)\n"), at_end("print(sess.run(tf.global_variables()[0]))")),
+    case("all of them beside a rate that is a variable", (OPT, "    rate = tf.Variable(0.1, trainable=False, name='rate')\n    opt = tf.train.MomentumOptimizer(rate, 0.9)\n"), behind("print([v.name for v in tf.global_variables()])")),
     case("all of a collection", behind("print([v.op.name for v in tf.get_collection(tf.GraphKeys.GLOBAL_VARIABLES)])")),
     case("all of Adam's too", ("MomentumOptimizer(0.1, 0.9)", "AdamOptimizer(0.05)"), SCOPED, behind("print([v.op.name for v in tf.global_variables()])\nprint(tf.global_variables())")),
     case("all of before the update", (AVERAGED, AVERAGED + "    print(tf.global_variables())\n")),

@@ -128,6 +128,46 @@ def test_an_unfed_input_fails_only_where_it_is_read(two_towers: Any) -> None:
         step(True)
 
 
+def _checks(labels: Any) -> Any:
+    """Three ways in which a graph asserts something of labels: by an operation, under a condition, in a function of TensorFlow."""
+    size = tf.cast(labels, tf.float32)
+    with tf.control_dependencies(
+        [
+            tf.compat.v1.assert_less(labels, 3),
+            tf.compat.v1.Assert(tf.reduce_all(size < 3.0), [size, "too large"]),
+        ]
+    ):
+        logits = tf.reshape(tf.one_hot(labels, 3), [-1, 1, 3])
+        return tf.compat.v1.nn.sparse_softmax_cross_entropy_with_logits(
+            logits=logits, labels=tf.reshape(labels, [-1, 1])
+        )
+
+
+def test_assertions_about_an_unfed_input_are_made_only_where_it_is_fed(two_towers: Any) -> None:
+    spec = tf.TensorSpec([None], tf.int32)
+    with two_towers.scope():
+        variables = tm.TowerVariables()
+
+    @variables.tower
+    def tower(x: Any, labels: Any) -> Any:
+        return _checks(labels), x * 2.0
+
+    def run(*arguments: Any) -> Any:
+        @tf.function(autograph=False)
+        def step(x: Any, *labels: Any) -> Any:
+            which = 0 if labels else 1
+            inside = lambda x, *labels: tower(x, *labels or (tm.unfed(spec),))[which]  # noqa: E731
+            return tm.concat_towers(two_towers.run(inside, args=(x, *labels)))
+
+        return step(*tm.shard_batch(*arguments)).numpy().tolist()
+
+    x = np.float32([1.0, 2.0])
+    assert run(x) == [2.0, 4.0]
+    assert len(run(x, np.int32([0, 2]))) == 2
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        run(x, np.int32([0, 3]))
+
+
 RESULTS = [
     pytest.param(tm.last_tower, [3.0, 4.0], id="last_tower"),
     pytest.param(tm.first_tower, [1.0, 2.0], id="first_tower"),

@@ -720,7 +720,12 @@ def _place(analysis: Analysis, call: cst.Call) -> tuple[int, int]:
 
 
 def _variables_of(item: Item) -> list[str]:
-    return sorted(item.binds) if item.kind is Kind.VARIABLE else []
+    """The names of TF1's variables that a statement makes: a fed rate is one only in the rewritten program."""
+    found = assigned(item.node)
+    if item.kind is not Kind.VARIABLE or found is None:
+        return []
+    made = found[1].func if isinstance(found[1], cst.Call) else found[1]
+    return [] if code(made).rpartition(".")[2].startswith("placeholder") else sorted(item.binds)
 
 
 def _average_of(item: Item) -> str | None:

@@ -27,6 +27,7 @@ from towermigrate.helpers._store import (
     initial_value_out_of,
 )
 from towermigrate.helpers._unnamed import put_scopes_in
+from towermigrate.helpers.inputs import pass_checks_of_unfed
 from towermigrate.helpers.strategy import current_strategy, static_tower_index
 from towermigrate.helpers.tf1_checkpoints import (
     Rename,
@@ -180,6 +181,7 @@ class TowerVariables(Trackable):  # type: ignore[misc]
                 stack.enter_context(_inside(self))
                 stack.enter_context(of_one_tower(index, self._owned.batch_norm))
                 result = function(*args, **kwargs)
+                pass_checks_of_unfed((args, kwargs))
             if hooks is not None:
                 hooks.tower_end(index)
             return result

@@ -279,9 +279,11 @@ class Expressions(Machine):
 
     def _differs(self, value: Value, node: ast.AST, frame: Frame) -> None:
         if isinstance(value, Index | Differs) and not self.placing:
+            rows = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+            hint = "; parts of `tf.split` are known to be a tower's rows" if rows else ""
             self.report(
                 "TM227", frame.code, node,
-                f"`{frame.code.said(node)}` computes with the tower's index, so the towers differ",
+                f"`{frame.code.said(node)}` computes with the tower's index, so the towers differ{hint}",
             )  # fmt: skip
 
     @property
