@@ -13,6 +13,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from .beneath import Beneath
+from .clocks import named_by_clock, now
 from .contents import flush_files, keep_contents
 from .events import flush_writers, read_events, watch_writers
 from .said import Said
@@ -22,6 +23,8 @@ _MOST_LINES = 10000
 # Checkpoints beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 512 * 2**20
 _NOT_WRITTEN = ("__pycache__", ".git")
+# A part of a name that is shorter may stand in a line by chance.
+_LONG_ENOUGH = 8
 
 
 class _Kept:
@@ -59,10 +62,15 @@ class Doings:
         self._temporary = Temporary()
         self._said = Said()
         self._beneath = Beneath()
+        self._began = 0.0
+        # Files that are named after the time: their own names by what they are called here, and parts of them the other way.
+        self._own_names: Dict[str, str] = {}
+        self._clocks: Dict[str, str] = {}
         self.exit_code: Any = 0
 
     def begin(self, tree: str) -> None:
         self._tree = tree
+        self._began = now()
         self._before = _files(tree)
         watch_writers()
         self._temporary.begin(tree)
@@ -109,6 +117,8 @@ class Doings:
     def _named(self, text: str) -> str:
         for folder in sorted({self._tree, os.path.realpath(self._tree)}, key=len, reverse=True):
             text = text.replace(folder, ".")
+        for own in sorted(self._clocks, key=len, reverse=True):
+            text = text.replace(own, self._clocks[own])
         return self._temporary.named(text)
 
     def contents(self, folder: str, files: List[str]) -> Dict[str, Any]:
@@ -116,7 +126,10 @@ class Doings:
         return keep_contents(folder, files, self._path, self._named)
 
     def files(self) -> List[str]:
-        """The files of the tree that are new or were changed, and those in the program's temporary folders."""
+        """The files of the tree that are new or were changed, and those in the program's temporary folders.
+
+        One that is named after the time has the same name in each run (`clocks.py`), which `lines` know afterwards.
+        """
         if self._kept is None:
             return []
         flush_writers()
@@ -126,10 +139,17 @@ class Doings:
         ]
         for name, folder in self._temporary.folders.items():
             found += [os.path.join(name, path) for path in _files(folder)]
-        return sorted(found)
+        plain, clocks = named_by_clock(found, self._began, now())
+        self._clocks = {own: name for own, name in clocks.items() if len(own) >= _LONG_ENOUGH}
+        for own, name in plain.items():
+            if own != name:
+                for end in ("", ".index"):  # a checkpoint is asked for without it
+                    if name.endswith(end):
+                        self._own_names[name[: len(name) - len(end)]] = own[: len(own) - len(end)]
+        return sorted(plain.values())
 
     def _path(self, name: str) -> str:
-        return self._temporary.path(self._tree, name)
+        return self._temporary.path(self._tree, self._own_names.get(name, name))
 
     def events(self, files: List[str]) -> Dict[str, Any]:
         """The numbers in the event files among `files` (`events.py`)."""

@@ -93,12 +93,12 @@ class TraceWriter:
         self.meta["error"] = error
         self.meta["exit_code"] = DOINGS.exit_code
         whole = ended == "program"
+        self.meta["files"] = DOINGS.files()
         self.meta["printed"] = DOINGS.lines(whole)
         self.meta["said"] = DOINGS.said(whole)
         self.meta["of_libraries"] = DOINGS.of_libraries()
         self.meta["cut"] = DOINGS.cut()
         self.meta["beneath"] = DOINGS.beneath()
-        self.meta["files"] = DOINGS.files()
         folder = os.path.join(self.folder, "written")
         self.meta["contents"] = DOINGS.contents(folder, self.meta["files"])
         self.arrays("looked", self.looked)
