@@ -65,6 +65,14 @@ def placer(text: str, head: str = "") -> tuple[Change, Change]:
     return module(head + PLACED.format(text)), (DEVICE, "with tf.device(placed(i)):")
 
 
+COUNTED = "hits = tf.cast(tf.confusion_matrix(tf.cast(tf.reshape(y, [-1]) > 0.5, tf.int64), tf.cast(tf.reshape(x[:, 0], [-1]) > 0.3, tf.int64), 2), tf.float32)"
+MATRICES = (
+    (START, START + "    matrices = []\n"),
+    (APPENDED, APPENDED + "                    matrices.append(hits)\n"),
+    (SAVER, "    matrix = tf.add_n(matrices)\n" + SAVER),
+    (PRINTED, PRINTED + "            print(sess.run(matrix, {X: bx, Y: by}))\n"),
+)
+
 TAKEN = [
     case("a function of devices", *placer("kind = op.type")),
     case("a function of devices with a list of its own", *placer("kinds = []\n        kinds.append(op.type)")),
@@ -79,6 +87,7 @@ TAKEN = [
     case("asserted", before(ASSERTED)),
     case("asserted, two at once", before("checks = [tf.assert_less(x, 9.0), tf.assert_none_equal(y, 99.0)]\nwith tf.control_dependencies(checks):\n    x = tf.identity(x)")),
     case("asserted of the loss", behind("with tf.control_dependencies([tf.assert_less(loss, 99.0)]):\n    loss = tf.identity(loss, name='checked')")),
+    case("asserted by a confusion matrix that the loss has", before(f"{COUNTED}\ny = y + tf.reduce_sum(hits) * 0.01")),
     case("asserted in a function", module("def positive(value):\n    with tf.control_dependencies([tf.assert_greater(value, -9.0)]):\n        return tf.identity(value)"), behind("loss = positive(loss) + positive(tf.reduce_sum(out))")),
     case("a function of Python", PYTHON, TARGET),
     case("a function of Python that gives two", module("def both(a, b):\n    return a * 0.5, b + np.float32(1.0)"), before("a, b = tf.py_func(both, [y, x], [tf.float32, tf.float32])\ny = a + tf.reduce_mean(b)")),
@@ -86,6 +95,7 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("asserted by a confusion matrix of some runs", before(COUNTED), *MATRICES),
     other("a function of devices that prints", *placer("print('placed') if op.type == 'MatMul' else None"), rule="TM223"),
     other("a function of devices that fills a list", *placer("seen.append(op.type)", "seen = []\n\n\n"), rule="TM223"),
     other("a function of devices that counts", *placer("seen[op.type] = 1 + seen.get(op.type, 0)", "seen = {}\n\n\n"), rule="TM223"),

@@ -22,6 +22,8 @@ CHECKED = frozenset(
     {"tf.check_numerics", "tf.debugging.check_numerics", "tf.verify_tensor_all_finite", "tf.Print"}
 )
 """What gives the first of its arguments, and looks at it."""
+ASSERTED = frozenset({"tf.confusion_matrix", "tf.math.confusion_matrix"})
+"""Functions of the library that assert something of the numbers that they are given."""
 CALLS = "tf.py_func"
 _MARK = "tower:effect:"
 

@@ -9,7 +9,14 @@ from towermigrate.flow.values import NONE, Const, External, Unknown, Value
 from towermigrate.recognize.proof import cells, library, scaling
 from towermigrate.recognize.proof.asked import place_of_bias
 from towermigrate.recognize.proof.calls import Calls
-from towermigrate.recognize.proof.effects import CALLS, CHECKED, TESTS, effect, of_gradients
+from towermigrate.recognize.proof.effects import (
+    ASSERTED,
+    CALLS,
+    CHECKED,
+    TESTS,
+    effect,
+    of_gradients,
+)
 from towermigrate.recognize.proof.frames import Frame, Tag
 from towermigrate.recognize.proof.machine import is_python
 from towermigrate.recognize.proof.natives import Arguments
@@ -82,6 +89,9 @@ class TensorFlow(Calls):
                 return found
         if name in library.PURE:
             made = self._pure(name, args, node, frame)
+            if looks and name in ASSERTED and isinstance(made, Tensor):
+                self.effects.append((frame.code, node))
+                return replace(made, needs=made.needs | {effect(len(self.effects))})
             if name == "tf.identity" and isinstance(made, Tensor):
                 return replace(made, needs=made.needs | self.waits)
             return made
