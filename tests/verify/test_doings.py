@@ -302,6 +302,12 @@ def test_what_a_checkpoint_may_be_off() -> None:
         ("took 0.12 s", "took 0.12 s", "took 0.21 s", True),
         ("0.12 sec/batch", "0.12 sec/batch", "0.21 sec/batch", True),
         ("Elapsed time: 3", "Elapsed time: 3", "Elapsed time: 4", True),
+        ("error 22.1 min", "error 22.1 min", "error 31.7 min", False),
+        ("crc 0x0123abcd", "crc 0x0123abcd", "crc 0x0123abce", False),
+        ("it,rec,kl", "it,rec,kl", "it,rec, kl", False),
+        ("iter 3 ok", "iter 3 ok", "iter  3 ok", False),
+        ("loss 0.2500 ok", "loss 0.2500 ok", "loss  0.2501 ok", True),
+        ("loss 0.25 ok  ", "loss 0.25 ok  ", "loss 0.25 ok", True),
         ("rate 0.12", "rate 0.12", "rate 0.21", False),
         ("mse 0.25000 (0.0123s)", "mse 0.25000 (0.0171s)", "mse 0.25000 (0.0019s)", True),
         ("mse 0.25000 (0.0123s)", "mse 0.25000 (0.0171s)", "mse 0.50000 (0.0123s)", False),
@@ -337,10 +343,36 @@ def test_what_a_checkpoint_may_be_off() -> None:
     ],
 )
 def test_lines(first: str, second: str, made: str, equal: bool, tmp_path: Path) -> None:
-    traces = [_trace(tmp_path / str(k), [line]) for k, line in enumerate((first, second, made))]
+    traces = [
+        _trace(tmp_path / str(k), [line], {"seconds": 20.0})
+        for k, line in enumerate((first, second, made))
+    ]
     found, loose = doing_differences(*traces, within=1e-3)
     assert (not found) == equal, found
     assert not loose
+
+
+def test_numbers_of_a_program_that_never_asks_for_the_time_are_no_durations(tmp_path: Path) -> None:
+    def compared(clock: bool, made: str) -> bool:
+        lines = ("speed: 3.5", "speed: 3.5", made)
+        traces = [
+            _trace(tmp_path / f"{clock}{made}{k}", [line], {"clock": clock})
+            for k, line in enumerate(lines)
+        ]
+        return not doing_differences(*traces, within=1e-3)[0]
+
+    assert compared(True, "speed: 4.0")
+    assert compared(False, "speed: 3.5")
+    assert not compared(False, "speed: 4.0")
+
+
+def test_what_a_progress_bar_showed_before_its_end_is_left_open_by_name(tmp_path: Path) -> None:
+    lines = ("\rloss 0.5\rloss 0.4\rdone", "\rloss 0.5\rdone", "\rloss 0.7\rdone")
+    traces = [_trace(tmp_path / str(k), [line]) for k, line in enumerate(lines)]
+
+    assert doing_differences(*traces, within=1e-3) == ([], [])
+    (said,) = doings_left_out(*traces, within=1e-3)
+    assert "over lines that it wrote before" in said
 
 
 @pytest.mark.parametrize(

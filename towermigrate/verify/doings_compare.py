@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -40,6 +41,7 @@ def doing_differences(
     bitwise: bool = False,
     moved: Sequence[Trace] = (),
     saved: float = SAVED,
+    clock: float | None = None,
     files: FilesCompared | None = None,
     summaries: Collection[str] = (),
     trained_alike: bool = False,
@@ -57,13 +59,15 @@ def doing_differences(
         moved: recordings of the original when its weights moved, which say how far printed numbers may be off where
             `within` does not.
         saved: how far a tensor of a checkpoint may be off, of its largest number.
+        clock: `asks_the_time(first)`, which is the default.
         files: what `file_differences` says of them, where it was asked already.
         summaries: the keys of what event files hold otherwise by roundings.
         trained_alike: every array of the two programs' training was near enough, each by its own measure. A tensor of a
             checkpoint that is such an array in both was compared there already: where a gradient is of roundings alone
             (a bias before batch norm), its largest number is no measure of a slot.
     """
-    close = Closeness(within, drift, bitwise, moved, saved)
+    clock = asks_the_time(first) if clock is None else clock
+    close = Closeness(within, drift, bitwise, moved, saved, clock)
     found = list(_ending(first, second, made))
     loose: list[str] = []
     for key, name, what in (
@@ -98,6 +102,11 @@ def doing_differences(
     return found, loose
 
 
+def asks_the_time(first: Trace) -> float:
+    """How long the original ran (seconds), as far as that is known; 0 where nothing in it asks how late it is."""
+    return float(first.meta.get("seconds", math.inf)) if first.meta.get("clock", True) else 0.0
+
+
 def doings_left_out(
     first: Trace,
     second: Trace,
@@ -108,6 +117,7 @@ def doings_left_out(
     bitwise: bool = False,
     moved: Sequence[Trace] = (),
     saved: float = SAVED,
+    clock: float | None = None,
     files: FilesCompared | None = None,
 ) -> list[str]:
     """What the programs print and write that could not be compared, and why; the arguments are `doing_differences`'."""
@@ -116,8 +126,17 @@ def doings_left_out(
     found = [f"{what}: only the first 10,000 lines were kept" for what in cut]
     beneath = dict.fromkeys(what for each in traces for what in each.meta.get("beneath", []))
     found += [f"{what} on a terminal: it was not compared" for what in beneath]
-    close = Closeness(within, drift, bitwise, moved, saved)
+    clock = asks_the_time(first) if clock is None else clock
+    close = Closeness(within, drift, bitwise, moved, saved, clock)
     found += (files or file_differences(*traces, close))[1]
+    for key, what in (("printed", "prints"), ("said", "says on standard error")):
+        if _shows_in_between(first, second, key):
+            found.append(
+                f"what the program {what} over lines that it wrote before: it shows it as often as time allows, and only "
+                "what is left of it was compared"
+            )
+    if any(trace.meta.get("hooks_log") for trace in traces):
+        found.append("what TensorFlow's hooks log: no library's lines are compared")
     code = first.meta.get("exit_code", 0)
     if code:
         found.append(f"all that an end without an error would do: the original exits with {code}")
@@ -129,6 +148,15 @@ def doings_left_out(
             said = "roundings were excused that they are made of"
             found.append(f"{' and '.join(which)} numbers: {said}")
     return found
+
+
+def _shows_in_between(first: Trace, second: Trace, key: str) -> bool:
+    """Whether numbers stand in what is written over, which two runs of the original show at other times."""
+    shown, again = (
+        [each for lines in _lines(trace, key)[1] for each in lines[:-1]]
+        for trace in (first, second)
+    )
+    return not same_words(shown, again) and any(re.search(r"\d\.\d", each) for each in shown)
 
 
 def _tells(first: Trace, moved: Sequence[Trace], key: str) -> bool:
@@ -164,7 +192,9 @@ def _of_stream(
             )
             loose.append(f"{what}: {some}: two runs of the original print other words there")
         lines = [without(each, places) for each in plain]
-        said = unlike(*lines, within=close.within, drift=close.drift, moved=theirs)
+        said = unlike(
+            *lines, within=close.within, drift=close.drift, moved=theirs, clock=close.clock
+        )
         found += _told(name, said)
     turns = [[each for shown in lines for each in shown] for lines in over]
     if not same_words(turns[0], turns[1]):
@@ -173,7 +203,7 @@ def _of_stream(
     if not same_words(turns[0], turns[1]):
         loose.append(f"{what} over lines that it wrote before: two runs of the original differ")
     elif not found:
-        said = unlike(*turns, within=close.within, drift=close.drift)
+        said = unlike(*turns, within=close.within, drift=close.drift, clock=close.clock)
         found += _told(f"{name} written over others,", said)
     return found, loose
 

@@ -6,6 +6,7 @@ The measure are the original's own two runs. What cannot be compared is named, a
 from __future__ import annotations
 
 import io
+import math
 import pickletools
 import zipfile
 from collections.abc import Sequence
@@ -45,7 +46,8 @@ class Closeness:
     `drift` how far apart the programs' numbers are; `bitwise` whether they are the same to the last bit, so that files
     that cannot be read are to be the same too. `moved` are recordings of the original when its weights moved by roundings:
     where roundings were excused, they say how far printed numbers may be off. `saved` is how far a tensor of a checkpoint
-    may be off, of its largest number.
+    may be off, of its largest number. `clock` is how long the original ran (seconds), 0 where it never asks
+    how late it is.
     """
 
     within: float | None
@@ -53,6 +55,7 @@ class Closeness:
     bitwise: bool = False
     moved: Sequence[Trace] = ()
     saved: float = SAVED
+    clock: float = math.inf
 
 
 # Which files hold something else, and which were not compared.
@@ -139,7 +142,7 @@ def _of_lines(name: str, lines: list[list[str]], close: Closeness) -> Unequal | 
     if places is None:
         return "two runs of the original write other lines"
     lines = [without(each, places) for each in lines]
-    said = unlike(*lines, within=close.within, drift=close.drift)
+    said = unlike(*lines, within=close.within, drift=close.drift, clock=close.clock)
     if said is None:
         return (
             f"{len(places)} lines: two runs of the original write other words" if places else None

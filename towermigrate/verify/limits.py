@@ -93,7 +93,9 @@ class Limits:
             allowed = allowed * np.minimum(uncertain, most)
         if key.startswith("state/slot/") and key.split("/")[3].lower() in _SQUARES:
             allowed = 2 * allowed
-        self._drift[key] = self._drift[key] + allowed if key in self._drift else allowed
+        before = self._drift.get(key)  # of another shape where a second graph has that name
+        fits = before is not None and before.shape == allowed.shape
+        self._drift[key] = before + allowed if before is not None and fits else allowed
         return allowed
 
     def _is_made_anew(self, key: str) -> bool:

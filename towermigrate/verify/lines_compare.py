@@ -39,7 +39,10 @@ _TIME = re.compile(
     r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?)?|\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{8,}\b")  # a shorter one is a number of the program's
+# One of another length, as of a checksum, is a number of the program's.
+_ADDRESS = re.compile(r"(?<=\bat )0x[0-9a-fA-F]+\b|\b0x[0-9a-fA-F]{9,15}\b")
+# Lines of an array: what one is indented by depends on numbers of others.
+_OF_ARRAY = re.compile(r"[\[\]]|^\s+[-+\d.]")
 _NUMPY_2 = re.compile(r"\bnp\.\w+\(([^()]*)\)")
 # Units may stand right behind a number: `0.0123s`, `12ms/step`, `10k`.
 _NUMBER = re.compile(
@@ -55,6 +58,12 @@ _UNIT_OF_TIME = re.compile(
     rf"\s*(?:{_UNITS}(?:\s?(?:/|per)\s?\w+)?|\w+\s?(?:/|per )\s?{_PER})\b(?!\s*[:=]?\s*[-+.]?\d)",
     re.I,
 )
+_DURATION = re.compile(
+    r"\s*(s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b(?!\s*/|\s?per\b)", re.I
+)
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+# One run of a program may be as many times as long as another.
+_LONGER = 3.0
 # `took 3`, `Elapsed time: 3`, `time (s) = 3`, `sec/batch: 0.2`, `time per step: 0.2`
 _OF_TIME = re.compile(
     rf"\b(?:time|took|takes|elapsed|duration|speed|secs?|seconds)\b(?:\s?(?:/|per )\s?\w+)?"
@@ -133,6 +142,7 @@ def unlike(
     within: float | None,
     drift: float,
     moved: Sequence[Sequence[str]] = (),
+    clock: float = math.inf,
 ) -> Unlike | None:
     """The first line of a program that is not the original's; None where all are.
 
@@ -146,17 +156,27 @@ def unlike(
             say of which numbers it is not enough.
         drift: how far apart the two programs' numbers really are, relative to them, so that it is known how often a
             last digit may flip.
+        clock: how long the program ran (seconds), 0 where it never asks how late it is: no duration of it is longer.
     """
-    numbers = _Numbers(wanted, again, within, drift, comparable(wanted, moved))
+    numbers = _Numbers(wanted, again, within, drift, comparable(wanted, moved), clock)
     for place, line in enumerate(wanted):
         if place >= len(made):
             return Unlike(place + 1, line, "nothing")
         if words(line) != words(made[place]) or not numbers.alike(place, line, made[place]):
             return Unlike(place + 1, line, made[place])
+        if line == again[place] and _is_spaced_otherwise(line, made[place]):
+            return Unlike(place + 1, repr(line), repr(made[place]))
     if len(made) > len(wanted):
         return Unlike(len(wanted) + 1, "nothing", made[len(wanted)])
     flipped = numbers.flipped_too_often()
     return None if flipped is None else Unlike(flipped + 1, wanted[flipped], made[flipped])
+
+
+def _is_spaced_otherwise(wanted: str, made: str) -> bool:
+    """Whether lines of the same words and the very same numbers have other spaces between them."""
+    if wanted.rstrip() == made.rstrip() or _OF_ARRAY.search(wanted):
+        return False
+    return _NUMBER.findall(wanted) == _NUMBER.findall(made)
 
 
 @dataclass
@@ -168,6 +188,7 @@ class _Numbers:
     within: float | None
     drift: float
     moved: Sequence[Sequence[str]] = ()
+    clock: float = math.inf
     flips: list[tuple[int, float]] = field(default_factory=list)
     expected: float = 0.0
 
@@ -182,7 +203,9 @@ class _Numbers:
         pairs = zip(_NUMBER.finditer(wanted), _NUMBER.findall(made), strict=True)
         for place, (match, other) in enumerate(pairs):
             at = words(wanted), place
-            if at in self.open_places or (at not in self.settled and _is_of_time(wanted, match)):
+            if at in self.open_places or (
+                at not in self.settled and _is_of_time(wanted, match, self.clock)
+            ):
                 continue
             theirs = [_NUMBER.findall(lines[line])[place] for lines in self.moved]
             if self.within is not None and self._alike(line, match.group(), other):
@@ -232,10 +255,13 @@ def _at_least(count: int, mean: float) -> float:
     return max(1.0 - below, term)
 
 
-def _is_of_time(line: str, match: re.Match[str]) -> bool:
+def _is_of_time(line: str, match: re.Match[str], clock: float) -> bool:
     """Whether a number is a duration or a speed by its unit, which two runs may have alike by chance."""
     number = match.group()
-    if _digits(number) >= _DIGITS or number.startswith("-"):
+    if _digits(number) >= _DIGITS or number.startswith("-") or not clock:
+        return False
+    unit = _DURATION.match(line, match.end())
+    if unit is not None and float(number) * _SECONDS[unit.group(1)[0].lower()] > _LONGER * clock:
         return False
     return bool(_UNIT_OF_TIME.match(line, match.end()) or _OF_TIME.search(line, 0, match.start()))
 

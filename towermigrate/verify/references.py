@@ -91,7 +91,7 @@ def recall_reference(
         ReferenceDoesNotFit: there is none, or it was made of something else.
         NothingToVerify, CountNotSet: as for a recording.
     """
-    kept = folder / f"towers-{spec.replicas}"
+    kept = folder.resolve() / f"towers-{spec.replicas}"  # the children run elsewhere
     about = _about(folder, kept, spec)
     prepared = programs.prepared(originals, rewritten, spec)
     style = "loop" if isinstance(programs, Programs) else "session"

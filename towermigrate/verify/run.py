@@ -19,7 +19,11 @@ from towermigrate.verify.comparison import Comparison, Difference, Excuse
 from towermigrate.verify.count import CountNotSet
 from towermigrate.verify.devices import DeviceSpec, parse_devices
 from towermigrate.verify.diagnose import diagnose
-from towermigrate.verify.doings_compare import doing_differences, doings_left_out
+from towermigrate.verify.doings_compare import (
+    asks_the_time,
+    doing_differences,
+    doings_left_out,
+)
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.draws_compare import draws_differences, draws_not_compared
 from towermigrate.verify.events_compare import IN_EVENTS, event_differences, summaries_excused
@@ -261,6 +265,7 @@ class _Verification:
             bitwise=bitwise,
             moved=tuple(self.moved_freely),
             saved=saved_within(shown.excused, recorded.reference, spec, apart, bitwise),
+            clock=asks_the_time(recorded.first),
         )
         alike = not result.differences
         # They are read once: files may be large.

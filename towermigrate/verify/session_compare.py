@@ -12,7 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from towermigrate.verify.comparison import Difference, Level
+from towermigrate.verify.files_compare import SAVED
 from towermigrate.verify.limits import apart, exact, largest
+from towermigrate.verify.lines_compare import MOST_PRINTED
 from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.programs import Recorded
 from towermigrate.verify.trace import Array, Arrays, Run, Trace
@@ -25,10 +27,12 @@ def session_differences(
 
     Args:
         lockstep: every run started from the original's state, so that what happens between two runs can be
-            told from what came of the one before. Free-running, it shows in the state after the next run.
+            told from what came of the one before. Free-running, it shows in the state after the next run, but where that
+            starts in a graph of its own (`_begun`).
         growing: roundings that add up are forgiven; what runs gave back was held before.
     """
     found = [*_variables(recorded, made), *_initial(recorded, made, tolerance)]
+    begins = set(recorded.first.meta.get("begins", ())) & set(made.meta.get("begins", ()))
     updates: dict[int, int] = {}
     last: Run | None = None
     by_index = {run.index: run for run in made.runs}
@@ -44,6 +48,10 @@ def session_differences(
         found += _stages(recorded, run, other, steps)
         if other.stages != run.stages:
             break
+        if run.index in begins:
+            found += _begun(
+                recorded, run, made, steps, max(tolerance, MOST_PRINTED if growing else SAVED)
+            )
         # Where runs in between were not recorded, both start from what was there after them.
         if lockstep and last is not None and last.index == run.index - 1:
             sides = (recorded.first, before), (made, before_made)
@@ -84,6 +92,35 @@ def _initial(recorded: Recorded, made: Trace, tolerance: float) -> Iterator[Diff
         error = relative_error(wanted, found)
         if error > tolerance:
             yield state_difference("initial", recorded.first.runs[0], 0, key, wanted, found, error)
+
+
+def _begun(
+    recorded: Recorded, run: Run, made: Trace, steps: dict[int, int], allowed: float
+) -> Iterator[Difference]:
+    """What the first training run of another graph starts from, where two runs of the original have the same.
+
+    The recorded state is loaded there, so what a program restores of the graph before, or does not, shows in what it has itself.
+    """
+    own = read_arrays(str(made.folder), f"before_{run.index:05d}")
+    again = read_arrays(str(recorded.second.folder), f"before_{run.index:05d}")
+    started = recorded.first.before(run)
+    sizes: dict[str, float] = {}
+    for key, wanted in started.items():
+        sizes[_kind(key)] = max(sizes.get(_kind(key), 0.0), largest(wanted))
+    for key, wanted in started.items():
+        found = own.get(key)
+        if found is None or key not in again or not same(again[key], wanted):
+            continue
+        error = relative_error(wanted, found)
+        # What is next to nothing beside its peers is made of roundings: a bias before batch norm.
+        if error > allowed and apart(wanted, found) > SAVED * allowed * sizes[_kind(key)]:
+            step = steps[run.stages[0]]
+            yield state_difference("initial", run, step, key, wanted, found, error)
+
+
+def _kind(key: str) -> str:
+    """Variables, or the slots of one name."""
+    return "/".join(key.split("/")[:3]) if key.startswith("slot/") else "variable"
 
 
 def starts_not_compared(recorded: Recorded) -> list[str]:

@@ -3,6 +3,7 @@
 # ruff: noqa: B905, UP006, UP035
 # (Python 3.6 has neither `list[int]` nor `zip(strict=)`.)
 
+import os
 import re
 import time
 from datetime import datetime, timedelta
@@ -104,6 +105,28 @@ def _is_between(said: Dict[str, int], first: datetime, last: datetime) -> bool:
         return False
     lasts = timedelta(seconds=1 if "S" in said else 60)
     return begins <= last and begins + lasts > first
+
+
+def asks_the_time(tree: str) -> bool:
+    """Whether something in the Python files of a tree may ask how late it is; so where one cannot be read."""
+    for folder, folders, names in os.walk(tree):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.endswith(".py"):
+                continue
+            try:
+                with open(os.path.join(folder, name), encoding="utf-8", errors="replace") as file:
+                    if _ASKS.search(file.read()):
+                        return True
+            except OSError:
+                return True
+    return False
+
+
+_ASKS = re.compile(
+    r"\bimport\b[^\n]*\b(?:time|datetime|timeit)\b|\bfrom\s+(?:time|datetime|timeit)\b|tqdm|[Pp]rogbar|[Tt]imer|timestamp|"
+    r"StepCounterHook|ProfilerHook|perf_counter|\bclock\(|RunMetadata|os\.times|import_module|__import__|Session\w*Hook"
+)
 
 
 def now() -> float:

@@ -13,7 +13,7 @@ import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 from .beneath import Beneath
-from .clocks import named_by_clock, now
+from .clocks import asks_the_time, named_by_clock, now
 from .contents import flush_files, keep_contents
 from .events import flush_writers, read_events, watch_writers
 from .said import Said
@@ -63,6 +63,7 @@ class Doings:
         self._said = Said()
         self._beneath = Beneath()
         self._began = 0.0
+        self._clock = True
         # Files that are named after the time: their own names by what they are called here, and parts of them the other way.
         self._own_names: Dict[str, str] = {}
         self._clocks: Dict[str, str] = {}
@@ -71,6 +72,7 @@ class Doings:
     def begin(self, tree: str) -> None:
         self._tree = tree
         self._began = now()
+        self._clock = asks_the_time(tree)
         self._before = _files(tree)
         watch_writers()
         self._temporary.begin(tree)
@@ -94,6 +96,18 @@ class Doings:
     def of_libraries(self) -> List[str]:
         """The lines of libraries' log records."""
         return self._said.of_libraries
+
+    def of_hooks(self) -> bool:
+        """Whether TensorFlow's hooks log something, which is compared nowhere."""
+        return self._said.of_hooks
+
+    def asks_the_time(self) -> bool:
+        """Whether a file of the tree may ask how late it is, so that numbers may be durations."""
+        return self._clock
+
+    def seconds(self) -> float:
+        """How long the program ran until now."""
+        return now() - self._began
 
     def cut(self) -> List[str]:
         """What is so long that its end was left out."""

@@ -291,6 +291,8 @@ class SessionProbe:
             return returned
         variables = self.state.variables(session.graph, seen)
         fresh = not (seen.initialized and self.recorded_last)
+        if index and not seen.initialized:
+            self.trace.meta.setdefault("begins", []).append(index)
         seen.initialized = True
         self.starts.before(session, variables, index, fresh=fresh)
         arrays = self.taken.take(session, seen.sources, plan, feed_dict, feeds, index)  # type: ignore[arg-type]
