@@ -106,6 +106,20 @@ def test_a_difference_is_shown_with_both_values_and_its_cause() -> None:
         assert part in text
 
 
+def test_what_is_only_shown_otherwise_is_said_and_all_of_it_listed() -> None:
+    first = {**DIFFERENT["first_difference"], "level": "output", "name": "printed line 1"}
+    others = [{"name": f"file {k}.csv", "expected": "a<b", "actual": 0.5} for k in range(22)]
+    shown = run(equal=False, first_difference=first, more_outputs=others)
+    text = read(verify_page(document(run(), shown), "src", "")).text
+
+    assert "trains as the original does, but prints, writes or returns something else" in text
+    assert "file 19.csv: expected a<b, got 0.5" in text
+    assert "file 20.csv" not in text
+    assert "2 more are in the JSON report" in text
+    assert "does not train" not in text
+    assert "does not train" in read(verify_page(document(shown, DIFFERENT), "src", "")).text
+
+
 def test_nothing_of_the_program_runs_or_is_fetched() -> None:
     evil = "</title><script>alert(1)</script>\u202e<img src=http://x>"
     shown = document(

@@ -36,12 +36,18 @@ polyline.limit, path.limit { stroke: var(--red); stroke-dasharray: 6 4; stroke-w
 td.equal { color: var(--green); } td.different { color: var(--red); font-weight: 600; } td.missing { color: var(--amber); }
 .facts td small { display: block; }
 """
+_MOST_OUTPUTS = 20
 _SAID = {
     "equal": ("converted", "Equal", "The rewritten program trains as the original does."),
     "different": (
         "refused",
         "Different",
         "The rewritten program does not train as the original does.",
+    ),
+    "outputs": (
+        "refused",
+        "Different",
+        "The rewritten program trains as the original does, but prints, writes or returns something else.",
     ),
     "open": ("warning", "No pass", "Nothing differs, but not everything could be compared."),
     "error": ("refused", "No verdict", "A program could not be run."),
@@ -93,7 +99,10 @@ def _verdict(
     kind = "equal" if document["equal"] else "error" if document["error"] else "different"
     if kind == "different" and runs and all(run["equal"] for run in runs):
         kind = "open"
-    if kind in ("open", "different") and compiled and all(run["equal"] for run in runs):
+    found = [run["first_difference"] for run in runs if run["first_difference"]]
+    if kind == "different" and found and all(each["level"] == "output" for each in found):
+        kind = "outputs"
+    if kind in ("open", "different", "outputs") and compiled and all(run["equal"] for run in runs):
         done = all(run["compiled"]["compiles"] for run in compiled)
         if not done:
             kind = "not compiled"
@@ -178,6 +187,16 @@ def _differences(document: Mapping[str, Any]) -> Iterator[str]:
             if value is not None or name in ("expected", "got"):
                 yield f"<dt>{name}</dt><dd><code>{html_text(_number(value))}</code></dd>"
         yield "</dl>\n"
+        others = run.get("more_outputs", ())
+        if others:
+            yield "<p><b>Other outputs that differ:</b></p>\n<ul>\n"
+            for each in others[:_MOST_OUTPUTS]:
+                values = [html_text(_number(each[key])) for key in ("expected", "actual")]
+                yield (
+                    f"<li>{html_text(each['name'])}: expected <code>{values[0]}</code>, got <code>{values[1]}</code></li>\n"
+                )
+            left = len(others) - _MOST_OUTPUTS
+            yield "</ul>\n" + (f"<p>{left} more are in the JSON report.</p>\n" if left > 0 else "")
         for cause in run["diagnosis"]:
             yield f"<p><b>Likely:</b> {html_text(cause['cause'])}. {html_text(cause['evidence'])}</p>\n"
         least = run["smallest_tolerance"]

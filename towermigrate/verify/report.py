@@ -51,6 +51,14 @@ class DeviceReport:
     amount: Amount | None = None
     # What this run could not compare, though training was: files that are too large, say.
     left_out: tuple[str, ...] = ()
+    # What else it prints and writes otherwise, beside the first difference.
+    more_outputs: tuple[Difference, ...] = ()
+
+    @property
+    def trains_alike(self) -> bool:
+        """Whether nothing differs but what the program prints, writes and gets back."""
+        first = self.first_difference
+        return first is None or first.level == "output"
 
     def to_json(self) -> dict[str, Any]:
         """The entry of `runs` in verify's JSON contract."""
@@ -80,6 +88,14 @@ class DeviceReport:
                 "expected": _number(difference.expected),
                 "actual": _number(difference.actual),
             },
+            "more_outputs": [
+                {
+                    "name": each.name,
+                    "expected": _number(each.expected),
+                    "actual": _number(each.actual),
+                }
+                for each in self.more_outputs
+            ],
             "diagnosis": [{"cause": d.cause, "evidence": d.evidence} for d in self.diagnosis],
             "note": self.note,
             "not_excused": list(self.not_excused),
@@ -236,6 +252,11 @@ def print_report(report: VerifyReport, console: Console, *, error: bool = True) 
                 f"    expected {_value(difference.expected)}, got {_value(difference.actual)}"
             )
         )
+        if run.more_outputs:
+            names = "; ".join(each.name for each in run.more_outputs[:3])
+            count = len(run.more_outputs)
+            rest = f" and {count - 3} more, see --json" if count > 3 else ""
+            console.print(Text(f"    other outputs that differ: {names}{rest}"))
         if run.not_excused:
             more = len(run.not_excused) - 1
             rest = f" (and {more} more, see --json)" if more else ""
@@ -283,6 +304,9 @@ def _verdict(report: VerifyReport, most: int | None) -> tuple[str, str]:
         compiles = all(each.compiles for each in report.compiled)
         but = ", but not everything could be compared" if compiles else ""
         return "no pass:", f" nothing differs{but}{rest}"
+    if all(run.trains_alike for run in report.runs):
+        but = "trains as the original does, but prints, writes or returns something else"
+        return "different:", f" the rewritten program {but}{rest}"
     return "different:", f" the rewritten program does not train as the original does{rest}"
 
 

@@ -309,6 +309,7 @@ class _Verification:
         doing = next((d for d in doings if d.name.startswith("file ")), next(iter(doings), None))
         if first is None and doing is not None:
             first, largest = doing, math.inf
+        more_outputs = tuple(each for each in doings if each is not first)
         if first is not None:
             first = with_replica(first, recorded.first, made, self.tolerance)
         levels = ladder(
@@ -351,6 +352,7 @@ class _Verification:
             levels=levels,
             figures=result.figures.to_json(stages),
             amount=amount_compared(recorded.first, result, stages, self.options.steps),
+            more_outputs=more_outputs,
             left_out=(
                 *doings_left_out(*traces, **vars(close), files=files),
                 *self._pairing(recorded, free_running)[1],
