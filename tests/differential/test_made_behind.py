@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.differential.loop_programs import Change
+from tests.differential.loop_programs import Change, program
 from tests.differential.spellings import asked_of, none_does_anything_else
+from towermigrate.recognize.plain.changes import PlainFile
+from towermigrate.recognize.plain.made_behind import variables_behind
 
 STEP = ("    step_count = tf.train.get_or_create_global_step()\n", "")
 APPLY = "    train_op = opt.apply_gradients(grads, global_step=step_count)\n"
@@ -79,6 +81,25 @@ LEFT = [
 test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
     asked_of(TAKEN, LEFT)
 )
+
+
+@pytest.mark.parametrize(
+    ("line", "moved"),
+    [
+        ("names = []", True),
+        ("scope = tf.get_variable_scope()", True),
+        ("restored = slim.get_variables_to_restore(exclude=['fc'])", False),
+        ("restored = tf.contrib.framework.get_variables()", False),
+        ("restored = slim.get_model_variables('net')", False),
+        ("restored = ema.variables_to_restore()", False),
+        ("tf.train.init_from_checkpoint('net', {'/': '/'})", False),
+    ],
+)
+def test_what_takes_the_variables_that_there_are(line: str, moved: bool) -> None:
+    made = f"    {line}\n    step_count = tf.Variable(0, trainable=False, name='steps')\n"
+    (text,) = program(STEP, (APPLY, made + APPLY)).values()
+
+    assert bool(variables_behind(PlainFile("train.py", text))) == moved
 
 
 @pytest.mark.full

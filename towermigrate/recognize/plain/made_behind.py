@@ -19,7 +19,8 @@ _INITIALIZER = re.compile(
     rf"tf\.(?:zeros|ones)_initializer(?:\(\))?|tf\.constant_initializer\((?:value=)?{_NUMBER}\)|{_NUMBER}"
 )
 _LISTED = re.compile(
-    r"\b(?:global|all)_variables\(|GLOBAL_VARIABLES|GraphKeys\.VARIABLES|uninitialized|get_all_collection"
+    r"\b(?:global|all)_variables\(|GLOBAL_VARIABLES|GraphKeys\.VARIABLES|uninitialized|get_all_collection|"
+    r"\bget_(?!variable\()\w*variables?\w*\((?<!get_variable_scope\()|variables_to_restore|init_from_checkpoint"
 )
 _SAVED = re.compile(r"\bSaver\((?:var_list=)?tf\.(?:global|all)_variables\(\)")
 _TRAINED = re.compile(r"trainable(?!=False)|TRAINABLE|\.minimize\(|\.apply\(\)|\bget_collection\(")
