@@ -67,6 +67,8 @@ class Said:
             return
         # Where it stands in the program, and what stands there, is other text in a rewritten one.
         if by == "warnings.py":
+            if ": UserWarning: " not in text:
+                return  # NumPy's C code warns in the program's frame, each version of other things
             text = text.split("\n")[0] + "\n"
         elif by == "traceback.py" and (text[:1].isspace() or text.startswith("Traceback (")):
             return
@@ -83,7 +85,7 @@ class Said:
     def _is_standard(self, path: str) -> bool:
         """Whether a file is of Python's own library."""
         if path not in self._standard:
-            inside = os.path.realpath(path).startswith(_STANDARD)
+            inside = path.startswith("<frozen") or os.path.realpath(path).startswith(_STANDARD)
             parts = path.split(os.sep)
             self._standard[path] = inside and not {"site-packages", "dist-packages"} & set(parts)
         return self._standard[path]
