@@ -118,6 +118,10 @@ def test_what_is_only_shown_otherwise_is_said_and_all_of_it_listed() -> None:
     assert "2 more are in the JSON report" in text
     assert "does not train" not in text
     assert "does not train" in read(verify_page(document(shown, DIFFERENT), "src", "")).text
+    # The value that a run gives back is off before the training that it shows is.
+    levels = {"update": {"verdict": "different"}, "output": {"verdict": "different"}}
+    later = {**shown, "levels": levels}
+    assert "does not train" in read(verify_page(document(later), "src", "")).text
 
 
 def test_nothing_of_the_program_runs_or_is_fetched() -> None:

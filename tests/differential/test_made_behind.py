@@ -88,6 +88,7 @@ test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_sam
     [
         ("names = []", True),
         ("scope = tf.get_variable_scope()", True),
+        ("weights = tf.get_variable('w')", True),
         ("restored = slim.get_variables_to_restore(exclude=['fc'])", False),
         ("restored = tf.contrib.framework.get_variables()", False),
         ("restored = slim.get_model_variables('net')", False),

@@ -99,8 +99,8 @@ def _verdict(
     kind = "equal" if document["equal"] else "error" if document["error"] else "different"
     if kind == "different" and runs and all(run["equal"] for run in runs):
         kind = "open"
-    found = [run["first_difference"] for run in runs if run["first_difference"]]
-    if kind == "different" and found and all(each["level"] == "output" for each in found):
+    found = [run for run in runs if run["first_difference"]]
+    if kind == "different" and found and all(map(_trains_alike, found)):
         kind = "outputs"
     if kind in ("open", "different", "outputs") and compiled and all(run["equal"] for run in runs):
         done = all(run["compiled"]["compiles"] for run in compiled)
@@ -135,6 +135,13 @@ def _verdict(
         for number, name in numbers:
             yield f"<li><b>{html_text(number)}</b> {name}</li>\n"
         yield "</ul>\n"
+
+
+def _trains_alike(run: Mapping[str, Any]) -> bool:
+    """Whether nothing differs but outputs: what a run gives back may differ in a step before training does."""
+    levels = run.get("levels") or {}
+    trained = [level["verdict"] for name, level in levels.items() if name != "output"]
+    return bool(run["first_difference"]["level"] == "output" and set(trained) <= {"equal"})
 
 
 def _levels(document: Mapping[str, Any]) -> Iterator[str]:

@@ -107,7 +107,7 @@ def _is_plain(file: PlainFile, statement: ast.Assign) -> bool:
         numbers = _INITIALIZER.fullmatch(said.get("initializer", ""))
         if said.get("shape", "[]") not in ("[]", "()"):
             return False
-        if "shape" not in said and not _VALUE.fullmatch(said["initializer"]):
+        if "shape" not in said and not _VALUE.fullmatch(said.get("initializer", "")):
             return False
     if numbers is None or not re.fullmatch(r"tf\.\w+", said.get("dtype", "tf.float32")):
         return False
