@@ -115,13 +115,13 @@ class Stage:
 
 @dataclass(frozen=True)
 class Extra:
-    """Something the train op does besides the update: a moving average, batch-norm updates.
+    """Something the train op does besides the update: a moving average, batch norm's updates of all towers.
 
     `call` spans the whole call expression that makes the op. `stage` is the index of the stage it is
     grouped with; `ordered` says whether a control dependency fixes its order against the update.
     """
 
-    kind: Literal["moving_average", "update_ops", "assign"]
+    kind: Literal["moving_average", "update_ops"]
     call: Span
     stage: int
     ordered: bool = False

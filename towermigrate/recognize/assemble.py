@@ -324,6 +324,12 @@ class Assembler:
                 after = set(after_item.ordered_after)
                 ordered = any(self.kinds.of_name(n) in OPS for n in after)
                 extras.append(Extra("moving_average", file.span(found[1]), 0, ordered))
+        if a.normalizes and self.kinds.updates_of_all:
+            extras += [
+                Extra("update_ops", file.span(call), 0)
+                for call in calls(self.candidate.function or file.module)
+                if id(call) in self.kinds.updates_of_all
+            ]
         runs = tuple(
             RunSite(
                 file.span(r.call), tuple(r.fetches),

@@ -157,3 +157,8 @@ def before_update(program: TowerProgram) -> list[list[int]]:
         for number, extra in enumerate(program.extras)
         if extra.kind == "moving_average" and not extra.ordered
     ]
+
+
+def last_tower_first(program: TowerProgram) -> list[int]:
+    """The extras that are batch norm's updates of all towers, which the original makes in no order."""
+    return [number for number, extra in enumerate(program.extras) if extra.kind == "update_ops"]

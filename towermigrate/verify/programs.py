@@ -15,7 +15,12 @@ from towermigrate.verify.devices import DeviceSpec
 from towermigrate.verify.launch import Launcher
 from towermigrate.verify.options import VerifyOptions
 from towermigrate.verify.probe.recording import read_meta
-from towermigrate.verify.probes import before_update, probed, trained_together
+from towermigrate.verify.probes import (
+    before_update,
+    last_tower_first,
+    probed,
+    trained_together,
+)
 from towermigrate.verify.report import Reference
 from towermigrate.verify.rounding import Trial
 from towermigrate.verify.trace import Trace, read_trace
@@ -204,6 +209,7 @@ class Programs:
             "stages": len(program.stages),
             "together": trained_together(program),
             "before_update": before_update(program),
+            "last_tower_first": last_tower_first(program),
             "synthetic": self.options.synthetic,
             "tower_gradients": True,
             **more,

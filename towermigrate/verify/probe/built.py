@@ -32,6 +32,7 @@ class Graph:
         self.extras: Dict[int, Any] = {}
         self.plans: Dict[Any, Any] = {}
         self.initialized = False
+        self.in_order = False
 
 
 class Plan:

@@ -157,6 +157,16 @@ class Writes:
                 for op in waiting | _locks_of(waiting):
                     _wait(op, earlier)
 
+    def last_first(self, operations: List[Any]) -> List[Pair]:
+        """Pairs for `put_in_order` that let these operations' writes to one variable go from the last made to the first."""
+        reached, _ = closure(operations, {})
+        found = []
+        for name, writes in self.by_variable.items():
+            places = [place for place, write in enumerate(writes) if write in reached]
+            behind = zip(reversed(places), reversed(places[:-1]))  # noqa: B905
+            found += [(_COPY.sub("", name), later, earlier) for later, earlier in behind]
+        return found
+
     def _after(self, later: Any, earlier: Any) -> bool:
         """Whether `later` waits for `earlier`; what was made before that one needs no look."""
         since = self._made[earlier]

@@ -22,6 +22,7 @@ from .draws import CHANCE, Draws
 from .feeding import POOL
 from .looked import Looked
 from .operations import UPDATES, closure, is_plain, is_stateful
+from .ordering import Writes
 from .outputs import returned
 from .program import leave, run_program
 from .randomness import TOWER_STRIDE, make_random_ops_stateless, random_like, seed_of_variable
@@ -244,6 +245,18 @@ class Probe:
                     except AttributeError:
                         op._add_control_input(average)
 
+    def _order_updates(self, here: Graph, graph: Any) -> None:
+        """Make batch norm's updates of all towers from the last tower to the first (the rewrite's order)."""
+        if here.in_order:
+            return
+        here.in_order = True
+        for number in self.config.get("last_tower_first", []):
+            updates = here.extras.get(number)
+            if isinstance(updates, list):
+                made = [getattr(update, "op", update) for update in updates]
+                writes = Writes(graph)
+                writes.put_in_order(writes.last_first(made))
+
     def _dense(self, gradient: Any, variable: Any) -> Any:
         if isinstance(gradient, self.tf.IndexedSlices):
             shape = self.tf.constant(variable.get_shape().as_list(), self.tf.int64)
@@ -280,6 +293,7 @@ class Probe:
         if here is None or not here.applied:
             result = original(session, fetches, feed_dict, options, run_metadata)
             return self._note_look(session, fetches, feed_dict, result)
+        self._order_updates(here, session.graph)
         plan = self._plan(session, here, fetches, feed_dict)
         looks = plan.drawn and threading.current_thread() is threading.main_thread()
         if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
