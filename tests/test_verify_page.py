@@ -106,6 +106,13 @@ def test_a_difference_is_shown_with_both_values_and_its_cause() -> None:
         assert part in text
 
 
+def test_the_verdict_says_where_the_programs_were_stopped() -> None:
+    stopped = run(stopped=True, updates_compared={"critic": 5, "generator": 1})
+    text = read(verify_page(document(stopped), "src", "")).text
+    assert "It was stopped after 5 updates" in text
+    assert "stopped after" not in read(verify_page(document(run()), "src", "")).text
+
+
 def test_what_is_only_shown_otherwise_is_said_and_all_of_it_listed() -> None:
     first = {**DIFFERENT["first_difference"], "level": "output", "name": "printed line 1"}
     others = [{"name": f"file {k}.csv", "expected": "a<b", "actual": 0.5} for k in range(22)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from rich.console import Console
 from tests.verify.recordings import STAGES, TOWERS, recording, relu
 from tests.verify.test_excuses import NEAR
 from towermigrate.verify import VerifyOptions, doings_compare, run
+from towermigrate.verify.amounts import Amount
 from towermigrate.verify.devices import DeviceSpec, parse_devices
 from towermigrate.verify.inputs import inputs_not_compared
 from towermigrate.verify.programs import Recorded
@@ -179,3 +180,14 @@ def test_the_verdict_names_what_was_not_compared_and_not_the_devices() -> None:
     made = DeviceReport("cpu:2", 2, True, 1, 1.0, {}, 1e-6, 0.0)
     report = VerifyReport(False, not_compared=("cpu:2: variable w: nobody looked",), runs=(made,))
     assert "left open: variable w)" in (report.verdict or "")
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_where_it_was_stopped_stands_in_the_verdict_line(tmp_path: Path, stopped: bool) -> None:
+    report, _, _, _ = _verdict(tmp_path)
+    amount = Amount({"critic": 5, "generator": 1}, {"critic": 5, "generator": 1}, stopped, 5)
+    report = replace(report, amount=amount)
+    text = StringIO()
+    print_report(VerifyReport(True, runs=(report,), stages=STAGES), Console(file=text, width=200))
+    last = text.getvalue().rstrip().splitlines()[-1]
+    assert ("stopped after 5 updates: --steps all runs to the end" in last) is stopped

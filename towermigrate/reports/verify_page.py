@@ -109,7 +109,7 @@ def _verdict(
         elif not runs:
             kind = "open" if document["not_compared"] else "compiled"
     mark, word, sentence = _SAID[kind]
-    yield f'<article class="{mark} verdict"><p><b>{word}</b> {sentence}</p>'
+    yield f'<article class="{mark} verdict"><p><b>{word}</b> {sentence}{_stopped(runs)}</p>'
     if document["error"]:
         yield f"<p class=error>{html_text(document['error'])}</p>"
     reference = document["reference"]
@@ -135,6 +135,18 @@ def _verdict(
         for number, name in numbers:
             yield f"<li><b>{html_text(number)}</b> {name}</li>\n"
         yield "</ul>\n"
+
+
+def _stopped(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Where the programs were stopped, as the verdict's second sentence."""
+    counts = [
+        max(run["updates_compared"].values(), default=0) for run in runs if run.get("stopped")
+    ]
+    if not counts:
+        return ""
+    return (
+        f" It was stopped after {max(counts)} updates; <code>--steps all</code> runs it to its end."
+    )
 
 
 def _trains_alike(run: Mapping[str, Any]) -> bool:

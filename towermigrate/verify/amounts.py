@@ -18,16 +18,19 @@ class Amount:
     stopped: bool
     asked: int
 
+    def most(self) -> int:
+        """How many updates of the stage that has most were compared."""
+        return max(self.compared.values(), default=0)
+
     def said(self) -> str:
         """As the report says it: `4 of 12 updates of critic`, and how the program ended."""
         parts = [
             f"{count} of {self.made[name]} updates of {name}"
             for name, count in self.compared.items()
         ]
-        most = max(self.compared.values(), default=0)
         if self.stopped:
             end = "the program was stopped there (--steps all runs to its end)"
-        elif self.asked != ALL_STEPS and most < self.asked:
+        elif self.asked != ALL_STEPS and self.most() < self.asked:
             end = f"the program ends by itself before the {self.asked} that were asked for"
         else:
             end = "the program ends there"

@@ -337,6 +337,10 @@ def _left_out(report: VerifyReport, most: int | None) -> str:
         if verdict == "not compared"
     ]
     said = [f"not compared: {', '.join(levels)}"] if levels and report.runs else []
+    stopped = [run.amount for run in report.runs if run.amount is not None and run.amount.stopped]
+    if stopped:
+        count = max(amount.most() for amount in stopped)
+        said.append(f"stopped after {count} updates: --steps all runs to the end")
     excuses = [each for run in report.runs for each in run.excuses]
     if excuses:
         said.append(f"excused: {arrays_excused(excuses)}")
