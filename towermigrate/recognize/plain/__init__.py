@@ -64,7 +64,11 @@ from towermigrate.recognize.plain.fetches import (
 from towermigrate.recognize.plain.gathered import gathered_values
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.given_gradients import given_gradients
-from towermigrate.recognize.plain.global_steps import global_steps, steps_asked_again
+from towermigrate.recognize.plain.global_steps import (
+    global_steps,
+    steps_asked_again,
+    steps_without_a_name,
+)
 from towermigrate.recognize.plain.groups import grouped_updates, groups
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
@@ -160,6 +164,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     inner_steps,
     later_functions,
     asked_inputs,
+    steps_without_a_name,
     steps_asked_again,
     global_steps,
     variables_behind,

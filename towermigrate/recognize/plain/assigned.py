@@ -7,7 +7,14 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, own_calls
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    own_calls,
+    run_of,
+)
 from towermigrate.recognize.plain.collected import once_in
 from towermigrate.recognize.plain.feeds import mentions, only_name
 from towermigrate.recognize.plain.methods import sessions_of
@@ -20,6 +27,7 @@ _STEPS = frozenset(
     for name in ("get_or_create_global_step", "create_global_step")
 )
 _RANGES = ("range", "xrange")
+_OF_NUMPY = frozenset({"mean", "sum", "min", "max", "median", "sqrt", "exp", "log", "float32"})
 _MAKERS = r"(tf\.(constant|zeros|ones)_initializer\(|\d+\.\d*$)"
 
 
@@ -54,7 +62,7 @@ class _Assigned:
             if given is None or not self._is_set(*given):
                 continue
             # What is made in front has the number of then, also where that is another one at the run.
-            if made is not None and not self._stays(given[1]):
+            if made is not None and not (self._is_number(given[1]) and self._stays(given[1])):
                 continue
             if made is not None:
                 taken[name] = taken.get(name, 0) + 1
@@ -122,6 +130,8 @@ class _Assigned:
         maker = ast.unparse(value.func)
         trained = [ast.unparse(each.value) for each in value.keywords if each.arg == "trainable"]
         own = maker in ("tf.Variable", "tf.get_variable") and trained == ["False"]
+        if not sign and own and _is_float32(self.file, maker, value) and self._is_given(number):
+            return True
         if not sign or sign == "+" and self._is_number(number, False):
             return (own or maker in _STEPS) and self._is_number(number)
         # TensorFlow computes with two float32; so does NumPy with what a run gives and with such a number.
@@ -150,6 +160,42 @@ class _Assigned:
                     return False
                 return not self.file.finds_names_by_text and bindings(self.file.tree, made) == 0
         return False
+
+    def _is_given(self, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether an expression is what runs gave, or NumPy or Python makes of that: no tensor, whatever it is."""
+        match node:
+            case ast.Name(id=name):
+                return name in seen or self._is_bound_to_given(name, seen | {name})
+            case ast.BinOp(left=left, right=right):
+                return self._is_plain(left, seen) and self._is_plain(right, seen)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=numpy), attr=made), args=[value], keywords=[]):  # fmt: skip
+                return numpy == self.numpy != "" and made in _OF_NUMPY and self._is_given(value, seen)  # fmt: skip
+            case ast.Call(func=ast.Name(id="float"), args=[value], keywords=[]):
+                own = not self.file.finds_names_by_text and bindings(self.file.tree, "float") == 0
+                return own and self._is_given(value, seen)
+        return False
+
+    def _is_plain(self, node: ast.expr, seen: frozenset[str]) -> bool:
+        return self._is_number(node) or self._is_given(node, seen)
+
+    def _is_bound_to_given(self, name: str, seen: frozenset[str]) -> bool:
+        """Whether all that binds a name of this scope is a run, or an expression of what runs gave."""
+        bound = 0
+        for each in own_nodes(self.scope):
+            if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name):
+                bound += each.target.id == name and self._is_plain(each.value, seen)
+            if not isinstance(each, ast.Assign) or len(each.targets) != 1:
+                continue
+            (target,), value = each.targets, each.value
+            call = run_of(value)
+            session = "" if call is None else ast.unparse(call.func).partition(".")[0]
+            if isinstance(target, ast.Name) and target.id == name:
+                bound += session in self.sessions or self._is_plain(value, seen)
+            elif isinstance(target, ast.Tuple) and session in self.sessions:
+                names = [one.id for one in target.elts if isinstance(one, ast.Name)]
+                bound += names.count(name) == 1
+        shared = name in self.file.shared_between_functions
+        return 0 < bound == bindings(self.scope, name) and not shared
 
     def _stays(self, number: ast.expr) -> bool:
         """Whether a number is the same wherever it is read: of written ones and settings alone."""

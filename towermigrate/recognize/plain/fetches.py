@@ -38,13 +38,16 @@ def named_fetches(file: PlainFile) -> list[Change]:
     found: list[Change] = []
     for where, scope in file.scopes:
         for body, always in blocks(scope):
-            for each in body if always and len(body) > 1 else ():
-                changes = _by_name(file, scope, each)
+            for each in body if len(body) > 1 else ():
+                changes = _by_name(file, scope, each, None if always else body)
                 found += [Change(*change, where) for change in changes]
     return found
 
 
-def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed]:
+def _by_name(
+    file: PlainFile, scope: Scope, statement: ast.stmt, block: list[ast.stmt] | None
+) -> list[Changed]:
+    """The changes of one statement; of one in a branch or a loop, all runs stand behind it in its `block`."""
     if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
         return []
     (target,), value = statement.targets, statement.value
@@ -58,7 +61,11 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
     if file.alone(statement) is None:
         return []
     # Nothing that it holds may be another thing where it is run.
-    if any(file.start(each) > start for leaf in leaves for each in stores(scope, leaf)):
+    bound = [each for leaf in leaves for each in stores(scope, leaf)]
+    if any(file.start(each) > start for each in bound):
+        return []
+    around = [] if block is None else _loops_around(scope, statement)
+    if any(each.lineno <= one.lineno <= (each.end_lineno or 0) for each in around for one in bound):
         return []
     if file.shared_between_functions & {name, *leaves}:
         return []
@@ -76,9 +83,20 @@ def _by_name(file: PlainFile, scope: Scope, statement: ast.stmt) -> list[Changed
     ]
     if not uses or any(id(each) not in runs for each in uses):
         return []
+    if block is not None and any(file.start(each) > file.end(block[-1]) for each in uses):
+        return []
     return [
         (*file.without(statement), ()),
         *((*file.span(each), (file.span(value),)) for each in uses),
+    ]
+
+
+def _loops_around(scope: Scope, statement: ast.stmt) -> list[ast.For | ast.While]:
+    return [
+        each
+        for each in own_nodes(scope)
+        if isinstance(each, ast.For | ast.While)
+        and each.lineno < statement.lineno <= (each.end_lineno or 0)
     ]
 
 

@@ -14,6 +14,11 @@ _MAKES = "tf.train.get_or_create_global_step()"
 _AGAIN = (_MAKES, "tf.train.get_global_step()")
 _GRAPHS = re.compile(r"\bGraph\(|as_default\(")
 _PLACES = re.compile(r"tf\.(?:device|name_scope)\(")
+# In one statement with these the step is the first variable that is made: the slots of an optimizer come behind its arguments.
+_MAKES_NO_VARIABLE = re.compile(
+    r"^tf\.train\.\w+(?<!global_step)$|^\w+\.(?:apply_gradients|minimize)$"
+)
+_MAY_NOT_RUN = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension)
 _ASKS = re.compile(r"get_global_step\(|global_step\(|\b(?:global|all)_variables\(")
 
 
@@ -35,6 +40,33 @@ def global_steps(file: PlainFile) -> list[Change]:
                         if behind and ast.unparse(value) == _MAKES and bindings(scope, name) == 1:
                             return _moved(file, each, towers[0], where)
     return []
+
+
+def steps_without_a_name(file: PlainFile) -> list[Change]:
+    """A step that is made in the call that makes an optimizer or applies gradients: made in front of that, by a name."""
+    if _MAKES not in file.text or file.finds_names_by_text:
+        return []
+    for where, scope in file.scopes:
+        for each in sorted(once_in(scope), key=lambda one: one.lineno):
+            made = [one for one in _calls(each) if ast.unparse(one) == _MAKES]
+            if not made or not isinstance(each, ast.Assign | ast.Expr | ast.Return):
+                continue
+            is_named = isinstance(each, ast.Assign) and each.value is made[0]
+            others = [ast.unparse(one.func) for one in _calls(each) if one is not made[0]]
+            margin = file.alone(each)
+            may_not_run = any(isinstance(one, _MAY_NOT_RUN) for one in ast.walk(each))
+            if is_named or margin is None or may_not_run:
+                break
+            if not all(map(_MAKES_NO_VARIABLE.search, others)):
+                break
+            name, place = file.free(scope, "global_step"), file.above(each)
+            own = Change(*file.span(made[0]), (name,), where)
+            return [Change(place, place, (f"{margin}{name} = {_MAKES}\n",), where), own]
+    return []
+
+
+def _calls(statement: ast.stmt) -> list[ast.Call]:
+    return [each for each in ast.walk(statement) if isinstance(each, ast.Call)]
 
 
 def steps_asked_again(file: PlainFile) -> list[Change]:
