@@ -76,6 +76,7 @@ from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside
 from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
+from towermigrate.recognize.plain.keyed_lists import keyed_lists
 from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
@@ -131,6 +132,7 @@ from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_tow
 from towermigrate.recognize.plain.sessions import closed_sessions
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.spread import spread_values
+from towermigrate.recognize.plain.stacked import stacked_batches
 from towermigrate.recognize.plain.starred import starred_names
 from towermigrate.recognize.plain.started import apart_starts, named_starts
 from towermigrate.recognize.plain.summary_loops import collected_merges, summary_loops
@@ -156,6 +158,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
     clipped_averages,
     deleted_names,
+    keyed_lists,
     tuple_lists,
     attributes_returned,
     attributes_apart,
@@ -197,6 +200,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     reused_scopes,
     scopes_around_towers,
     batch_parts,
+    stacked_batches,
     own_splits,
     prepared_inputs,
     identities,
