@@ -45,6 +45,7 @@ from towermigrate.recognize.plain.default_sessions import default_sessions
 from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.device_names import named_devices
 from towermigrate.recognize.plain.entries import entries
+from towermigrate.recognize.plain.evaluated_anew import evaluated_anew
 from towermigrate.recognize.plain.fed_pairs import listed_keys, paired_feeds
 from towermigrate.recognize.plain.fed_streams import listed_feeds, yielded_feeds
 from towermigrate.recognize.plain.fed_values import (
@@ -221,6 +222,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     last_of_lists,
     added_up,
     bound_anew,
+    evaluated_anew,
     whole_inputs,
     rates_bound_anew,
     computed_rates,

@@ -122,7 +122,9 @@ class RunFunction:
         if any(self._is_bound_between(name) for name in dropped.values()):
             raise Unjoined
         self._same_names(dropped)
-        edits = [*self._without_parameters(dropped), *self._renamed({**self._taken(), **dropped})]
+        taken = {name: new for name, new in self._taken().items() if name not in dropped}
+        edits = [*self._without_parameters(dropped), *self._renamed({**taken, **dropped})]
+        edits += self._renamed_parameters(taken)
         made = self._renamed_calls() + [
             Change(start, end, (), self.where)
             for call in self.calls
@@ -302,6 +304,7 @@ class RunFunction:
         for node in own_nodes(self.scope):
             if getattr(node, "lineno", opened) < opened:
                 theirs |= {name for name in own if _stores(node, name)}
+        theirs |= own & _dicts(self.function) & _dicts(self.scope)
         return {name: self.file.fresh(name) for name in sorted(own & theirs - given)}
 
     # ---- the text
@@ -380,6 +383,13 @@ class RunFunction:
                 found.append((start, start + len(node.id), dropped[node.id]))
         return found
 
+    def _renamed_parameters(self, taken: Mapping[str, str]) -> list[tuple[int, int, str]]:
+        return [
+            (self._start(each), self._start(each) + len(each.arg), taken[each.arg])
+            for each in self.function.args.args
+            if each.arg in taken
+        ]
+
     def _moved(
         self, start: int, end: int, edits: Sequence[tuple[int, int, str]], margin: str
     ) -> list[Part]:
@@ -415,6 +425,17 @@ class RunFunction:
 
 def _holds(node: ast.AST, name: str) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
+
+
+def _dicts(scope: Scope) -> set[str]:
+    """The names that a scope binds to displays of dicts, as what it feeds."""
+    return {
+        target.id
+        for each in own_nodes(scope)
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Dict)
+        for target in each.targets
+        if isinstance(target, ast.Name)
+    }
 
 
 def _stores(node: ast.AST, name: str) -> bool:

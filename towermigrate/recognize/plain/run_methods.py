@@ -145,6 +145,32 @@ class RunMethod(RunFunction):
     def _always_given(self) -> dict[str, str]:
         return {**super()._always_given(), self.function.args.args[0].arg: self.holder}
 
+    def _taken(self) -> dict[str, str]:
+        """New names for those, also of parameters, that several functions around the object have.
+
+        They are read as one, in which a function that stands in it may not have names of others.
+        """
+        keywords = {each.arg for call in self.calls for each in call.keywords}
+        around = [each for each in self._around() if each is not self.function]
+        own = {each.arg for each in self.function.args.args[1:]} | _stored(self.function)
+        often = {name for name in own if sum(name in _bound_in(one) for one in around) > 1}
+        found = super()._taken()
+        for name in sorted(often - keywords - found.keys() - {"_"}):
+            found[name] = self.file.fresh(name)
+        return found
+
+    def _around(self) -> list[ast.FunctionDef]:
+        """The methods of the class, and the functions that make an object of it."""
+        makers = [
+            each
+            for each in self.file.tree.body
+            if isinstance(each, ast.FunctionDef)
+            and any(
+                isinstance(one, ast.Name) and one.id == self.node.name for one in ast.walk(each)
+            )
+        ]
+        return [each for each in self.node.body if isinstance(each, ast.FunctionDef)] + makers
+
     def _renamed_calls(self) -> list[Change]:
         """`self.evaluate(` as `evaluate(`."""
         taken = self._seen_in_scope()
@@ -184,6 +210,18 @@ class RunMethod(RunFunction):
                 if isinstance(each, ast.FunctionDef) and id(each) not in inner
             }
         return found
+
+
+def _stored(function: ast.FunctionDef) -> set[str]:
+    return {
+        each.id
+        for each in own_nodes(function)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    }
+
+
+def _bound_in(function: ast.FunctionDef) -> set[str]:
+    return _stored(function) | {each.arg for each in function.args.args}
 
 
 def _is_plain(node: ast.AST, call: ast.Call) -> bool:
