@@ -137,6 +137,20 @@ LATER = """
             total += 1
         return loss / total
 """
+INIT = "            sess.run(tf.global_variables_initializer())\n"
+RUN = "                    _, loss = sess.run([self.train_op, self.loss], feed_dict=feed)\n"
+FEED = "                    feed = {self.x: x[start:start + size], self.y: y[start:start + size]}\n"
+OPENED = "        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as sess:\n"
+
+
+def named(*lines: str) -> Change:
+    """Names that `fit` gives to what the object holds."""
+    return INIT, INIT + "".join(f"            {each}\n" for each in lines)
+
+
+TRAINS = (RUN, RUN.replace("[self.train_op, self.loss]", "[train_op, mean]"))
+FEEDS = (FEED, FEED.replace("{self.x:", "{images:").replace("self.y:", "labels:"))
+SAVES = ("                self.saver.save(", "                saver.save(")
 ERROR = "self.error = tf.reduce_mean(tf.abs(out - self.y))"
 TAKEN = [
     taken("in an expression"),
@@ -146,12 +160,22 @@ TAKEN = [
     taken("by keywords", printed("print('error', '%.6f' % self.evaluate(sess, images=x, labels=y))"), evaluates(EVALUATE.replace("x, y)", "images, labels)").replace(": x", ": images").replace(": y", ": labels"))),
     taken("with a default", evaluates(EVALUATE.replace("x, y)", "x, y, times=2)").replace("y})", "y}) * times"))),
     taken("only where it is the last", printed("if epoch == epochs - 1:", "    print('error', '%.6f' % self.evaluate(sess, x, y))")),
+    taken("names of what is run", named("train_op = self.train_op", "mean = self.loss"), TRAINS),
+    taken("two names at once", named("train_op, mean = self.train_op, self.loss"), TRAINS),
+    taken("names of placeholders", named("images, labels = self.x, self.y"), FEEDS),
+    taken("a name of the saver", named("saver = self.saver"), SAVES),
+    taken("a session of the object by a name", (OPENED, "        self.sess = tf.Session(config=tf.ConfigProto(allow_soft_placement=True))\n        sess = self.sess\n        with sess.as_default():\n")),
+    taken("names in front of the session", (OPENED, "        train_op, mean = self.train_op, self.loss\n" + OPENED), TRAINS),
+    taken("a setting by a name", named("rows = self.rows"), ("start + size], self.y", "start + 2 * rows], self.y")),
     taken("the evaluation's own name", anew("seen = self.inference(self.x)", ERROR.replace("out", "seen"))),
     taken("bound anew twice", anew("out = self.inference(self.x)", "out = out * 2.0", ERROR)),
     taken("what a tower gives, and then another", anew("out = self.inference(self.x)", "loss = tf.abs(out - self.y)", "self.error = tf.reduce_mean(loss)")),
 ]  # fmt: skip
 
 LEFT = [
+    left("a name of a loss that is set twice", "TM203", named("train_op = self.train_op", "mean = self.loss"), TRAINS, (INIT, INIT + "            self.loss = self.loss * 2.0\n")),
+    left("a name that is bound anew", "TM209", named("mean, train_op = self.loss, self.train_op"),  (RUN, RUN.replace("[self.train_op, self.loss]", "[train_op, mean]") + "                    mean = self.error\n")),
+    left("a name of a property", "TM205", named("mean, train_op = self.mean, self.train_op"), TRAINS, (EVALUATE, EVALUATE + "\n    @property\n    def mean(self):\n        return self.loss * 2.0\n")),
     left("a placeholder by the towers' names", "TM208", anew("x, y = self.x, self.y", "out = self.inference(x)", ERROR.replace("self.y", "y"))),
     left("what a tower left is read first", "TM211", anew("out = self.inference(out[:, :1] + self.x)", ERROR)),
 ]  # fmt: skip

@@ -81,6 +81,7 @@ from towermigrate.recognize.plain.keyed_lists import keyed_lists
 from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
 from towermigrate.recognize.plain.lines import one_a_line
+from towermigrate.recognize.plain.local_aliases import local_aliases
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.made_behind import variables_behind
 from towermigrate.recognize.plain.made_placeholders import sliced_parts
@@ -354,6 +355,7 @@ def plain(
             *given,
             named_graphs,
             around,
+            local_aliases,
             partial(handed_on, tree),
             *[partial(run_methods, True)] * 4,
             partial(named_results, tree),

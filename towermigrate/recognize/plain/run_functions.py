@@ -83,9 +83,18 @@ class _Given:
 
     @property
     def same(self) -> str | None:
-        """The name that all calls give."""
-        names = {each.id if isinstance(each, ast.Name) else None for each in self.values}
+        """The name that all calls give, or what they all give that an object holds."""
+        names = {_name(each) for each in self.values}
         return next(iter(names)) if len(names) == 1 else None
+
+
+def _name(node: ast.expr | None) -> str | None:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=owner), attr=attr):
+            return f"{owner}.{attr}"
+    return None
 
 
 class RunFunction:
@@ -117,9 +126,12 @@ class RunFunction:
             raise Unjoined
         if not self.moves and not dropped:
             raise Unjoined
-        if any(not self._bound_before(name, statement) for name in dropped.values()):
+        seen = [name.partition(".")[0] for name in dropped.values()]
+        if any(not self._bound_before(name, statement) for name in seen):
             raise Unjoined
-        if any(self._is_bound_between(name) for name in dropped.values()):
+        if any(self._is_bound_between(name) for name in seen):
+            raise Unjoined
+        if any("." in name and not self._stays(name) for name in dropped.values()):
             raise Unjoined
         self._same_names(dropped)
         taken = {name: new for name, new in self._taken().items() if name not in dropped}
@@ -256,6 +268,26 @@ class RunFunction:
         ]
         return any(binds(each, name) for each in around)
 
+    def _stays(self, held: str) -> bool:
+        """Whether what an object holds is set at one place in the file, and the object is one for good in the scope."""
+        owner, _, attribute = held.partition(".")
+        sets = [
+            each
+            for each in self.file.nodes
+            if isinstance(each, ast.Attribute)
+            and each.attr == attribute
+            and not isinstance(each.ctx, ast.Load)
+        ]
+        return (
+            len(sets) == 1
+            and times_bound(self.scope, owner)
+            + bool(
+                isinstance(self.scope, ast.FunctionDef)
+                and any(each.arg == owner for each in self.scope.args.args)
+            )
+            == 1
+        )
+
     def _same_names(self, dropped: Mapping[str, str]) -> None:
         """Every name of the function is what it was where it stands then."""
         function = self.function
@@ -272,11 +304,11 @@ class RunFunction:
                 isinstance(node, ast.FunctionDef) and node is not function
             ):
                 raise Unjoined
-        theirs = set(dropped.values())
+        theirs = {each.partition(".")[0] for each in dropped.values()}
         others = read - own
         if theirs & (own - dropped.keys()) or theirs & others - dropped.keys():
             raise Unjoined
-        if len(theirs) < len(dropped):
+        if len(set(dropped.values())) < len(dropped):
             raise Unjoined
         if self.moves and isinstance(self.scope, ast.FunctionDef):
             bound = {each.arg for each in ast.walk(self.scope.args) if isinstance(each, ast.arg)}
