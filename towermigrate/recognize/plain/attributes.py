@@ -197,7 +197,7 @@ def _returned(
     inner = methods.get(name)
     if inner is None or inner is method or not all(names) or len(set(names)) != len(names):
         return
-    if not _is_named_once(file, name):
+    if not _is_named_once(file, name) or _is_of_values(methods, inner, statement.value, holder):
         return
     returns = [each for each in own_nodes(inner) if isinstance(each, ast.Return)]
     last = last_of(inner)
@@ -217,6 +217,25 @@ def _returned(
     own = ", ".join(f"{holder_of(inner)}.{each}" for each in names)
     yield Change(start, end, (file.span(statement.value),), node.name)
     yield Change(first, final, (f"{own} = ", file.span(last.value)), node.name)
+
+
+def _is_of_values(methods: _Methods, inner: ast.FunctionDef, call: ast.expr, holder: str) -> bool:
+    """Whether a method knows nothing of the object but its methods, and is given something that the object holds.
+
+    It is a function like any other; read in place, a placeholder that it is given would have a second name.
+    """
+    own = holder_of(inner)
+    known = [
+        isinstance(each, ast.Attribute) and each.attr in methods
+        for each in ast.walk(inner)
+        if isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == own
+    ]
+    uses = sum(isinstance(each, ast.Name) and each.id == own for each in ast.walk(inner))
+    given = [each for each in ast.iter_child_nodes(call) if isinstance(each, ast.Attribute)]
+    held = [each for each in given if _attribute(each, holder)]
+    return all(known) and len(known) == uses and any(each is not getattr(call, "func", None) for each in held)  # fmt: skip
 
 
 def _is_named_once(file: PlainFile, name: str) -> bool:

@@ -43,6 +43,15 @@ _OTHERWISE = re.compile(
 )
 
 
+_INITIALIZERS = frozenset(
+    f"tf.{name}()"
+    for name in (
+        "global_variables_initializer", "initialize_all_variables", "local_variables_initializer", "tables_initializer",
+    )
+)  # fmt: skip
+"""What is run by its own `run`, whatever else has one."""
+
+
 def default_methods(tree: Tree, file: PlainFile) -> list[Change]:
     """`loss.eval(feed)` in a function as `self.sess.run(loss, feed_dict=feed)`, where the program opens one session, as the default."""
     if ".eval(" not in file.text and ".run(" not in file.text:
@@ -90,10 +99,14 @@ def _session_of(scope: ast.FunctionDef) -> str | None:
 
 def _as_run_of(file: PlainFile, call: ast.Call, session: str, where: str) -> Change | None:
     func = call.func
-    if not isinstance(func, ast.Attribute) or func.attr != "eval":
+    if not isinstance(func, ast.Attribute) or func.attr not in ("eval", "run"):
         return None
     fetched = func.value
-    if not isinstance(fetched, ast.Name | ast.Attribute) or len(call.args) + len(call.keywords) > 1:
+    if func.attr == "run" and ast.unparse(fetched) not in _INITIALIZERS:
+        return None
+    if func.attr == "eval" and not isinstance(fetched, ast.Name | ast.Attribute):
+        return None
+    if len(call.args) + len(call.keywords) > 1:
         return None
     feeds = [*call.args, *(each.value for each in call.keywords if each.arg == "feed_dict")]
     if len(feeds) != len(call.args) + len(call.keywords):

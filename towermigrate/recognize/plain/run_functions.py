@@ -300,7 +300,9 @@ class RunFunction:
         for node in ast.walk(function):
             if isinstance(node, ast.Name):
                 (read if isinstance(node.ctx, ast.Load) else own).add(node.id)
-            elif isinstance(node, ast.alias | ast.ExceptHandler | ast.ClassDef) or (
+            elif isinstance(node, ast.alias):
+                own.add((node.asname or node.name).partition(".")[0])
+            elif isinstance(node, ast.ExceptHandler | ast.ClassDef) or (
                 isinstance(node, ast.FunctionDef) and node is not function
             ):
                 raise Unjoined

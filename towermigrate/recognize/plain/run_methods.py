@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from towermigrate.recognize.plain.attributes import holder_of, plain_classes
@@ -16,6 +17,7 @@ from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindi
 from towermigrate.recognize.plain.run_functions import RunFunction
 from towermigrate.recognize.python_scopes import Unjoined, only_plain, own_nodes
 
+_RUNS = re.compile(r"\.(run|restore|save)\(")
 _LOOKS = re.compile(r"\b[hg]etattr\b|\bhasattr\b|\bsetattr\b|\bdelattr\b|__dict__|\bvars\(")
 
 
@@ -29,7 +31,7 @@ def run_methods(several: bool, file: PlainFile) -> list[Change]:
         return []
     for node, methods in plain_classes(file):
         for method in methods.values():
-            if ".run(" not in file.of(method) or method.name.startswith("__"):
+            if not _RUNS.search(file.of(method)) or method.name.startswith("__"):
                 continue
             if len(methods) < 3 or method.name in file.words_of_users:
                 continue
@@ -97,13 +99,13 @@ class RunMethod(RunFunction):
 
     def _calls(self) -> list[ast.Call]:
         name = self.function.name
-        modules = self._modules()
+        others = self._modules() | self._savers()
         named = [
             each
             for each in self.file.nodes
             if isinstance(each, ast.Attribute)
             and each.attr == name
-            and not (isinstance(each.value, ast.Name) and each.value.id in modules)
+            and ast.unparse(each.value) not in others
         ]
         calls = [
             each
@@ -141,6 +143,25 @@ class RunMethod(RunFunction):
             for each in node.names
         }
         return {each for each in names if bindings(self.file.tree, each) == 1}
+
+    def _savers(self) -> set[str]:
+        """What is bound to a saver of TensorFlow and nothing else: its `save` is no method of the class."""
+        bound: dict[str, list[bool]] = {}
+        stored: Counter[str] = Counter()
+        for each in self.file.nodes:
+            if isinstance(each, ast.Assign):
+                is_saver = isinstance(each.value, ast.Call) and ast.unparse(each.value.func) == "tf.train.Saver"  # fmt: skip
+                for target in each.targets:
+                    bound.setdefault(ast.unparse(target), []).append(is_saver)
+            if isinstance(each, ast.Name | ast.Attribute) and not isinstance(each.ctx, ast.Load):
+                stored[ast.unparse(each)] += 1
+        return {
+            name
+            for name, savers in bound.items()
+            if all(savers)
+            and len(savers) == stored[name]
+            and not any(isinstance(each, ast.arg) and each.arg == name for each in self.file.nodes)
+        }
 
     def _always_given(self) -> dict[str, str]:
         return {**super()._always_given(), self.function.args.args[0].arg: self.holder}
