@@ -38,6 +38,7 @@ class Program:
     rounded: bool = False
     half: float = 0.0
     noise: float = 0.0
+    jitter: float = 0.0  # of the gradients: roundings that another program has otherwise
     rows_of: tuple[int, ...] | None = None
     dropped: float = 0.0
     seen: float = 0.0  # of a term of the weights that later towers see once more
@@ -135,6 +136,7 @@ def _step(
     gradients.pop(program.without, None)
     made, made_slots = dict(state), dict(slots)
     for name, gradient in gradients.items():
+        gradient = gradient * (1 + program.jitter * noise.uniform(-1, 1, np.shape(gradient)))
         gradient = gradient.astype(np.float32)
         if program.rounded:
             gradient = (gradient.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)

@@ -118,6 +118,11 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("another optimizer hyperparameter: epsilon", LARGE, {"epsilon": 0.9}),
     ("another optimizer hyperparameter: learning rate", LARGE, {"rate": lambda step: 0.055}),
     ("another optimizer hyperparameter: momentum", LARGE, {"momentum": 0.8}),
+    # Where nothing is kept of a slot, what is left of it are roundings.
+    ("another optimizer hyperparameter: learning rate", replace(ADAM, momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
+    ("another optimizer hyperparameter: learning rate", replace(RMS, momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
+    ("another optimizer hyperparameter: learning rate", Program(momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
+    ("another optimizer hyperparameter: beta1", replace(ADAM, momentum=0.0), {"momentum": 0.5, "jitter": 3e-7}),
     # At the first step Nesterov's momentum is a part of the rate.
     ("another optimizer hyperparameter: momentum", NESTEROV, {"momentum": 0.85}),
     ("another optimizer hyperparameter: learning rate", NESTEROV, {"rate": lambda step: 0.0505}),

@@ -229,6 +229,32 @@ def test_a_mean_of_squares_is_off_by_twice_as_much_as_its_gradient(
     assert (compare(*traces, STAGES, 1e-3).first() is None) == equal
 
 
+@pytest.mark.parametrize(
+    ("slot", "off", "equal"),
+    [("m", 4e-6, True), ("m", 1e-4, False), ("v", 1e-5, True), ("v", 2e-4, False)],
+)
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+def test_a_slot_that_rests_is_held_to_what_the_gradient_adds(
+    tmp_path: Path, kept: float, slot: str, off: float, equal: bool
+) -> None:
+    key = f"state/slot/0/{slot}/a/w"
+    gradient = np.float32([2.0, 3.0, -1.0])
+    added = (1 - kept) * (gradient**2 if slot == "v" else gradient).astype(np.float64)
+    state, theirs, ours = np.zeros(3), [], []
+    for step in range(60):
+        state = kept * state + added
+        made = state + added * off * (step == 59)
+        variable = {"state/variable/a/w": [1.0, 2.0, 3.0], "gradient/0/a/w": gradient}
+        theirs.append(arrays(**variable, **{key: state}))
+        ours.append(arrays(**variable, **{key: made}))
+    traces = [
+        recording(tmp_path / name, runs, {f"slot/0/{slot}/a/w": np.zeros(3, np.float32)})
+        for name, runs in (("1", theirs), ("2", ours))
+    ]
+    first = compare(*traces, STAGES, 1e-5).first()
+    assert (first is None) is equal, first
+
+
 def test_a_step_counter_is_equal_or_not_and_no_measure_of_weights(tmp_path: Path) -> None:
     counted = {"state/variable/global_step": 10.0**6, "gradient/0/b": [0.5]}
     theirs = arrays(**counted)

@@ -164,3 +164,37 @@ def test_what_is_kept_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         for number in range(2):
             (each.folder / "written" / f"{number:05d}").write_text("")
     assert file_differences(*texts, CLOSE) == ([], ["what the file large holds: it is too large"])
+
+
+def _picture(*changes: tuple[int, int]) -> np.ndarray[Any, Any]:
+    made = np.arange(30000) * 37 % 254 + 1
+    for place, by in changes:
+        made[place] += by
+    return made
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float32])
+@pytest.mark.parametrize(
+    ("changes", "close", "alike"),
+    [
+        pytest.param([(3, 1)], CLOSE, True, id="one"),
+        pytest.param([(3, 1), (70, -1), (900, 1)], CLOSE, True, id="as many as roundings flip"),
+        pytest.param([(k, 1 - 2 * (k % 2)) for k in range(1, 60)], CLOSE, False, id="too many"),
+        pytest.param([(3, 2)], CLOSE, False, id="by two"),
+        pytest.param([(k, 1) for k in range(1, 12)], CLOSE, False, id="all one way"),
+        pytest.param([(3, 1)], Closeness(1e-3, 1e-6, True), False, id="trained bitwise"),
+    ],
+)
+def test_points_of_a_picture_that_roundings_flip(
+    tmp_path: Path, changes: list[tuple[int, int]], close: Closeness, alike: bool, kind: Any
+) -> None:
+    wanted, made = (_npy(_picture(*each).astype(kind)) for each in ([], changes))
+    if kind == np.float32 and not alike:
+        close = Closeness(1e-6, close.drift, close.bitwise)
+    found, left = _compared(tmp_path, (wanted, wanted, made), close)
+    assert (not found, left) == (alike, [])
+
+
+def test_a_count_among_few_is_no_picture(tmp_path: Path) -> None:
+    wanted, made = _npy(np.array([10, 20])), _npy(np.array([10, 21]))
+    assert len(_compared(tmp_path, (wanted, wanted, made))[0]) == 1

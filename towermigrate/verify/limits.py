@@ -7,6 +7,10 @@ make a full step of a gradient that is nothing but rounding, and what they know 
 off by twice as much as the gradient. So where an element's gradient is small next to
 its array's, its change may be off by as much more, at most by the whole step. Where the original's gradient is zero but for
 rounding the original may not move at all; there the whole step is that of the largest peer.
+
+What a step adds of the gradient to a slot may cancel what it takes from it (a momentum that has come to rest, Adam's `m`
+without a beta1, which is the gradient itself): such a change is held to the size of what was added, as roundings of the
+gradient are. How much of the gradient that is, the slots show themselves.
 """
 
 from __future__ import annotations
@@ -19,6 +23,11 @@ _PEERS = 0.1
 _ROUNDINGS = 2  # of the variable, in units of its last place: the assignment, and the one before it
 
 _NOTHING = 1e-6  # of the largest peer's gradient: what a sum that cancels leaves
+_FITS = 1e-4  # of a slot's largest element: how far it may be from what is taken for its formula
+_SAMPLE = 65536  # elements show a formula as well as all of them do
+_PARALLEL = (
+    1e3  # a slot and a gradient that are nearly multiples of each other tell nothing of their parts
+)
 _PLAIN_SLOTS = frozenset({"momentum"})
 """Slots of optimizers that do not divide by what they know of the gradient's size."""
 _SQUARES = frozenset({"v", "vhat", "rms", "accumulator", "accum"})
@@ -38,6 +47,7 @@ class Limits:
         self._actual: Arrays = {}
         self._drift: dict[str, Array] = {}
         self._normalised: set[str] = set()
+        self._parts: dict[str, float] = {}
 
     def start(self, expected: Arrays, actual: Arrays, before: Arrays) -> None:
         """Take the sizes of the training run that is compared next."""
@@ -63,6 +73,7 @@ class Limits:
             self._change[key] = largest(np.subtract(array, old, dtype=np.float64))
             if self._is_made_anew(key):
                 self._change[key] = max(self._change[key], largest(array))
+            self._change[key] = max(self._change[key], self._added(key, old, array))
             if self._is_peer(key):
                 group = group_of(key)
                 self._changes[group] = max(self._changes.get(group, 0.0), self._change[key])
@@ -106,6 +117,20 @@ class Limits:
             and _variable_of(key) in self._normalised
         )
 
+    def _added(self, key: str, old: Array, new: Array) -> float:
+        """The most that the gradient of a step, or its square, added to an element of a slot; 0 where that is not known."""
+        gradient = self._expected.get(self._gradients.get(_variable_of(key), ""))
+        if not key.startswith("state/slot/") or gradient is None or gradient.shape != new.shape:
+            return 0.0
+        group, power = group_of(key), 2 if key.split("/")[3].lower() in _SQUARES else 1
+        if group not in self._parts:
+            old, new, term = (each.ravel()[:_SAMPLE] for each in (old, new, gradient))
+            part = _part(old, new, term.astype(np.float64) ** power)
+            if part is None:
+                return 0.0
+            self._parts[group] = part
+        return self._parts[group] * largest(gradient) ** power
+
     def _is_only_rounding(self, variable: str) -> bool:
         """Whether the original's whole gradient is nothing next to its peers', and its optimizer divides by its size."""
         key = self._gradients[variable]
@@ -128,6 +153,23 @@ class Limits:
     def _is_peer(self, key: str) -> bool:
         # A step counter or a moving average says nothing about the size of a weight.
         return not key.startswith("state/variable/") or key in self._trainable
+
+
+def _part(old: Array, new: Array, term: Array) -> float | None:
+    """The `b` of `new = a * old + b * term`; None where it is not that, or no `b` is the only one."""
+    columns = [each.astype(np.float64).ravel() for each in (old, term)]
+    columns = [each for each in columns if each.any()]
+    target = new.astype(np.float64).ravel()
+    if not term.any() or not np.isfinite(term).all() or not np.isfinite(target).all():
+        return None
+    sizes = [float(np.linalg.norm(each)) for each in columns]
+    matrix = np.stack([each / size for each, size in zip(columns, sizes, strict=True)], axis=1)
+    if len(target) < len(columns) or np.linalg.cond(matrix) > _PARALLEL:
+        return None
+    found = np.linalg.lstsq(matrix, target, rcond=None)[0]
+    if np.abs(matrix @ found - target).max() > _FITS * np.abs(target).max():
+        return None
+    return float(abs(found[-1]) / sizes[-1])
 
 
 def change_error(

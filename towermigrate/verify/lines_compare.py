@@ -29,6 +29,8 @@ _DIGITS = 4
 _SETTLED = 3
 # So many numbers flipping in their last digit are chance in one of so many programs, and not more.
 _CHANCE = 1e-3
+# Where so many are expected, chance keeps within four of their standard deviations.
+_MANY = 500
 # As many flips that all go one way are no roundings.
 _ONE_WAY = 8
 # Where roundings are excused that numbers are made of, they may go so many times as far as the original's own do when its
@@ -236,17 +238,26 @@ class _Numbers:
 
         A number that is off by a part d of it shows another last digit in `d * number / unit` of all cases.
         """
-        count = len(self.flips)
-        if not count:
-            return None
-        one_way = len({math.copysign(1.0, off) for _, off in self.flips}) == 1
-        if (count >= _ONE_WAY and one_way) or _at_least(count, self.expected) < _CHANCE:
+        if too_many_flips([off for _, off in self.flips], self.expected):
             return self.flips[0][0]
         return None
 
 
+def too_many_flips(flips: Sequence[float], expected: float) -> bool:
+    """Whether more numbers flip in their last digit, or more of them one way, than roundings make of so many."""
+    one_way = len({math.copysign(1.0, off) for off in flips}) == 1
+    return (
+        len(flips) >= _ONE_WAY
+        and one_way
+        or bool(flips)
+        and _at_least(len(flips), expected) < _CHANCE
+    )
+
+
 def _at_least(count: int, mean: float) -> float:
     """The chance of `count` or more events where `mean` are expected (Poisson)."""
+    if mean > _MANY:
+        return 1.0 if count <= mean + 4 * math.sqrt(mean) else 0.0
     term, below = math.exp(-mean), 0.0
     for k in range(count):
         below += term

@@ -16,6 +16,8 @@ from towermigrate.verify.trace import Array, Arrays
 
 # What may be left over, of the size of an update: float32 leaves that much of a small change of a variable.
 _REST = 2e-3
+# A slot that is the gradient but for so much of it has kept nothing: what is left are roundings of another program's gradient.
+_NOTHING = 1e-5
 _REST_OF_SLOT = 1e-5  # where a slot holds the step: a few roundings of float32
 
 
@@ -101,7 +103,7 @@ def _momentum(gradient: Array, change: Array, old: Array, new: Array) -> Fitted 
     # accumulator = momentum * accumulator + gradient; variable -= rate * accumulator
     numbers: dict[str, float] = {}
     if np.any(old):
-        momentum = _factor(old, new - gradient)
+        momentum = 0.0 if near(gradient, new, _NOTHING) else _factor(old, new - gradient)
         if momentum is None:
             return None
         numbers["momentum"] = momentum
@@ -122,8 +124,8 @@ def _adam(gradient: Array, change: Array, slots: dict[str, tuple[Array, Array]])
     # m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g^2; variable -= rate_t * m / (sqrt(v) + epsilon)
     (old_m, m), (old_v, v) = slots["m"], slots["v"]
     first, second = (
-        _factor(old_m - gradient, m - gradient),
-        _factor(old_v - gradient**2, v - gradient**2),
+        0.0 if near(made, now, _NOTHING) else _factor(old - made, now - made)
+        for made, old, now in ((gradient, old_m, m), (gradient**2, old_v, v))
     )
     if first is None or second is None:
         return None

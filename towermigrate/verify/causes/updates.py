@@ -25,6 +25,7 @@ from towermigrate.verify.trace import Array
 _AVERAGE = "/ExponentialMovingAverage"
 # What is told of a slot alone, once it is not zero.
 _OF_SLOTS = ("momentum",)
+_NONE = 1e-6  # of momentums, decays and betas: what is less is none
 _STATISTICS = ("moving_mean", "moving_variance")
 
 
@@ -289,6 +290,8 @@ def _other_numbers(theirs: Fitted, ours: Fitted) -> dict[str, tuple[float, float
     for key in sorted(theirs.numbers, key=lambda key: key == "learning rate"):
         one, two = theirs.numbers[key], ours.numbers.get(key, 0.0)
         size = max(abs(one), abs(two))
+        if key != "learning rate" and key != "epsilon" and size < _NONE:
+            continue  # both keep nothing, but for roundings
         # Rates show to 1e-5 in an update; betas near 1 are told by what they leave.
         if size and abs(one - two) > (1e-5 if key == "learning rate" else CLOSE / 10) * size:
             found[key] = (one, two)
