@@ -254,11 +254,11 @@ def test_a_signal_ends_verify_with_its_own_exit_code(
     tree.mkdir()
     temporary.mkdir()
     text = PROGRAM.read_text(encoding="utf-8")
-    started = tree.parent / "started"
+    report = tree.parent / "report.json"
     main = 'if __name__ == "__main__":\n'
     waits = "    import time; print('waits', flush=True); time.sleep(120)\n"
     (tree / "train.py").write_text(text.replace(main, main + waits), encoding="utf-8")
-    command = [sys.executable, "-m", "towermigrate", "verify", str(tree), "--json", str(started)]
+    command = [sys.executable, "-m", "towermigrate", "verify", str(tree), "--json", str(report)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)}
     child = subprocess.Popen(
         command,
@@ -276,4 +276,5 @@ def test_a_signal_ends_verify_with_its_own_exit_code(
     child.send_signal(number)
     assert child.wait(timeout=30) == 128 + number
     assert not list(temporary.iterdir())
-    assert not started.exists() or json.loads(started.read_text())["equal"] is False
+    document = json.loads(report.read_text())
+    assert (document["equal"], document["error"]) == (False, f"verify was ended by {number.name}")

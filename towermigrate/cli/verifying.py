@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -336,6 +337,11 @@ def _verify(
                 report = run_verify(VerifyOptions(path, progress=progress, **options))
         except ConfigError as failure:
             raise click.UsageError(str(failure)) from failure
+        except SystemExit as ended:  # by a signal: what waits for a report gets one that says so
+            if isinstance(ended.code, int) and ended.code > 128:
+                message = f"verify was ended by {signal.Signals(ended.code - 128).name}"
+                files.finished(no_verdict(message), message, ended.code)
+            raise
         except Exception as failure:  # exit code 1 would claim a difference
             message = unexpected(failure)
             return files.finished(no_verdict(message), message, FAILED)
