@@ -16,6 +16,16 @@ from towermigrate.rewrite import rewrite_tree
 Program = Callable[..., Mapping[str, str]]
 
 
+def taken(name: str, *changes: Change) -> object:
+    """A row of what loop style takes."""
+    return pytest.param(changes, id=name)
+
+
+def left(name: str, rule: str, *changes: Change) -> object:
+    """A neighbour of such a row, and a rule by which loop style leaves it."""
+    return pytest.param(changes, rule, id=name)
+
+
 def takes(changes: tuple[Change, ...], of: Program = program) -> None:
     (result,) = rewrite_tree(of(*changes)).programs
     assert [f"{one.rule} {one.message}" for one in result.not_loop] == []
@@ -85,3 +95,15 @@ def asked_of(
         test_its_neighbour_is_not,
         test_all_of_them_do_the_same_rewritten,
     )
+
+
+def asked_of_all(
+    rows: Sequence[Any], neighbours: Sequence[Any], of: Program = program
+) -> tuple[Callable[..., None], Callable[..., None], Callable[[], None], Callable[[], None]]:
+    """`asked_of`, and that no neighbour does anything else, in whichever style it is."""
+
+    @pytest.mark.full
+    def test_no_neighbour_does_anything_else() -> None:
+        none_does_anything_else(neighbours, of)
+
+    return (*asked_of(rows, neighbours, of), test_no_neighbour_does_anything_else)

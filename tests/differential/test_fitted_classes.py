@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
-
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all, left, taken
 
 EVALUATE = """
     def evaluate(self, sess, x, y):
@@ -106,14 +104,6 @@ def program(*changes: Change) -> Mapping[str, str]:
     return {"train.py": text}
 
 
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
-
-
 def printed(*lines: str) -> Change:
     return PRINTED, "".join(f"                {each}\n" for each in lines)
 
@@ -184,9 +174,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT, program)
-
-
-@pytest.mark.full
-def test_no_neighbour_does_anything_else() -> None:
-    none_does_anything_else(LEFT, program)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT, program)

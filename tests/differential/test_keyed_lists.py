@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all, left, taken
 
 SAVER = "    saver = tf.train.Saver()\n"
 LIST = "    tower_grads = []\n"
 APPENDED = "                    tower_grads.append(grads)\n"
 RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
 FEED = "feed_dict={X: bx, Y: by}"
-
-
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
 
 
 def made(value: str) -> Change:
@@ -68,9 +58,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT)
-
-
-@pytest.mark.full
-def test_no_neighbour_does_anything_else() -> None:
-    none_does_anything_else(LEFT)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)

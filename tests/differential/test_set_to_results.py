@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all, left, taken
 
 SAVER = "    saver = tf.train.Saver()\n"
 RUN = "            _, value = sess.run([train_op, loss], feed_dict={X: bx, Y: by})\n"
@@ -15,14 +13,6 @@ GOT = (
     "best = tf.get_variable('best', [], initializer=tf.constant_initializer(9.0), trainable=False)"
 )
 LOOK = "print('best', sess.run(best))"
-
-
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
 
 
 def kept(made: str, *lines: str) -> tuple[Change, Change]:
@@ -56,9 +46,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT)
-
-
-@pytest.mark.full
-def test_no_neighbour_does_anything_else() -> None:
-    none_does_anything_else(LEFT)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all, left, taken
 
 MADE = (
     "    X = tf.placeholder(tf.float32, [None, 3])\n    Y = tf.placeholder(tf.float32, [None, 1])\n"
@@ -17,14 +14,6 @@ MORE = ("feed_dict={X: bx, Y: by}", "feed_dict={X: np.tile(bx, 3).reshape(6, 2, 
 ROWS = "x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]"
 BOTH = (ROWS, "x, y = X[i], Y[i]")
 LOOP = "        for i in range(2):\n            with tf.device('/gpu:%d' % i):\n"
-
-
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
 
 
 TAKEN = [
@@ -49,9 +38,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT)
-
-
-@pytest.mark.full
-def test_no_neighbour_does_anything_else() -> None:
-    none_does_anything_else(LEFT)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all, left, taken
 
 MADE = "tf.train.get_or_create_global_step()"
 STEP = f"    step_count = {MADE}\n"
@@ -15,14 +13,6 @@ SAVE = "        saver.save(sess, 'ckpt/model')\n"
 COUNTED = ("global_step=step_count", f"global_step={MADE}")
 GOT = ("global_step=step_count", "global_step=tf.train.get_global_step()")
 READ = (SAVE, SAVE + "        print(sess.run(tf.train.get_global_step()))\n")
-
-
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
 
 
 def rate(schedule: str, *lines: str) -> Change:
@@ -59,9 +49,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT)
-
-
-@pytest.mark.full
-def test_no_neighbour_does_anything_else() -> None:
-    none_does_anything_else(LEFT)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)
