@@ -118,6 +118,7 @@ TAKEN = [
     case("beside the step", built(FED + BUILT + "    scaled = test_out * tf.cast(step_count, tf.float32)\n"), looked(LOOK.replace("test_out", "scaled"))),
     case("that no run fetches", built(FED + BUILT)),
     case("twice", built(FED + BUILT + "    with tf.variable_scope(tf.get_variable_scope(), reuse=True):\n        again = test_out + net(test_x * 2.0)\n"), looked(LOOK.replace("test_out", "again"))),
+    case("a name that is bound anew", built(FED + BUILT.replace("test_out", "out")), looked(LOOK.replace("test_out", "out"))),
 ]  # fmt: skip
 
 LEFT = [
@@ -158,7 +159,7 @@ LEFT = [
           (LOSS, LOSS + "                    tf.add_to_collection('more', loss)\n")),
     other("a summary", "TM231", built(FED + BUILT + "    look = tf.summary.scalar('look', tf.reduce_mean(test_out))\n"),
           looked(f"            print(len(sess.run(look, feed_dict={{test_x: {ROWS}}})))\n")),
-    other("a name that is bound anew", "TM211", built(FED + BUILT.replace("test_out", "out")), looked(LOOK.replace("test_out", "out"))),
+    other("a name that is bound anew, and read by a function", "TM211", built("    def shown():\n        return out\n\n" + FED + BUILT.replace("test_out", "out")), looked(LOOK.replace("test_out", "shown()"))),
     other("a placeholder that is bound anew", "TM211", built(FED.replace("test_x", "X") + BUILT.replace("test_x", "X")), looked(SHOWN.format(f"sess.run(test_out, feed_dict={{X: {ROWS}}})"))),
     other("its name", "TM223", built(FED + BUILT), (SAVER, SAVER + "    print(test_out.name)\n"), LOOKED),
     other("a flag of the towers", "TM211", built(FED + "    test_out = net(test_x, reuse=again)\n"), LOOKED, (MODEL, BY_FLAG), (REUSED, ""), (START, START + "    again = None\n"),
