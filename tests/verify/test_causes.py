@@ -123,6 +123,10 @@ MORE: list[tuple[str, Program, dict[str, Any]]] = [
     ("another optimizer hyperparameter: learning rate", replace(RMS, momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
     ("another optimizer hyperparameter: learning rate", Program(momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
     ("another optimizer hyperparameter: beta1", replace(ADAM, momentum=0.0), {"momentum": 0.5, "jitter": 3e-7}),
+    # A small epsilon is told to few digits.
+    ("another optimizer hyperparameter: learning rate", replace(ADAM, epsilon=1e-8, momentum=0.0), {"rate": lambda step: 0.0505, "jitter": 3e-7}),
+    ("another learning-rate schedule", replace(ADAM, rate=_falling, epsilon=1e-8), {"rate": _steeper, "jitter": 3e-7}),
+    ("another optimizer hyperparameter: epsilon", ADAM, {"epsilon": 1.3e-3, "jitter": 1e-7}),
     # At the first step Nesterov's momentum is a part of the rate.
     ("another optimizer hyperparameter: momentum", NESTEROV, {"momentum": 0.85}),
     ("another optimizer hyperparameter: learning rate", NESTEROV, {"rate": lambda step: 0.0505}),

@@ -54,7 +54,7 @@ def fitted(
         return None if rate is None else Fitted("gradient descent", {"learning rate": rate})
     names = set(slots)
     if names >= {"m", "v"}:
-        return _adam(gradient, change, slots)
+        return _adam(gradient, change, slots, like or {})
     if names >= {"rms"}:
         return _rms(gradient, change, slots, like or {})
     if names == {"momentum"}:
@@ -120,7 +120,12 @@ def _momentum(gradient: Array, change: Array, old: Array, new: Array) -> Fitted 
     return None
 
 
-def _adam(gradient: Array, change: Array, slots: dict[str, tuple[Array, Array]]) -> Fitted | None:
+def _adam(
+    gradient: Array,
+    change: Array,
+    slots: dict[str, tuple[Array, Array]],
+    like: Mapping[str, float],
+) -> Fitted | None:
     # m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g^2; variable -= rate_t * m / (sqrt(v) + epsilon)
     (old_m, m), (old_v, v) = slots["m"], slots["v"]
     first, second = (
@@ -137,13 +142,23 @@ def _adam(gradient: Array, change: Array, slots: dict[str, tuple[Array, Array]])
     quotient = -m[at] / change[at]
     columns = np.stack([quotient, -np.ones_like(quotient)], 1) / root[:, None]
     (rate, epsilon), *_ = np.linalg.lstsq(columns, np.ones_like(root), rcond=None)
-    if not near(rate * m / (np.sqrt(v) + max(epsilon, 0.0) + 1e-30), -change, _REST):
+    rate, epsilon = float(rate), max(float(epsilon), 0.0)
+
+    def left(rate: float, epsilon: float) -> float:
+        """The part of the update that a rate and an epsilon do not explain."""
+        off = rate * m / (np.sqrt(v) + epsilon + 1e-30) + change
+        return float(np.linalg.norm(off) / np.linalg.norm(change))
+
+    if left(rate, epsilon) > _REST:
         return None
     # An epsilon that is lost beside the roots cannot be told.
-    told = float(epsilon) if epsilon > 1e-2 * float(root.min()) else 0.0
-    return Fitted(
-        "Adam", {"learning rate": float(rate), "beta1": first, "beta2": second, "epsilon": told}
-    )
+    told = epsilon if epsilon > 1e-2 * float(root.min()) else 0.0
+    if "epsilon" in like:
+        # A small one is told to few digits: it is the same where that explains as much.
+        same = _factor(m / (np.sqrt(v) + like["epsilon"] + 1e-30), -change)
+        if same is not None and left(same, like["epsilon"]) < 2 * left(rate, epsilon):
+            rate, told = same, like["epsilon"]
+    return Fitted("Adam", {"learning rate": rate, "beta1": first, "beta2": second, "epsilon": told})
 
 
 def _rms(
