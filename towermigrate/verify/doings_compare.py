@@ -84,10 +84,8 @@ def doing_differences(
             f"the files that the program writes: two runs of the original differ in {names}"
         )
     more, fewer = sorted(ours - theirs - others), sorted((theirs & others) - ours)
-    if more or fewer:
-        name = (fewer or more)[0]
-        expected, actual = (name, NO_FILE) if fewer else (NO_FILE, name)
-        found.append(_difference(f"file {name}", expected, actual))
+    found += [_difference(f"file {name}", name, NO_FILE) for name in fewer]
+    found += [_difference(f"file {name}", NO_FILE, name) for name in more]
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made, close.saved, trained_alike)
     found += _looked(first, second, made, within, moved)
