@@ -113,6 +113,12 @@ def test_the_verdict_says_where_the_programs_were_stopped() -> None:
     assert "stopped after" not in read(verify_page(document(run()), "src", "")).text
 
 
+def test_what_several_devices_leave_out_is_said_once() -> None:
+    runs = [run(left_out=["which rows go together"]) for _ in range(3)]
+    text = read(verify_page(document(*runs), "src", "")).text
+    assert text.count("which rows go together") == 1
+
+
 def test_what_is_only_shown_otherwise_is_said_and_all_of_it_listed() -> None:
     first = {**DIFFERENT["first_difference"], "level": "output", "name": "printed line 1"}
     others = [{"name": f"file {k}.csv", "expected": "a<b", "actual": 0.5} for k in range(22)]

@@ -229,7 +229,9 @@ def _differences(document: Mapping[str, Any]) -> Iterator[str]:
 
 def _not_checked(document: Mapping[str, Any]) -> Iterator[str]:
     notes = [f"{run['devices']}: {run['note']}" for run in document["runs"] if run["note"]]
+    # Of several devices most say the same.
     left_out = [item for run in document["runs"] for item in run.get("left_out", ())]
+    left_out = list(dict.fromkeys(left_out))
     lists = [
         ("Not compared", "warning", document["not_compared"]),
         ("What the original does not determine itself", "info", document["nondeterministic"]),
