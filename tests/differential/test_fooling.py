@@ -265,6 +265,7 @@ RIGHT = {
     "a list that changes behind the graph",
     "a rate that changes behind the graph",
     "a list that changes while it trains",
+    "a global step made in a schedule",
 }
 """These are in loop style, and right."""
 

@@ -281,13 +281,13 @@ PICKS = [
     case("a constant key", *tables(("train_ops[key], losses[key]", "train_ops['second'], losses['second']"))),
     case("keys that are gone through", *tables((KEY + PICKED, "            for key in sorted(train_ops):\n    " + PICKED))),
     case("numbers as keys", *tables(("'first': ", "0: "), ("'second': ", "1: "), (KEY, "            key = step % 2\n"))),
+    case("a loss of a name that is bound again", *tables((SAVER, "    loss = loss * 2.0\n" + SAVER))),
     case("two keys in one run", *tables(("losses[key]", "losses['first']"))),
 ]  # fmt: skip
 NO_PICKS = [
     other("a table that grows", "TM210", *tables((SAVER, "    train_ops['third'] = train_op\n" + SAVER))),
     other("a table that is gone through", "TM210", *tables((SAVER, "    print(sorted(train_ops.items())[0][0])\n" + SAVER))),
     other("a table by another name", "TM210", *tables((SAVER, "    steps = train_ops\n" + SAVER), ("train_ops[key]", "steps[key]"))),
-    other("a loss of a name that is bound again", "TM210", *tables((SAVER, "    loss = loss * 2.0\n" + SAVER))),
     other("other keys", "TM209", *tables((", 'second': spread}", "}"), ("{'first': loss", "{'first': loss, 'third': spread"))),
     other("a key that is computed", "TM209", *tables(("train_ops[key]", "train_ops[key.lower()]"))),
     other("losses that are asked for keys", "TM209", *tables((SAVER, "    print(len(losses))\n" + SAVER))),
