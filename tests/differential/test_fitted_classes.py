@@ -163,6 +163,9 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    left("a name of what the class has first", "TM205", ("class Regressor(object):\n", "class Regressor(object):\n    scale = 2.0\n\n"), ("        self.build_graph()\n", "        self.prepare()\n"), ("    def inference(", "    def prepare(self):\n        scale = self.scale\n        self.build_graph()\n        print('scale', scale)\n\n    def inference("), ("        self.saver = tf", "        self.scale = 3.0\n        self.saver = tf")),
+    left("a name of what is set from outside", "TM203", named("mean = self.loss"), (RUN, RUN.replace("self.loss", "mean")), ("    model = Regressor(2, 2, 0.1)\n", "    model = Regressor(2, 2, 0.1)\n    model.loss = model.loss * 2.0\n")),
+    left("a fit in a loop", "TM205", ("    model.fit(x, y, 2, 'ckpt')\n", "    for _ in range(2):\n        model.fit(x, y, 1, 'ckpt')\n")),
     left("a name of a loss that is set twice", "TM203", named("train_op = self.train_op", "mean = self.loss"), TRAINS, (INIT, INIT + "            self.loss = self.loss * 2.0\n")),
     left("a name that is bound anew", "TM209", named("mean, train_op = self.loss, self.train_op"),  (RUN, RUN.replace("[self.train_op, self.loss]", "[train_op, mean]") + "                    mean = self.error\n")),
     left("a name of a property", "TM205", named("mean, train_op = self.mean, self.train_op"), TRAINS, (EVALUATE, EVALUATE + "\n    @property\n    def mean(self):\n        return self.loss * 2.0\n")),

@@ -181,12 +181,16 @@ TAKEN = [
     taken("started by its own run", RAN),
     taken("a method that samples", *OF_SAMPLES),
     taken("all of these", (LOAD, COUNTED), PAIR, EVERY, EVAL, RAN, *OF_SAMPLES),
+    taken("loaded in the middle", EVERY, ("                counter += 1\n", "                counter += 1\n                if counter == 4:\n                    print(self.load('ckpt'))\n")),
+    taken("loaded in a comprehension", (ENDED, ENDED + "        print([self.load(name) for name in ('ckpt', 'none')])\n")),
+    taken("saved by keywords", EVERY, ("self.save('ckpt', counter)", "self.save(step=counter, folder='ckpt')")),
     taken("another saver's name", ("self.saver", "self.keeper"), EVERY),
 ]  # fmt: skip
 
 LEFT = [
     left("loaded by another name of the object", "TM205", (OPENED, OPENED + "        same = gan\n        print(same.load('ckpt'))\n")),
     left("a saver that is handed on", "TM205", (ENDED, ENDED + "        keep = self.saver\n        keep.save(self.sess, 'ckpt/more')\n"), EVERY, ("        self.saver = tf.train.Saver()\n", "        self.saver = tf.train.Saver()\n        self.saver = self.saver\n")),
+    left("a load that sets what is read then", "TM205", (LOAD, LOAD.replace("            return True", "            self.begun = True\n            return True")), ("        self.sess = sess\n", "        self.sess = sess\n        self.begun = False\n"), (ENDED, ENDED + "        print(self.load('ckpt'), self.begun)\n")),
     left("trained twice", "TM205", AGAIN),
 ]  # fmt: skip
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile
+from towermigrate.recognize.plain.changes import Change, Part, PlainFile, sets_of
 from towermigrate.recognize.plain.collected import is_tower_loop, once_in
 from towermigrate.recognize.python_scopes import last_of, own_nodes
 
@@ -258,14 +258,7 @@ def _is_first(
             name = _attribute(target, holder)
         case _:
             return False
-    stores = [
-        each
-        for each in file.nodes
-        if isinstance(each, ast.Attribute)
-        and each.attr == name
-        and not isinstance(each.ctx, ast.Load)
-    ]
-    others = [each for each in stores if each is not target]
+    others = [each for each in sets_of(file, name) if each is not target]
     if not name or len(others) != 1 or name in methods:
         return False
     made = [

@@ -248,14 +248,18 @@ def settled(file: PlainFile, node: ast.expr) -> bool:
         return False
     if re.search(r"\bsetattr\b|__dict__|\bvars\(", file.text):
         return False
-    sets = [
+    return len(sets_of(file, node.attr)) <= 1 and len(stores(file.tree, node.value.id)) <= 1
+
+
+def sets_of(file: PlainFile, attribute: str) -> list[ast.Attribute]:
+    """Where a file sets, or deletes, an attribute of that name, of whatever object."""
+    return [
         each
         for each in file.nodes
         if isinstance(each, ast.Attribute)
-        and each.attr == node.attr
+        and each.attr == attribute
         and not isinstance(each.ctx, ast.Load)
     ]
-    return len(sets) <= 1 and len(stores(file.tree, node.value.id)) <= 1
 
 
 def own_calls(scope: Scope) -> Iterator[ast.Call]:

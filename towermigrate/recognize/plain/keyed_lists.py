@@ -16,12 +16,15 @@ def keyed_lists(file: PlainFile) -> list[Change]:
     if ".append(" not in file.text or file.finds_names_by_text:
         return []
     found: list[Change] = []
+    done: set[int] = set()
     for where, scope, loop in loops_of_towers(file):
         inside = {id(each) for each in ast.walk(loop)}
         for name, statement, keys in _dicts(file, scope):
-            found += [
-                Change(*each, where) for each in _apart(file, scope, inside, name, statement, keys)
-            ]
+            if id(statement) in done:
+                continue  # of two loops the first has taken it apart
+            changes = _apart(file, scope, inside, name, statement, keys)
+            found += [Change(*each, where) for each in changes]
+            done |= {id(statement)} if changes else set()
     return found
 
 
@@ -111,6 +114,8 @@ def _apart(
         for each in ast.walk(scope)
         if isinstance(each, ast.Name) and each.id == name.id and each is not name
     ]
+    if not any(id(each) in inside for each in uses):
+        return []
     for use in sorted(uses, key=lambda one: (one.lineno, one.col_offset)):
         read = own.get(id(use))
         key = None if read is None else read.slice
@@ -122,7 +127,5 @@ def _apart(
             word = re.sub(r"\W+", "_", key.value)
             given[key.value] = file.free(scope, f"{name.id}_{word}")
         changes.append((*file.span(read), (given[key.value],)))
-    if not any(id(each) in inside for each in uses):
-        return []
     lists = f"\n{margin}".join(f"{each} = []" for each in given.values())
     return [(*file.span(statement), (lists,)), *changes]

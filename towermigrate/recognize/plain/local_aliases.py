@@ -5,14 +5,31 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from towermigrate.recognize.plain.attributes import holder_of, plain_classes
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    sets_of,
+)
 from towermigrate.recognize.plain.collected import once_in, only_here
 from towermigrate.recognize.python_scopes import own_nodes
 
 _LOOKS = re.compile(r"\b[hgs]etattr\b|\bhasattr\b|\bdelattr\b|__dict__|\bvars\(|\bproperty\b")
 _Methods = Mapping[str, ast.FunctionDef]
+
+
+@dataclass(frozen=True)
+class _Class:
+    """The methods of a class, those that run once while an object is made, and the names that its own body binds."""
+
+    methods: _Methods
+    at_first: set[str]
+    first: set[str]
 
 
 def local_aliases(file: PlainFile) -> list[Change]:
@@ -21,14 +38,14 @@ def local_aliases(file: PlainFile) -> list[Change]:
         return []
     found: list[Change] = []
     for node, methods in plain_classes(file):
-        at_first = _at_first(methods)
+        kind = _Class(methods, _at_first(methods), _first_values(node))
         for where, scope, holder in _holders(file, node, methods):
             bodies = [body for body, always in blocks(scope) if always and len(body) > 1]
             for each in (one for body in bodies for one in body):
                 if isinstance(each, ast.Assign) and len(each.targets) == 1:
                     pairs = list(_pairs(each.targets[0], each.value, holder))
                     if pairs and all(
-                        _is_set_once(file, scope, each, methods, at_first, attribute.attr)
+                        _is_set_once(file, scope, each, kind, attribute.attr)
                         and _only_read(file, scope, each, name)
                         for name, attribute in pairs
                     ):
@@ -69,6 +86,17 @@ def _pairs(
         yield from pairs
 
 
+def _first_values(node: ast.ClassDef) -> set[str]:
+    """The names that the statements of a class bind, but for its methods."""
+    return {
+        each.id
+        for statement in node.body
+        if not isinstance(statement, ast.FunctionDef)
+        for each in ast.walk(statement)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    }
+
+
 def _at_first(methods: _Methods) -> set[str]:
     """The methods that run once for each object, while it is made, as far as the class calls them itself."""
     found = {"__init__"} & methods.keys()
@@ -97,22 +125,19 @@ def _is_set_once(
     file: PlainFile,
     scope: Scope,
     statement: ast.Assign,
-    methods: _Methods,
-    at_first: set[str],
+    kind: _Class,
     attribute: str,
 ) -> bool:
     """Whether an attribute is what it was for good, where a statement reads it."""
-    sets = [
-        each
-        for each in file.nodes
-        if isinstance(each, ast.Attribute)
-        and each.attr == attribute
-        and not isinstance(each.ctx, ast.Load)
-    ]
-    if len(sets) != 1 or attribute in file.words_of_users or attribute in methods:
+    sets = sets_of(file, attribute)
+    if len(sets) != 1 or attribute in file.words_of_users or attribute in kind.methods:
+        return False
+    # Nor may a file that this one imports set it, or the class have another value of that name first.
+    set_there = re.compile(rf"\.{attribute}\b|\bsetattr\b|__dict__")
+    if any(set_there.search(text) for text in file.imported()) or attribute in kind.first:
         return False
     (own,) = sets
-    for name, method in methods.items():
+    for name, method in kind.methods.items():
         holder = holder_of(method)
         for each in once_in(method):
             if not isinstance(each, ast.Assign) or not any(one is own for one in each.targets):
@@ -126,7 +151,7 @@ def _is_set_once(
                 return each.lineno < statement.lineno and others <= 1
             # Outside of the class nobody calls what makes the object.
             named = sum(isinstance(one, ast.Attribute) and one.attr == name for one in file.nodes)
-            return name in at_first and (name == "__init__" or named == 1)
+            return name in kind.at_first and (name == "__init__" or named == 1)
     return False
 
 

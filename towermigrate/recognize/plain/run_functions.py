@@ -10,7 +10,15 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, fetches_of
+from towermigrate.recognize.plain.changes import (
+    Change,
+    Part,
+    PlainFile,
+    Scope,
+    bindings,
+    fetches_of,
+    sets_of,
+)
 from towermigrate.recognize.plain.collected import binds
 from towermigrate.recognize.python_scopes import (
     Unjoined,
@@ -271,22 +279,7 @@ class RunFunction:
     def _stays(self, held: str) -> bool:
         """Whether what an object holds is set at one place in the file, and the object is one for good in the scope."""
         owner, _, attribute = held.partition(".")
-        sets = [
-            each
-            for each in self.file.nodes
-            if isinstance(each, ast.Attribute)
-            and each.attr == attribute
-            and not isinstance(each.ctx, ast.Load)
-        ]
-        return (
-            len(sets) == 1
-            and times_bound(self.scope, owner)
-            + bool(
-                isinstance(self.scope, ast.FunctionDef)
-                and any(each.arg == owner for each in self.scope.args.args)
-            )
-            == 1
-        )
+        return len(sets_of(self.file, attribute)) == bindings(self.scope, owner) == 1
 
     def _same_names(self, dropped: Mapping[str, str]) -> None:
         """Every name of the function is what it was where it stands then."""

@@ -155,6 +155,8 @@ class RunMethod(RunFunction):
                     bound.setdefault(ast.unparse(target), []).append(is_saver)
             if isinstance(each, ast.Name | ast.Attribute) and not isinstance(each.ctx, ast.Load):
                 stored[ast.unparse(each)] += 1
+            elif isinstance(each, ast.alias):
+                stored[(each.asname or each.name).partition(".")[0]] += 1
         return {
             name
             for name, savers in bound.items()
