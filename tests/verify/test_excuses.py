@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.verify.recordings import STAGES, TOWERS, Change, recording, relu
+from towermigrate.verify.ask_original import excuse_steps
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference
 from towermigrate.verify.excuses import (
@@ -223,7 +224,8 @@ def _steps(
     runs = []
     for step in range(4):
         gradient = _WEIGHTS * np.float32(1 + step / 10)
-        changed = weights if only in (None, step) else 0.0
+        of_step = weights[step] if isinstance(weights, list) else weights
+        changed = of_step if only in (None, step) else 0.0
         found = (gradient + gradient * changed).astype(np.float32)
         bias = _NOISE[4 * of_bias + step]
         runs.append(
@@ -301,3 +303,69 @@ def test_a_returned_mean_of_numbers_that_cancel(off: float, excused: bool, tmp_p
     tried = [_steps(tmp_path / f"moved{way}", returned=way * 2e-8) for way in (-1, 1)]
     excuses = as_far_as_moved(original, other, result, TOLERANCE, tried, TOLERANCE)
     assert bool(excuses) == excused
+
+
+def _first_different(
+    original: Trace, made: Trace, tried: list[Trace], *, other_kernels: bool = False
+) -> tuple[Comparison, int | None]:
+    """The comparison, what roundings explain taken out, and the training run that it names first."""
+    result = compare(original, made, STAGES, TOLERANCE, towers=TOWERS, lockstep=True)
+    excuse_steps(original, made, result, TOLERANCE, lambda _: tried, other_kernels=other_kernels)
+    first = result.first()
+    return result, None if first is None else first.run
+
+
+def _elsewhere_and_half(step: int, name: str, gradient: Any) -> Any:
+    return _uniform(-0.5, at=(3,))(step, name, _elsewhere(step, name, gradient))
+
+
+@pytest.mark.parametrize(
+    ("change", "otherwise", "named"),
+    [
+        pytest.param(_uniform(-0.5, at=(3,)), (1,), 3, id="a jump before half of the gradient"),
+        pytest.param(_uniform(-0.5, at=(1,)), (3,), 1, id="a jump after it"),
+        pytest.param(_uniform(-0.5, at=(0,)), (), 0, id="the first step"),
+        pytest.param(_elsewhere_and_half, (), 1, id="a jump of another unit before it"),
+        pytest.param(_uniform(-0.5, at=(3,)), (0, 1, 2), 0, id="jumps too often before it"),
+    ],
+)
+def test_a_jump_before_what_is_grossly_off_is_not_named(
+    change: Change, otherwise: tuple[int, ...], named: int, tmp_path: Path
+) -> None:
+    original = relu(tmp_path / "original", near=NEAR)
+    made = relu(tmp_path / "made", near=NEAR, change=change, decides_otherwise=otherwise)
+    pair = next(trials(TOLERANCE, adds_up=False))
+    tried = [relu(tmp_path / trial.name, near=NEAR, moved=trial) for trial in pair]
+    result, first = _first_different(original, made, tried)
+    assert first == named
+    # Only what comes before it is excused, and what is after it is still said.
+    assert all(each.run < named for each in result.excused)
+    assert all(
+        any(each.run == step for each in result.differences) for step in otherwise if step > named
+    )
+
+
+@pytest.mark.parametrize(
+    ("made", "named"),
+    [
+        pytest.param({"weights": [2e-6, 2e-6, 2e-6, -0.5]}, 3, id="roundings before half of it"),
+        pytest.param({"weights": [2e-6, 4e-5, 2e-6, -0.5]}, 1, id="more than it moves before half of it"),
+        pytest.param({"weights": [2e-6, -0.5, 2e-6, 2e-6]}, 1, id="half of it, and roundings after it"),
+        pytest.param({"weights": [-0.5, 2e-6, 2e-6, 2e-6]}, 0, id="half of it at once"),
+        pytest.param({"weights": [2e-6, 0.02, 0.02, 0.02]}, 1, id="2 % too much from the second step on"),
+        pytest.param({"of_bias": 1, "weights": [0.02] * 4}, 0, id="2 % too much at every step"),
+    ],
+)  # fmt: skip
+def test_roundings_of_other_kernels_before_what_is_grossly_off_are_not_named(
+    made: dict[str, Any], named: int, tmp_path: Path
+) -> None:
+    def by_step(folder: Path, parts: list[float], **other: Any) -> Trace:
+        each = [part * (_JITTER if abs(part) < 1e-3 else 1) for part in parts]
+        return _steps(folder, weights=each, **other)
+
+    original = _steps(tmp_path / "original")
+    found = by_step(tmp_path / "made", made["weights"], of_bias=made.get("of_bias", 0))
+    tried = [by_step(tmp_path / f"moved{way}", [way * 3e-6] * 4, of_bias=1) for way in (-1, 1)]
+    result, first = _first_different(original, found, tried, other_kernels=True)
+    assert first == named
+    assert {each.name for each in result.differences if each.run == named} >= {"w"}

@@ -73,6 +73,15 @@ def cannot_be_rounding(
     Args:
         result: the comparison in lock-step, every step from the original's state.
     """
+    refused = _none_by_itself(result)
+    refused.update(_too_often(result))
+    if not refused:
+        refused.update(_regular(expected, actual, result, tolerance))
+    return refused
+
+
+def _none_by_itself(result: Comparison) -> dict[Place, str]:
+    """The differences that are no jump whatever the others are, and why."""
     refused: dict[Place, str] = {}
     jumps = {(each.name, each.run) for each in result.differences if _is_jump(each)}
     runs_with_jumps = {run for _, run in jumps}
@@ -92,10 +101,40 @@ def cannot_be_rounding(
             why = "its gradient does not jump in this step"
         if why is not None:
             refused[each.key, each.run] = why
-    refused.update(_too_often(result))
-    if not refused:
-        refused.update(_regular(expected, actual, result, tolerance))
     return refused
+
+
+def before_what_is_none(
+    expected: Trace, actual: Trace, result: Comparison, tolerance: float, *, other_kernels: bool
+) -> Comparison | None:
+    """The part of a comparison that comes before the first difference that no rounding can be, None where nothing does.
+
+    What is wrong later says nothing about a rounding before it, which would else be named as where the programs part.
+    Arguments as for `cannot_be_rounding`.
+    """
+    if other_kernels:
+        by_factor = _by_factor(expected, actual, result, tolerance)
+        none = [
+            each
+            for each in result.differences
+            if not _is_near(each) or (each.key, each.run) in by_factor
+        ]
+    else:
+        refused = _none_by_itself(result)
+        none = [each for each in result.differences if (each.key, each.run) in refused]
+    first = min((each.sort_key()[:2] for each in none), default=None)
+    if first is None:
+        return None
+    earlier = [each for each in result.differences if each.sort_key()[:2] < first]
+    if not earlier:
+        return None
+    runs = sum(run.index <= first[0] for run in expected.runs)
+    return Comparison(
+        runs=runs,
+        compared=result.compared * runs // max(result.runs, 1),
+        times={key: min(times, runs) for key, times in result.times.items()},
+        differences=earlier,
+    )
 
 
 def as_far_as_moved(
@@ -176,15 +215,23 @@ def may_be_moved(expected: Trace, actual: Trace, result: Comparison, tolerance: 
     """
     if not all(map(_is_near, result.differences)):
         return False
-    by_factor: Counter[str] = Counter()
+    return not _by_factor(expected, actual, result, tolerance)
+
+
+def _by_factor(expected: Trace, actual: Trace, result: Comparison, tolerance: float) -> set[Place]:
+    """Where gradients are off by a factor, of those that are at half of the steps."""
+    places: set[Place] = set()
     for run, found in _by_run(result.differences):
         wanted, made, _ = _arrays(expected, actual, (), run)
         for each in found:
-            if each.level == "gradient":
+            if each.level == "gradient" and each.key in wanted and each.key in made:
+                if made[each.key].shape != wanted[each.key].shape:
+                    continue
                 array, off = _off(wanted, made, each.key)
                 if _is_uniform(array, off) and abs(_factor(array, off)) > _NO_FACTOR * tolerance:
-                    by_factor[each.key] += 1
-    return not any(2 * often >= result.times.get(key, often) for key, often in by_factor.items())
+                    places.add((each.key, run))
+    often = Counter(key for key, _ in places)
+    return {(key, run) for key, run in places if 2 * often[key] >= result.times.get(key, 1)}
 
 
 def _is_near(each: Difference) -> bool:

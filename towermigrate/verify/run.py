@@ -13,6 +13,7 @@ from pathlib import Path
 from towermigrate.project import ProjectError
 from towermigrate.signals import ended_by_signals
 from towermigrate.verify.amounts import amount_compared
+from towermigrate.verify.ask_original import excuse_steps, excuse_trajectory
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.compare import compare
 from towermigrate.verify.comparison import Comparison, Difference, Excuse
@@ -27,14 +28,6 @@ from towermigrate.verify.doings_compare import (
 from towermigrate.verify.drawn import drawn_differences
 from towermigrate.verify.draws_compare import draws_differences, draws_not_compared
 from towermigrate.verify.events_compare import IN_EVENTS, event_differences, summaries_excused
-from towermigrate.verify.excuses import (
-    Judgement,
-    as_far_as_moved,
-    cannot_be_rounding,
-    free_running,
-    may_be_moved,
-    single_steps,
-)
 from towermigrate.verify.fence import protection
 from towermigrate.verify.files_compare import Closeness, file_differences
 from towermigrate.verify.hand_written import (
@@ -462,7 +455,14 @@ class _Verification:
             return _Outcome(made, free, free)
         result = self._compared(recorded, again, stages, lockstep=True)
         if result.differences and not self.options.strict:
-            self._excuse_steps(recorded, spec, again, result)
+            excuse_steps(
+                recorded.first,
+                again,
+                result,
+                self.tolerance,
+                lambda pair: self._moved(recorded, spec, pair),
+                other_kernels=has_other_kernels(recorded.reference, spec),
+            )
         if result.differences:
             return _Outcome(again, result, result)
         if result.compared < free.compared:
@@ -470,7 +470,13 @@ class _Verification:
         grown = free
         if not self.options.strict:
             grown = self._compared(recorded, made, stages, growing=True)
-            self._excuse_trajectory(recorded, spec, made, grown)
+            self.moved_freely = excuse_trajectory(
+                recorded.first,
+                made,
+                grown,
+                self.tolerance,
+                lambda pair: self._moved(recorded, spec, pair),
+            )
         shown = replace(
             grown,
             excused=result.excused + grown.excused,
@@ -478,46 +484,6 @@ class _Verification:
             differences=[replace(each, level="trajectory") for each in grown.differences],
         )
         return _Outcome(made, shown, result)
-
-    def _excuse_steps(
-        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
-    ) -> None:
-        """Take out of the differences what roundings explain; the original is asked only where they may."""
-        first, tolerance = recorded.first, self.tolerance
-        tried: list[Trace] = []
-        judgement = Judgement(refused=cannot_be_rounding(first, made, result, tolerance))
-        jumps = not judgement.refused
-        # Only other kernels round otherwise at every step; else an array that is off at most steps is wrong.
-        other_kernels = has_other_kernels(recorded.reference, spec)
-        if not jumps and not (other_kernels and may_be_moved(first, made, result, tolerance)):
-            result.excuse([], judgement.refused)
-            return
-        for pair in trials(tolerance, adds_up=False):
-            tried += self._moved(recorded, spec, pair)
-            size = pair[0].size
-            judgement = single_steps(first, made, result, tolerance, tried, size)
-            if not judgement.refused:
-                break
-            if not other_kernels:
-                continue
-            moved = as_far_as_moved(first, made, result, tolerance, tried, size)
-            result.excuse(moved, {})
-            judgement = single_steps(first, made, result, tolerance, tried, size)
-            if not judgement.refused or not (jumps or moved or result.excused):
-                break
-        result.excuse(judgement.excuses, judgement.refused)
-
-    def _excuse_trajectory(
-        self, recorded: Recorded, spec: DeviceSpec, made: Trace, result: Comparison
-    ) -> None:
-        tried: list[Trace] = []
-        for pair in trials(self.tolerance, adds_up=True):
-            if not result.differences:
-                return
-            tried += self._moved(recorded, spec, pair)
-            judgement = free_running(recorded.first, made, result, tried, pair[0].size)
-            result.excuse(judgement.excuses, judgement.refused)
-            self.moved_freely = tried
 
     def _excuse_summaries(
         self,
