@@ -148,6 +148,7 @@ from towermigrate.recognize.plain.two_loops import joined_loops, lists_in_front
 from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.whole_inputs import whole_inputs
 from towermigrate.recognize.plain.zipped import tuples_of_towers
+from towermigrate.recognize.plain.zipped_variables import values_in_place, zipped_variables
 from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.source import Tree
 
@@ -241,7 +242,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     run_options,
     clipped_weights,
     assigned_variables,
+    values_in_place,
     named_lists,
+    zipped_variables,
     runs_of_variables,
     named_starts,
     apart_starts,

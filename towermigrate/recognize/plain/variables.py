@@ -6,8 +6,9 @@ import ast
 from collections.abc import Collection, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, own_calls
-from towermigrate.recognize.plain.collected import is_tower_loop, once_in
+from towermigrate.recognize.plain.collected import is_pythons, is_tower_loop, once_in
 from towermigrate.recognize.plain.methods import makes_session, sessions_of
+from towermigrate.recognize.plain.zipped_variables import lists_of_zips
 from towermigrate.recognize.python_scopes import own_nodes
 
 _TRAINED = "tf.trainable_variables()"
@@ -24,11 +25,15 @@ _SPELLED = {_TRAINED: _TRAINED, _ALL: _ALL, "tf.all_variables()": _ALL} | {
     f"tf.get_collection({key})": listed for key, listed in KEYS.items()
 }
 _MAKE_VARIABLES = frozenset("apply_gradients minimize apply get_variable Variable add_slot".split())
-_HARMLESS = ("tf.gfile.", "tf.logging.", "tf.train.global_step")
+_HARMLESS = (
+    "tf.gfile.", "tf.logging.", "tf.train.global_step", "tf.train.Saver", "tf.summary.", "tf.Session", "tf.ConfigProto",
+    "tf.GPUOptions", "tf.global_variables_initializer", "tf.local_variables_initializer", "tf.train.Coordinator",
+    "tf.train.start_queue_runners", "tf.train.latest_checkpoint", "tf.trainable_variables", "tf.global_variables",
+)  # fmt: skip
 
 
 def named_lists(file: PlainFile) -> list[Change]:
-    """`kept = tf.global_variables()` behind the session, which is gone over and run, as the list wherever it is read."""
+    """`kept = tf.global_variables()` behind the towers, which is gone over and run, as the list wherever it is read."""
     if "_variables" not in file.text and "collection" not in file.text:
         return []
     found: list[Change] = []
@@ -37,8 +42,14 @@ def named_lists(file: PlainFile) -> list[Change]:
         opened = [call.lineno for call in own_calls(scope) if makes_session(call)]
         if not sessions or not opened:
             continue
+        towers = [
+            each.end_lineno or 0
+            for each in once_in(scope)
+            if isinstance(each, ast.For) and is_tower_loop(each)
+        ]
+        behind = max(towers) if towers else min(opened)
         for each in own_nodes(scope):
-            if isinstance(each, ast.Assign) and each.lineno > min(opened):
+            if isinstance(each, ast.Assign) and each.lineno > min(behind, min(opened)):
                 found += _named_list(file, scope, sessions, each, where)
     return found
 
@@ -56,12 +67,14 @@ def _named_list(
         return []
     if isinstance(scope, ast.Module) and name in file.words_of_users or file.finds_names_by_text:
         return []
-    over: dict[int, ast.expr] = {}
+    over: dict[int, ast.expr] = {id(each): each for each in lists_of_zips(scope)}
     for each in own_nodes(scope):
         if isinstance(each, ast.For | ast.comprehension):
             over[id(each.iter)] = each.iter
         elif isinstance(each, ast.Call) and len(each.args) == 1 and not each.keywords:
             func = each.func
+            if isinstance(func, ast.Name) and func.id == "len" and is_pythons(file, "len"):
+                over[id(each.args[0])] = each.args[0]
             if isinstance(func, ast.Attribute) and func.attr == "run":
                 if isinstance(func.value, ast.Name) and func.value.id in sessions:
                     over[id(each.args[0])] = each.args[0]
@@ -80,7 +93,7 @@ def _named_list(
         if isinstance(each, ast.Call) and bound.lineno < each.lineno <= last:
             called = ast.unparse(each.func)
             made = called.startswith("tf.") and not called.startswith(_HARMLESS)
-            if made or called.rpartition(".")[2] in _MAKE_VARIABLES:
+            if made or called.rpartition(".")[2] in _MAKE_VARIABLES or _may_make(file, each):
                 return []
     if not _stay_together(scope, bound, reads):
         return []
@@ -93,6 +106,18 @@ def _named_list(
                 return []
     gone = Change(*file.without(bound), (), where)
     return [gone, *(Change(*file.span(each), (listed,), where) for each in reads)]
+
+
+def _may_make(file: PlainFile, call: ast.Call) -> bool:
+    """Whether a function of the file, or one that is not known, may make variables."""
+    if not isinstance(call.func, ast.Name):
+        return False
+    made = [
+        each
+        for each in file.nodes
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == call.func.id
+    ]
+    return any("tf." in file.of(each) for each in made)
 
 
 def _stay_together(scope: Scope, bound: ast.Assign, reads: Sequence[ast.Name]) -> bool:
