@@ -103,6 +103,7 @@ from towermigrate.recognize.plain.other_names import numbers_in_front, updates_o
 from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
+from towermigrate.recognize.plain.part_functions import part_functions, rows_in_functions
 from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
     chosen_placeholders,
@@ -189,6 +190,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     joined_loops,
     named_reuse,
     row_counts,
+    part_functions,
     sliced_parts,
     one_or_many,
     inner_numbers,
@@ -351,7 +353,7 @@ def plain(
         with_tree: tuple[_OfTree, ...] = (default_methods, prebuilt_models, default_sessions, certain_blocks, certain_blocks, first, own_graphs, switches, kept_values, kept_summaries, gathered_values, tuples_of_towers, scoped_tags, taken_tags, name_parts, tower_objects, tower_objects)  # fmt: skip
         own = [partial(one, tree) for one in with_tree] if each == path else []
         alone = [partial(lone_gradients, tree)] if each == path else []
-        of_calls = (given_gradients, own_copies, given_functions, counts_handed)
+        of_calls = (given_gradients, own_copies, given_functions, counts_handed, rows_in_functions)
         given = [partial(one, tree, where) for one in of_calls] if each == path else []
         around = partial(called_in_graphs, tree, path)
         readers: list[_Reader] = [

@@ -55,6 +55,8 @@ def _in_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
             continue
         begin, end = sum_of(lower, named), sum_of(upper, named)
         if begin is None or end is None:
+            if (made := _divided(file, scope, each.slice, number)) is not None:
+                found.append(Change(file.start(lower), file.end(upper), (made,), where))
             continue
         if not all(
             _stays(file, loop, one, named) for bound in (lower, upper) for one in ast.walk(bound)
@@ -75,6 +77,66 @@ def _in_loop(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> list[C
         found.append(Change(start, stop, (made,), where))
         taken |= {id(one) for bound in (lower, upper) for one in ast.walk(bound)}
     return found + (_gone(file, scope, named, taken, where) if found else [])
+
+
+def _divided(file: PlainFile, scope: Scope, part: ast.Slice, number: str) -> str | None:
+    """`i * (B // n):(i + 1) * (B // n)` for `i * B // n:(i + 1) * B // n`, also as `int(i * B / n)`, of constants that divide."""
+    lower, upper = _quotient(part.lower), _quotient(part.upper)
+    if lower is None or upper is None or part.lower is None or part.upper is None:
+        return None
+    (low, parts), (high, others) = lower, upper
+    if number not in low or parts != others:
+        return None
+    rows = low[1 - low.index(number)]
+    if sorted(high) != sorted([f"({number} + 1)", rows]):
+        return None
+    whole, count = _constant(file, scope, rows), _constant(file, scope, parts)
+    if whole is None or count is None or count < 1 or whole % count:
+        return None
+    if file.commented(file.start(part.lower), file.end(part.upper)):
+        return None
+    return f"{number} * ({rows} // {parts}):({number} + 1) * ({rows} // {parts})"
+
+
+def _quotient(node: ast.expr | None) -> tuple[list[str], str] | None:
+    """The two factors and the divisor of `a * b // n` or `int(a * b / n)`, as texts."""
+    match node:
+        case ast.BinOp(
+            left=ast.BinOp(left=left, op=ast.Mult(), right=right), op=ast.FloorDiv(), right=parts
+        ):
+            pass
+        case ast.Call(
+            func=ast.Name(id="int"),
+            args=[
+                ast.BinOp(
+                    left=ast.BinOp(left=left, op=ast.Mult(), right=right),
+                    op=ast.Div(),
+                    right=parts,
+                )
+            ],
+            keywords=[],
+        ):
+            pass
+        case _:
+            return None
+    texts = [f"({t})" if " " in (t := ast.unparse(each)) else t for each in (left, right)]
+    return texts, ast.unparse(parts)
+
+
+def _constant(file: PlainFile, scope: Scope, text: str) -> int | None:
+    """The whole number that a text is, or that the module binds its name to, once and for all."""
+    if text.isdecimal():
+        return int(text)
+    if text in file.words_of_users or text in file.shared_between_functions:
+        return None
+    if not isinstance(scope, ast.Module) and bindings(scope, text):
+        return None
+    for each in file.tree.body:
+        match each:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=value)):
+                if name == text and type(value) is int and bindings(file.tree, name) == 1:
+                    return value
+    return None
 
 
 def _stays(
