@@ -28,7 +28,7 @@ _MANY = 8
 _HARMLESS_TF = (
     "tf.app.", "tf.flags.", "tf.logging.", "tf.gfile.", "tf.ConfigProto", "tf.GPUOptions", "tf.test.", "tf.errors.",
     "tf.set_random_seed", "tf.disable_v2_behavior", "tf.disable_eager_execution", "tf.disable_v2_tensorshape",
-    "tf.disable_resource_variables", "tf.disable_control_flow_v2", "tf.train.latest_checkpoint", "tf.__version__", "tf.contrib.training.HParams",
+    "tf.disable_resource_variables", "tf.disable_control_flow_v2", "tf.train.latest_checkpoint", "tf.train.checkpoint_exists", "tf.__version__", "tf.contrib.training.HParams",
 )  # fmt: skip
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {
     "numpy", "scipy", "pandas", "matplotlib", "yaml", "absl", "six", "tqdm", "cv2", "PIL", "h5py", "skimage", "sklearn",

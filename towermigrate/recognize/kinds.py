@@ -138,6 +138,7 @@ _PYTHON_SIDE = (
     "tf.io.gfile.",
     "tf.test.",
     "tf.train.latest_checkpoint",
+    "tf.train.checkpoint_exists",
     "tf.train.get_checkpoint_state",
     "tf.train.NewCheckpointReader",
     "tf.Summary",

@@ -11,7 +11,8 @@ from towermigrate.recognize.syntax import children, code, elements, parameters, 
 
 QUIET = (
     "tf.app.", "tf.flags.", "tf.logging.", "tf.gfile.", "tf.ConfigProto", "tf.GPUOptions", "tf.python_io.",
-    "tf.train.latest_checkpoint", "tf.train.get_checkpoint_state", "tf.contrib.training.HParams",
+    "tf.train.latest_checkpoint", "tf.train.get_checkpoint_state", "tf.train.checkpoint_exists",
+    "tf.contrib.training.HParams",
 )  # fmt: skip
 """What has nothing to do with a graph, or begins with it."""
 _NO_TENSORS = (

@@ -70,7 +70,7 @@ from towermigrate.recognize.plain.global_steps import (
     steps_asked_again,
     steps_without_a_name,
 )
-from towermigrate.recognize.plain.groups import grouped_updates, groups
+from towermigrate.recognize.plain.groups import grouped_updates, groups, listed_updates
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
@@ -235,6 +235,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     fetched_rates,
     returned_values,
     grouped_updates,
+    listed_updates,
     groups,
     updates_once,
     entries,

@@ -12,6 +12,7 @@ from towermigrate.recognize.plain.changes import (
     Scope,
     bindings,
     blocks,
+    names_in,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
@@ -59,6 +60,69 @@ def _elements(node: ast.expr) -> list[tuple[str, ast.expr]]:
                 found.append(("*" if inner is not each else "", inner))
             return found
     return []
+
+
+def listed_updates(file: PlainFile) -> list[Change]:
+    """`ops = [apply_op]`, `ops.append(ema_op)` and `train_op = tf.group(*ops)` right behind as `tf.group(apply_op, ema_op)`."""
+    if "group(" not in file.text or file.finds_names_by_text:
+        return []
+    found: list[Change] = []
+    for where, scope in file.scopes:
+        for body, _ in blocks(scope):
+            for number, each in enumerate(body):
+                match each:
+                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.List()):
+                        found += _listed_update(file, scope, name, body[number:], where)
+    return found
+
+
+def _listed_update(
+    file: PlainFile, scope: Scope, name: str, rows: list[ast.stmt], where: str
+) -> list[Change]:
+    first = rows[0]
+    assert isinstance(first, ast.Assign) and isinstance(first.value, ast.List)
+    held = [*first.value.elts]
+    gone: list[ast.stmt] = [first]
+    for each in rows[1:]:
+        match each:
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=of), attr="append"),
+                    args=[one],
+                    keywords=[],
+                )
+            ) if of == name:
+                held.append(one)
+                gone.append(each)
+            case _:
+                break
+    last = rows[len(gone)] if len(gone) < len(rows) else None
+    match last:
+        case ast.Assign(
+            value=ast.Call(
+                func=func, args=[ast.Starred(value=ast.Name(id=of)) | ast.Name(id=of) as given]
+            )
+        ) if of == name and _last(func) == "group":
+            pass
+        case _:
+            return []
+    assert last is not None
+    many = len(names_in(scope, name)) != len(gone) + 1 or len(file.uses(name)) != len(gone) + 1
+    if many or not held or name in file.words_of_users or name in file.shared_between_functions:
+        return []
+    if any(file.alone(each) is None for each in gone):
+        return []
+    if file.commented(file.start(first), file.end(last)):
+        return []
+    if any(isinstance(n, ast.Name) and n.id == name for one in held for n in ast.walk(one)):
+        return []
+    parts: list[Part] = []
+    for one in held:
+        parts += [", "] * bool(parts) + [file.span(one)]
+    return [
+        *(Change(*file.without(each), (), where) for each in gone),
+        Change(*file.span(given), tuple(parts), where),
+    ]
 
 
 # ---- a tower's updates in a group --------------------------------------------------------------------
