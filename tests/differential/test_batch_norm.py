@@ -119,8 +119,6 @@ TAKEN = [
 MORE = "                    out = out + tf.layers.batch_normalization(out, training=True, name='more')\n"
 LEFT = [
     other("of all towers so far", "TM207", LAYERS, (LAST[0], LAST[1].replace(", scope", "")), WAITED),
-    other("of each tower, in a list", "TM207", LAYERS, (START, START + "    updates = []\n"), (APPENDED, APPENDED + " " * 20 + READ.replace("updates =", "updates +=")), WAITED),
-    other("of each tower, extending a list", "TM207", LAYERS, (START, START + "    updates = []\n"), (APPENDED, APPENDED + " " * 20 + READ.replace("updates = ", "updates.extend(").rstrip() + ")\n"), WAITED),
     other("a tower that waits for them", "TM207", LAYERS, (LOSS, " " * 20 + READ + LOSS + " " * 20 + "with tf.control_dependencies(updates):\n" + " " * 24 + "loss = tf.identity(loss)\n")),
     other("a tower that waits for them in place", "TM207", LAYERS,
           (LOSS, LOSS + " " * 20 + "with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS, scope)):\n" + " " * 24 + "loss = tf.identity(loss)\n")),

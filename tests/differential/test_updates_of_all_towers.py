@@ -16,7 +16,7 @@ import pytest
 
 from tests.differential import running, trying
 from tests.differential.loop_programs import program
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import all_do_the_same, asked_of, none_does_anything_else
 from tests.differential.test_fed_training import (
     APPLY,
     FED,
@@ -98,6 +98,16 @@ FOOLING = [
 @pytest.mark.full
 def test_none_that_is_meant_to_fool_does_anything_else() -> None:
     none_does_anything_else([*LEFT[4:6], *FOOLING])
+
+
+@pytest.mark.full
+def test_the_averages_of_one_tower_are_the_same() -> None:
+    """There they have an order, and are saved; an update that is lost or made twice would show."""
+    rows = [
+        case(str(one.id), *(each for each in one.values[0] if each != SAVED), ("range(2)", "range(1)"))
+        for one in TAKEN
+    ]  # fmt: skip
+    all_do_the_same(rows, towers=1)
 
 
 @pytest.mark.full

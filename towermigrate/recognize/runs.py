@@ -228,7 +228,8 @@ class RunReader(ScopeReader):
                     f"`{node.value}` is fetched and not understood ({kind.value})",
                 )
             if node.value in self.kinds.updates:
-                raise refuse("TM209", self.file, call, f"`{node.value}`, an empty list, is fetched")
+                said = f"`{node.value}`, a list of batch-norm updates, is fetched"
+                raise refuse("TM209", self.file, call, said)
             whole = kind is Kind.TOWER_LIST and node.value in self.scope.lists
             if kind in (Kind.TOWER_LIST, Kind.GRADIENTS, Kind.AVERAGED, Kind.VARLIST) and not whole:
                 raise refuse("TM209", self.file, call, f"`{node.value}` ({kind.value}) is fetched")

@@ -106,11 +106,17 @@ def check_updates(scope: Scope, body: Body, after: Sequence[Item]) -> None:
             "TM207", file, items[-1].node,
             "the batch-norm updates of the first tower and of another one are run",
         )  # fmt: skip
+    said = "a tower waits for its batch-norm updates, or changes them"
     for node in body.kept:
         if names & {*reads(node), *binds(node), *changes(node)}:
-            reasons.say(
-                "TM207", file, node, "a tower waits for its batch-norm updates, or changes them"
-            )
+            reasons.say("TM207", file, node, said)
+    for block in walk(
+        scope.candidate.loop
+    ):  # the gradients too, which are none of the statements that are kept
+        if isinstance(block, cst.With):
+            for entered in block.items:
+                if names & {*reads(entered.item)}:
+                    reasons.say("TM207", file, entered.item, said)
     for item in after:
         own = item.updates and item.kind is Kind.OP
         if names & (item.changes | (frozenset() if own else item.binds)):

@@ -77,6 +77,11 @@ from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside
 from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
+from towermigrate.recognize.plain.kept_updates import (
+    fetched_updates,
+    updates_of_each,
+    waited_updates,
+)
 from towermigrate.recognize.plain.keyed_lists import keyed_lists
 from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
@@ -234,6 +239,9 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     loaded_variables,
     fetched_rates,
     returned_values,
+    waited_updates,
+    updates_of_each,
+    fetched_updates,
     grouped_updates,
     listed_updates,
     groups,

@@ -27,7 +27,12 @@ def groups(file: PlainFile) -> list[Change]:
     for where, scope in file.scopes:
         for body, _ in blocks(scope):
             for each in body:
-                change = _waiting(file, each) or _idle(file, each) or _updating(file, each)
+                change = (
+                    _waiting(file, each)
+                    or _idle(file, each)
+                    or _added_up(file, each)
+                    or _updating(file, each)
+                )
                 if change is not None:
                     found.append(Change(*change, where))
     return found
@@ -71,7 +76,7 @@ def listed_updates(file: PlainFile) -> list[Change]:
         for body, _ in blocks(scope):
             for number, each in enumerate(body):
                 match each:
-                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.List()):
+                    case ast.Assign(targets=[ast.Name(id=name)], value=ast.List() | ast.Call()):
                         found += _listed_update(file, scope, name, body[number:], where)
     return found
 
@@ -80,8 +85,14 @@ def _listed_update(
     file: PlainFile, scope: Scope, name: str, rows: list[ast.stmt], where: str
 ) -> list[Change]:
     first = rows[0]
-    assert isinstance(first, ast.Assign) and isinstance(first.value, ast.List)
-    held = [*first.value.elts]
+    assert isinstance(first, ast.Assign)
+    held: list[ast.expr] = []
+    if isinstance(first.value, ast.List):
+        held += first.value.elts
+    elif "get_collection(" in file.of(first.value) and "UPDATE_OPS" in file.of(first.value):
+        held.append(ast.Starred(first.value))
+    else:
+        return []
     gone: list[ast.stmt] = [first]
     for each in rows[1:]:
         match each:
@@ -116,9 +127,12 @@ def _listed_update(
         return []
     if any(isinstance(n, ast.Name) and n.id == name for one in held for n in ast.walk(one)):
         return []
+    if len(gone) == 1 and isinstance(first.value, ast.Call):
+        return []
     parts: list[Part] = []
     for one in held:
-        parts += [", "] * bool(parts) + [file.span(one)]
+        parts += [", "] * bool(parts)
+        parts += ["*", file.span(first.value)] if isinstance(one, ast.Starred) else [file.span(one)]
     return [
         *(Change(*file.without(each), (), where) for each in gone),
         Change(*file.span(given), tuple(parts), where),
@@ -207,6 +221,22 @@ def _idle(file: PlainFile, statement: ast.stmt) -> Changed | None:
         parts += [", "] if parts else []
         parts.append(file.span(each))
     return start, end, tuple(parts)
+
+
+def _added_up(file: PlainFile, statement: ast.stmt) -> Changed | None:
+    """`op = tf.group([a] + more)`, or with a star, as `tf.group(a, *more)`."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    if _last(call.func) != "group" or len(call.args) != 1:
+        return None
+    given = call.args[0].value if isinstance(call.args[0], ast.Starred) else call.args[0]
+    if not isinstance(given, ast.BinOp) or file.commented(*file.span(call.args[0])):
+        return None
+    parts: list[Part] = []
+    for star, each in _elements(given):
+        parts += [", "] * bool(parts) + [star, file.span(each)]
+    return (*file.span(call.args[0]), tuple(parts)) if parts else None
 
 
 def _updating(file: PlainFile, statement: ast.stmt) -> Changed | None:
