@@ -13,7 +13,7 @@ import pytest
 from tests.differential.fitting import settle
 from tests.differential.grammar import FEATURES, Choices
 from tests.differential.idioms import IDIOMS, fits
-from tests.differential.judging import difference
+from tests.differential.judging import difference, never_updated
 from tests.differential.program import ENTRY, choices_of, each_alone, files_of, settled
 from tests.differential.reducing import smaller_choices, smaller_files
 from tests.differential.running import Ran
@@ -149,6 +149,19 @@ def test_checkpoints_and_events_are_compared() -> None:
     later = Ran(0, [], "", one.checkpoints, {"logs": [("loss", 2, 0.5)]})
     assert "has [('loss', 2)] and lacks [('loss', 1)]" in str(difference(one, later))
     assert difference(one, one) is None
+
+
+def test_averages_that_are_never_updated_are_no_race() -> None:
+    import numpy as np
+
+    def ran(mean: float, step: int) -> Ran:
+        arrays = {"bn/moving_mean": np.full(2, mean), "step": np.array(step)}
+        return Ran(0, [], "", {"a.index": arrays}, {})
+
+    assert never_updated(ran(0.5, 4), ran(0.4, 4)) is None
+    assert never_updated(ran(0.5, 4), ran(0.0, 4)) == "a.index: bn/moving_mean was never updated"
+    assert never_updated(ran(0.0, 4), ran(0.0, 4)) is None
+    assert never_updated(ran(0.5, 4), ran(0.4, 5)) == "a.index: step is [5] for [4]"
 
 
 def test_choices_are_made_small() -> None:

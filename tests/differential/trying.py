@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from tests.differential.grammar import Choices
-from tests.differential.judging import difference
+from tests.differential.judging import difference, never_updated
 from tests.differential.originals import run_original, write_tree
 from tests.differential.program import ENTRY, files_of, settled
 from tests.differential.reducing import Files, smaller_choices, smaller_files
@@ -155,7 +155,8 @@ def _tried(files: Files, towers: int, wish: Wish, scratch: Path) -> Verdict:
         again = run_original(files, ENTRY, scratch, wish.tf1_python, again=True)
         alike = again.status == original.status if crashed else difference(original, again) is None
         if not alike:
-            return Verdict(RACY, styles, found, spent)
+            lost = None if crashed else never_updated(original, result)
+            return Verdict(WRONG if lost else RACY, styles, lost or found, spent)
     if not crashed and _TOLD in result.errors:
         return Verdict(TOLD, styles, found, spent)
     if crashed:
