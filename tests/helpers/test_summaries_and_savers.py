@@ -1,5 +1,6 @@
 """Summary files, names, and checkpoints with several optimizers on one variable."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,15 @@ def test_every_tower_writes_its_summaries_whatever_else_was_made(two_towers: Any
         [value] = v1.Summary.FromString(each.numpy()).value
         found.append(value.simple_value)
     assert found == [1.0, 3.0]
+
+
+def test_a_summary_in_a_step_warns_of_no_writer(two_towers: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        @tf.function(autograph=False)
+        def step() -> Any:
+            return two_towers.run(lambda: tf.compat.v1.summary.scalar("loss", 1.0))
+
+        found = two_towers.experimental_local_results(step())
+    assert len(found) == 2 and all(b"loss" in each.numpy() for each in found)

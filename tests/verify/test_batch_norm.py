@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import tf1_env
+from tests.differential import test_kept_updates as kept_updates
 from tests.differential.loop_programs import Change, program
 from tests.differential.test_fed_training import APPLY, FED, FUSED, HOLDER, LAYER, LOOKED, OUT
 from tests.differential.test_updates_of_all_towers import (
@@ -37,6 +38,9 @@ OF_ALL = {
     "fed": (HOLDER, LAYER, FED, WAITED, LOOKED),
     "slim's": (SLIM, OF_SLIM, WAITED),
     "in a function": (IN_FUNCTION, FUNCTION, WAITED),
+    "waited for by the gradients": (NORM, kept_updates.WAITED),
+    "of each tower": (NORM, kept_updates.BEGUN, kept_updates.EACH, kept_updates.WAIT),
+    "fetched": (NORM, (APPLY, READ + APPLY), kept_updates.FETCHED),
 }
 
 

@@ -1,10 +1,13 @@
 """Summaries as TF1 wrote them, and the names and numbers that go into them."""
 
+import functools
 import re
+import warnings
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.distribute import summary_op_util
+from tensorflow.python.summary import summary as tf1_summaries
 
 from towermigrate.helpers.strategy import current_strategy, is_chief
 
@@ -12,8 +15,25 @@ _REPLICA = re.compile(r"replica_\d+/")
 
 
 def watch() -> None:
-    """Have all towers write summaries, as TF1's did; under tf.distribute those after the first write none."""
+    """Have all towers write summaries, as TF1's did; under tf.distribute those after the first write none.
+
+    A summary of `tf.compat.v1` looks for a writer of TensorFlow 2, too, and warns that there is none, which is as it was
+    meant; a program that makes errors of its warnings would end there.
+    """
     summary_op_util.skip_summary = _skip_no_summary
+    asked = getattr(tf1_summaries, "_should_invoke_v2_op", None)
+    if asked is not None and not hasattr(asked, "__wrapped__"):
+        tf1_summaries._should_invoke_v2_op = _without_warnings(asked)
+
+
+def _without_warnings(function: Any) -> Any:
+    @functools.wraps(function)
+    def quiet(*args: Any, **kwargs: Any) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
+
+    return quiet
 
 
 def _skip_no_summary() -> bool:

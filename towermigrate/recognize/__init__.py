@@ -22,7 +22,10 @@ from towermigrate.recognize.joined import Again, Joined
 from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate, LoopFinder
 from towermigrate.recognize.plain import OF_TOWERS, Plain, may_be_spread, plain
+from towermigrate.recognize.plain.changes import PlainFile
+from towermigrate.recognize.plain.switches import switched_lines
 from towermigrate.recognize.proof import Codes
+from towermigrate.recognize.python_scopes import Unjoined
 from towermigrate.recognize.refusal import STRUCTURE, by_importance, note
 from towermigrate.recognize.source import Tree
 from towermigrate.recognize.spelled_out import spelled_out
@@ -111,11 +114,24 @@ def recognize_tree(
                 except Exception as error:  # one program's fault is no other's
                     fault = note("TM290", file, candidate.loop, what_failed(error))
                     told = replace(told, program=None, findings=(*told.findings, fault))
-            own.append(told)
+            own.append(_without_switches(tree, told))
         found += _joined_loops(own)
         for candidate in spreads:
             found.append(_not_a_for(tree, traits, candidate))
     return found
+
+
+def _without_switches(tree: Tree, told: Recognition) -> Recognition:
+    """What is said of a program without the lines that would go with TensorFlow 1's behaviour, where there are other reasons."""
+    own = [each for each in told.findings if each.rule == "TM236" and each.path == told.path]
+    if not own or told.program is not None or len(own) == len(told.findings):
+        return told
+    try:
+        lines = switched_lines(tree, PlainFile(told.path, tree.sources[told.path]))
+    except Unjoined:
+        return told
+    kept = tuple(each for each in told.findings if each not in own or each.line not in lines)
+    return replace(told, findings=kept) if kept else told
 
 
 def _joined_loops(found: list[Recognition]) -> list[Recognition]:

@@ -6,6 +6,7 @@ rebound: inputs are recorded and replayed by fetching and feeding the very tenso
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -130,8 +131,23 @@ def probed(sources: dict[str, str], program: TowerProgram) -> dict[str, str]:
             probe = f"_tm_probe_.loss({number}, {stage.whole_mean}, "
             file(stage.tower_loss).wrap(stage.tower_loss, probe)
     for number, extra in enumerate(program.extras):
+        if extra.kind == "update_ops" and not _reads_all(file(extra.call).source(extra.call)):
+            continue
         file(extra.call).wrap(extra.call, f"_tm_probe_.extra({number}, ")
     return {path: splice(each.text, each.edits) for path, each in files.items()}
+
+
+def _reads_all(text: str) -> bool:
+    """Whether it is the author's own `tf.get_collection(UPDATE_OPS)`, and not what a list or a tower has in its place."""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except SyntaxError:
+        return False
+    return (
+        isinstance(node, ast.Call)
+        and ast.unparse(node.func).endswith("get_collection")
+        and len(node.args) + len(node.keywords) == 1
+    )
 
 
 def _inputs(named: Sequence[tuple[str, str]]) -> str:

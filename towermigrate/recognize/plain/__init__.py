@@ -16,6 +16,7 @@ from functools import lru_cache, partial
 from towermigrate.findings import Finding
 from towermigrate.program import Span, TowerProgram
 from towermigrate.recognize.joined import Joined, Pieces
+from towermigrate.recognize.plain.appended_pairs import appended_pairs
 from towermigrate.recognize.plain.around import called_in_graphs
 from towermigrate.recognize.plain.asked import asked_inputs
 from towermigrate.recognize.plain.assigned import assigned_variables
@@ -42,6 +43,7 @@ from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.counted_steps import counted_steps
 from towermigrate.recognize.plain.dealt import dealt_parts
 from towermigrate.recognize.plain.default_sessions import default_sessions
+from towermigrate.recognize.plain.defined_behind import defined_behind
 from towermigrate.recognize.plain.deleted import deleted_names
 from towermigrate.recognize.plain.device_names import named_devices
 from towermigrate.recognize.plain.entries import entries
@@ -165,6 +167,7 @@ _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
+    defined_behind,
     clipped_averages,
     deleted_names,
     keyed_lists,
@@ -226,6 +229,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     displayed_averages,
     counted_averages,
     static_averages,
+    appended_pairs,
     collected_values,
     own_items,
     last_of_lists,

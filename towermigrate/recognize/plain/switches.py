@@ -57,6 +57,18 @@ def _blocks(tree: ast.Module) -> list[list[ast.stmt]]:
     return found
 
 
+def switched_lines(tree: Tree, file: PlainFile) -> frozenset[int]:
+    """The lines that go with what they switch, so that they are no reason of their own."""
+    if _others(tree, file.path):
+        return frozenset()
+    return frozenset(
+        each.lineno
+        for block in _blocks(file.tree)
+        for each in block
+        if is_statement(each) and file.alone(each) is not None
+    )
+
+
 def _others(tree: Tree, path: str) -> list[str]:
     """The files that import one and build or run a graph of TensorFlow 1 themselves: they may rest on its switch."""
     users = tree.users.get(path, {path}) - {path}

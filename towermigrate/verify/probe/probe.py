@@ -93,6 +93,10 @@ class Probe:
 
     def end_towers(self) -> None:
         self.tower = -1
+        # What the program reads of them may have no place of its own: added to a list by each tower, or waited for.
+        here, graph = self._here(), self.tf.get_default_graph()
+        for number in self.config.get("last_tower_first", []):
+            here.extras.setdefault(number, list(graph.get_collection("update_ops")))
 
     def input_begin(self) -> None:
         # What an input statement draws is recorded with the input, so it is not counted.
