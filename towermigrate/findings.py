@@ -361,10 +361,11 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM260", "The program asks what a variable is made of", "error",
-    "A variable of TensorFlow 1 is an operation `VariableV2` and an object `RefVariable`. In both styles variables are "
+    "A variable of TensorFlow 1 is an operation `VariableV2`, which `w/read` reads, and an object `RefVariable`. In both styles variables are "
     "resources that are mirrored on every device, so that such a question has another answer, and what it decides goes "
     "another way.",
-    "Tell variables apart by name, shape or collection, which stay: `v.name`, `v in tf.trainable_variables()`.",
+    "Tell variables apart by name, shape or collection, which stay: `v.name`, `v in tf.trainable_variables()`. Run `w:0` in place "
+    "of `w/read:0`.",
     "grads = [(g * 2 if v.op.type == 'VariableV2' else g, v) for g, v in grads]",
 )  # fmt: skip
 _rule(

@@ -7,8 +7,12 @@ import re
 from collections.abc import Iterator
 
 _HINT = re.compile(
-    r"Variable(?:V2)?['\"]|VarHandleOp|['\"]_(?:ref|handle)['\"]|['\"]handle['\"]|\._ref\b"
+    r"Variable(?:V2)?['\"]|VarHandleOp|['\"]_(?:ref|handle)['\"]|['\"]handle['\"]|\._ref\b|/read(?::0)?['\"]"
 )
+_READ = re.compile(r"[\w./-]+/read(?::0)?")
+_BY_NAME = frozenset({
+    "run", "eval", "get_tensor_by_name", "get_operation_by_name", "as_graph_element",
+})  # fmt: skip
 _OPERATIONS = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 _CLASSES = frozenset({"RefVariable", "ResourceVariable"})
 
@@ -46,6 +50,28 @@ def asks_what_made_of(text: str) -> Iterator[ast.expr]:
                 yield node
             case ast.Attribute(attr="_ref", ctx=ast.Load()):
                 yield node
+            case ast.Call(func=ast.Attribute(attr=attr)) if attr in _BY_NAME:
+                # The operation that reads a variable of TensorFlow 1, which a resource does not have.
+                yield from (
+                    each
+                    for given in (*node.args, *(keyword.value for keyword in node.keywords))
+                    for each in ast.walk(given)
+                    if isinstance(each, ast.Constant)
+                    and isinstance(each.value, str)
+                    and _READ.fullmatch(each.value)
+                )
+            case ast.comprehension(target=ast.Name(id=name), iter=over) | ast.For(target=ast.Name(id=name), iter=over):  # fmt: skip
+                if ".get_operations()" in ast.unparse(over):
+                    yield from _of_operations(node, name)
+
+
+def _of_operations(node: ast.comprehension | ast.For, name: str) -> Iterator[ast.expr]:
+    """Where the operations of a graph are told apart by being variables."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Compare | ast.Call) and f"{name}.type" in ast.unparse(each):
+            texts = {one.value for one in ast.walk(each) if isinstance(one, ast.Constant)}
+            if texts & _OPERATIONS:
+                yield each
 
 
 def _is_type(node: ast.expr) -> bool:
