@@ -87,7 +87,7 @@ from towermigrate.recognize.plain.kept_updates import (
 from towermigrate.recognize.plain.keyed_lists import keyed_lists
 from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
-from towermigrate.recognize.plain.lines import one_a_line
+from towermigrate.recognize.plain.lines import lists_apart, one_a_line
 from towermigrate.recognize.plain.local_aliases import local_aliases
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
 from towermigrate.recognize.plain.made_behind import variables_behind
@@ -140,6 +140,7 @@ from towermigrate.recognize.plain.sayings import (
 )
 from towermigrate.recognize.plain.scopes import reused_scopes, scopes_around_towers
 from towermigrate.recognize.plain.sessions import closed_sessions
+from towermigrate.recognize.plain.split_counts import split_counts
 from towermigrate.recognize.plain.splits import own_splits
 from towermigrate.recognize.plain.spread import spread_values
 from towermigrate.recognize.plain.stacked import stacked_batches
@@ -167,6 +168,7 @@ _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
+    lists_apart,
     defined_behind,
     clipped_averages,
     deleted_names,
@@ -188,11 +190,13 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     graphs_not_written,
     sizes_of_variables,
     keyed_parts,
+    split_counts,
     numbers_in_front,
     dealt_parts,
     dealt_parts,
     dealt_parts,
     tower_loops,
+    split_counts,
     counts_in_front,
     lists_in_front,
     joined_loops,

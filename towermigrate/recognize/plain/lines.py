@@ -1,11 +1,11 @@
-"""Statements that share a line: on lines of their own."""
+"""Statements, and lists, that share a line: on lines of their own."""
 
 from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, PlainFile
-from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.recognize.plain.changes import Change, PlainFile, names_in
+from towermigrate.recognize.plain.collected import is_tower_loop, loops_of_towers, once_in
 from towermigrate.recognize.python_scopes import own_nodes
 
 
@@ -34,4 +34,29 @@ def _apart(file: PlainFile, body: list[ast.stmt], where: str) -> list[Change]:
             margin = text if not text.strip() else None
         elif margin is not None:
             found.append(Change(file.end(before), start, (f"\n{margin}",), where))
+    return found
+
+
+def lists_apart(file: PlainFile) -> list[Change]:
+    """`grads, losses, sizes = [], [], []` in front of towers as a line for each, where one of them is never read."""
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        for each in once_in(scope):
+            match each:
+                case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                    pass
+                case _:
+                    continue
+            margin = file.alone(each)
+            plain = [one.id for one in names if isinstance(one, ast.Name)]
+            empty = all(isinstance(one, ast.List) and not one.elts for one in values)
+            if each.lineno > loop.lineno or margin is None or not empty:
+                continue
+            if not len(plain) == len(set(plain)) == len(names) == len(values):
+                continue
+            if file.commented(*file.span(each)):
+                continue
+            if any(len(names_in(scope, one)) == 1 for one in plain):
+                text = f"\n{margin}".join(f"{one} = []" for one in plain)
+                found.append(Change(*file.span(each), (text,), where))
     return found
