@@ -17,9 +17,9 @@ MODEL_DEF = "def model(x):\n"
 # Lists, dicts and counters made before, and filled by statements that move.
 OUTER = [
     pytest.param(
-        [(AVERAGED, AVERAGED + "    capped = []\n    for g, v in grads:\n        capped.append((tf.clip_by_norm(g, 1.0), v))\n"),
+        [(AVERAGED, AVERAGED + "    capped = []\n    for g, v in grads:\n        capped.insert(0, (tf.clip_by_norm(g, 1.0), v))\n"),
          ("apply_gradients(grads)", "apply_gradients(capped)")],
-        "TM206", id="a list filled by append",
+        "TM206", id="a list filled from its end",
     ),
     pytest.param(
         [(AVERAGED, AVERAGED + "    capped = []\n    for g, v in grads:\n        capped += [(tf.clip_by_norm(g, 1.0), v)]\n"),
