@@ -18,6 +18,7 @@ from towermigrate.recognize.plain.changes import (
     names_in,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers
+from towermigrate.recognize.plain.given import given as as_given
 from towermigrate.recognize.python_scopes import own_nodes
 
 
@@ -226,25 +227,10 @@ def _either(
         made.unknown = first.unknown | second.unknown
 
 
-class _Given(ast.NodeTransformer):
-    """Puts expressions in the place of names, and counts how often each stands there."""
-
-    def __init__(self, given: Mapping[str, ast.expr]) -> None:
-        self.given = given
-        self.count: dict[str, int] = {}
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        if node.id not in self.given:
-            return node
-        self.count[node.id] = self.count.get(node.id, 0) + 1
-        return self.given[node.id]
-
-
 def _with(given: Mapping[str, ast.expr], node: ast.expr) -> ast.expr:
     """An expression with what its names are; what computes something stands in it once."""
-    places = _Given(given)
-    copy: ast.expr = places.visit(ast.parse(ast.unparse(node), mode="eval").body)
-    for name, count in places.count.items():
+    copy, counts = as_given(given, node)
+    for name, count in counts.items():
         if count > 1 and not isinstance(given[name], ast.Name | ast.Constant):
             raise _NotOne
     own = (ast.Lambda, ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)

@@ -16,6 +16,8 @@ from towermigrate.recognize.plain.changes import (
     stores,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
+from towermigrate.recognize.plain.given import given as as_given
+from towermigrate.recognize.plain.given import whole_constants
 from towermigrate.recognize.python_scopes import own_nodes
 
 _ITERATORS = ("make_one_shot_iterator", "make_initializable_iterator")
@@ -118,33 +120,7 @@ def _stays(file: PlainFile, scope: Scope, node: ast.expr) -> bool:
 
 def _number(file: PlainFile, node: ast.expr) -> Mapping[tuple[str, ...], int] | None:
     """A number as a sum of products, in which constants of the module are numbers."""
-    constants = {
-        each.targets[0].id: each.value
-        for each in file.tree.body
-        if isinstance(each, ast.Assign)
-        and len(each.targets) == 1
-        and isinstance(each.targets[0], ast.Name)
-        and isinstance(each.value, ast.Constant)
-        and type(each.value.value) is int
-        and len(stores(file.tree, each.targets[0].id)) == 1
-        and each.targets[0].id not in file.words_of_users
-    }
-    return sum_of(_with(constants, node), {})
-
-
-def _with(given: Mapping[str, ast.expr], node: ast.expr) -> ast.expr:
-    copy: ast.expr = _Given(given).visit(ast.parse(ast.unparse(node), mode="eval").body)
-    return copy
-
-
-class _Given(ast.NodeTransformer):
-    """Puts expressions in the place of names."""
-
-    def __init__(self, given: Mapping[str, ast.expr]) -> None:
-        self.given = given
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.given.get(node.id, node)
+    return sum_of(as_given(whole_constants(file), node)[0], {})
 
 
 # ---- the batches -------------------------------------------------------------------------------------
@@ -183,7 +159,7 @@ def _rows_of(file: PlainFile, scope: Scope, name: str) -> ast.expr | None:
             own, outer = bindings(scope, one.id), bindings(caller, one.id)
             if own != 1 if one.id in given else own or outer:
                 return None  # it may be another number there
-    return _with(given, rows)
+    return as_given(given, rows)[0]
 
 
 def _bound_to(scope: Scope, name: str) -> ast.expr | None:

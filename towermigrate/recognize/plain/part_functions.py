@@ -15,9 +15,10 @@ from towermigrate.recognize.plain.changes import (
     PlainFile,
     Scope,
     bindings,
-    stores,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
+from towermigrate.recognize.plain.given import given as as_given
+from towermigrate.recognize.plain.given import whole_constants
 from towermigrate.recognize.plain.one_call import OneCall, changed_together
 from towermigrate.recognize.python_scopes import Unjoined, own_nodes
 from towermigrate.recognize.source import Tree
@@ -157,7 +158,7 @@ def _returned(
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.BinOp() as value):
                 if bindings(made, name) != 1 or not _counts(value, known):
                     return None
-                known[name] = _with(known, value)
+                known[name] = as_given(known, value)[0]
             case _:
                 return None
     if not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
@@ -177,7 +178,7 @@ def _rows(file: PlainFile, node: ast.expr, given: Mapping[str, ast.expr]) -> str
                 return None
             if not all(_counts(each, given) for each in (lower, upper)):
                 return None
-            return ast.unparse(_with(given, node))
+            return ast.unparse(as_given(given, node)[0])
     return None
 
 
@@ -190,21 +191,6 @@ def _counts(node: ast.expr, given: Mapping[str, ast.expr]) -> bool:
         or (isinstance(each, ast.Name) and each.id in given)
         for each in ast.walk(node)
     )
-
-
-class _Given(ast.NodeTransformer):
-    """Puts expressions in the place of names."""
-
-    def __init__(self, given: Mapping[str, ast.expr]) -> None:
-        self.given = given
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        return self.given.get(node.id, node)
-
-
-def _with(given: Mapping[str, ast.expr], node: ast.expr) -> ast.expr:
-    copy: ast.expr = _Given(given).visit(ast.parse(ast.unparse(node), mode="eval").body)
-    return copy
 
 
 def _gone(file: PlainFile, scope: Scope, name: str, where: str) -> list[Change]:
@@ -237,7 +223,7 @@ class _Rows(OneCall):
             read = {each.id for each in ast.walk(taken[0]) if isinstance(each, ast.Name)}
             if any(bindings(self.caller, name) for name in read - set(given)):
                 raise Unjoined  # it is another number there
-            rows = ast.unparse(_with(given, taken[0]))
+            rows = ast.unparse(as_given(given, taken[0])[0])
             found.append(Change(*self.file.span(argument), (rows,), self.caller.name))
             inside = OF_TOWERS + self.function.name
             found += [Change(*self.file.span(each), (parameter,), inside) for each in taken]
@@ -282,14 +268,7 @@ def _seen(
 ) -> dict[str, ast.expr]:
     """What may stand in bounds: parameters, and constants of the module, which the caller sees too."""
     constants = {
-        each.targets[0].id: each.value
-        for each in file.tree.body
-        if isinstance(each, ast.Assign)
-        and len(each.targets) == 1
-        and isinstance(each.targets[0], ast.Name)
-        and isinstance(each.value, ast.Constant)
-        and len(stores(file.tree, each.targets[0].id)) == 1
-        and not bindings(made, each.targets[0].id)
+        name: value for name, value in whole_constants(file).items() if not bindings(made, name)
     }
     return {**constants, **given}
 
