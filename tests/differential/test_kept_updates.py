@@ -25,6 +25,7 @@ WAITED = (GRADS, f"{MARGIN}{OWN}\n{WAITING}")
 BEGUN = (START, START + "    updates = []\n")
 EACH = (GRADS, f"{GRADS}{MARGIN}{OWN.replace('updates =', 'updates +=')}\n")
 WAIT = (APPLY, "    with tf.control_dependencies(updates):\n    " + APPLY)
+INNER = (f"{MARGIN}out = tf.layers", f"{MARGIN}with tf.name_scope('inner') as scope:\n{MARGIN}    x = tf.layers.batch_normalization(x, training=True, momentum=0.5, name='bn0')\n{MARGIN}out = tf.layers")  # fmt: skip
 FETCHED = (RUN, RUN.replace("[train_op, loss]", "[train_op, loss, updates]").replace("_, value", "_, value, _"))  # fmt: skip
 
 
@@ -59,6 +60,9 @@ LEFT = [
     neighbour("fetched by one run of two", "TM209", (APPLY, READ + APPLY), (RUN, FETCHED[1] + "            sess.run(train_op, {X: bx, Y: by})\n")),
     neighbour("fetched alone", "TM209", (APPLY, READ + APPLY), (RUN, RUN + "            sess.run(updates, {X: bx, Y: by})\n")),
     neighbour("fetched and read", "TM209", (APPLY, READ + APPLY), (RUN, RUN.replace("[train_op, loss]", "[train_op, loss, updates]").replace("_, value", "_, value, moved") + "            print(moved)\n")),
+    neighbour("gradients that wait for a part's", "TM207", INNER, WAITED),
+    neighbour("a part's, of each tower", "TM207", INNER, BEGUN, EACH, WAIT),
+    neighbour("gradients that wait for no scope's", "TM207", (GRADS, WAITED[1].replace("UPDATE_OPS, scope", "UPDATE_OPS, 'nothing'"))),
     neighbour("of the first towers", "TM207", BEGUN, (GRADS, f"{GRADS}{MARGIN}if i == 0:\n    {EACH[1][len(GRADS):]}"), WAIT),
     neighbour("a list that is counted", "TM223", BEGUN, EACH, (WAIT[0], "    print(len(updates))\n" + WAIT[1])),
 ]  # fmt: skip

@@ -42,6 +42,8 @@ LEFT = [
     left("in another order", "TM209", kept(), at_end(PRINTED.replace("zip(kept", "zip(kept[::-1]"))),
     left("training in between", "TM210", kept(), at_end(PRINTED + "            sess.run(train_op, {X: bx, Y: by})\n")),
     left("a function in between", "TM210", kept(), ("def train():\n", "def more(sess, op, feed):\n    sess.run(op, feed)\n\n\ndef train():\n"), at_end(PRINTED + "            more(sess, train_op, {X: bx, Y: by})\n")),
+    left("an object that trains", "TM210", kept(), ("def train():\n", "class Trainer(object):\n    def step(self, sess, op, feed):\n        sess.run(op, feed)\n\n\ndef train():\n"), at_end("        trainer = Trainer()\n" + PRINTED + "            trainer.step(sess, train_op, {X: bx, Y: by})\n")),
+    left("slots that a function makes behind the list", "TM209", (APPLIED, "    kept = tf.global_variables()\n    train_op = applied(opt, grads, step_count)\n"), ("def train():\n", "def applied(opt, grads, step):\n    return opt.apply_gradients(grads, global_step=step)\n\n\ndef train():\n"), at_end(PRINTED)),
     left("three of them", "TM209", kept(), at_end("        for i, v, held in zip(range(9), kept, sess.run(kept)):\n            print(i, v.name, '%.6f' % held.sum())\n")),
     left("a list before the towers", "TM209", (START, f"{START}    kept = {TRAINED}\n"), at_end(PRINTED)),
     left("a variable more behind the list", "TM209", kept(), (SAVER, "    more = tf.get_variable('more', [], initializer=tf.zeros_initializer())\n" + SAVER), at_end(PRINTED + "        print(sess.run(more))\n")),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks, settled
-from towermigrate.recognize.plain.collected import towers_of
+from towermigrate.recognize.plain.collected import is_pythons, towers_of
 
 # A sum of products: the factors of each (names, and what is read as one), and how often it is there.
 _Sum = Mapping[tuple[str, ...], int]
@@ -93,7 +93,7 @@ def _divided(file: PlainFile, scope: Scope, part: ast.Slice, number: str) -> str
     whole, count = _constant(file, scope, rows), _constant(file, scope, parts)
     if whole is None or count is None or count < 1 or whole % count:
         return None
-    if file.commented(file.start(part.lower), file.end(part.upper)):
+    if file.commented(file.start(part.lower), file.end(part.upper)) or not is_pythons(file, "int"):
         return None
     return f"{number} * ({rows} // {parts}):({number} + 1) * ({rows} // {parts})"
 

@@ -64,6 +64,9 @@ def _waited(
     update = _applied(file, scope, loop, grads)
     if not isinstance(taken, ast.Call) or not _takes(taken) or update is None:
         return []
+    scopes = [*taken.args[1:], *(k.value for k in taken.keywords if k.arg != "key")]
+    if any(ast.unparse(each) not in _named_scopes(loop) for each in scopes) or not taken.args:
+        return []
     margin = file.alone(update)
     head = file.start(block), file.start(made)
     own = file.text[file.starts[block.lineno - 1] : head[0]]
@@ -154,16 +157,21 @@ def _reads(
 
 
 def _named_scopes(loop: ast.For) -> set[str]:
-    """The names that a loop gives to name scopes."""
-    return {
-        each.optional_vars.id
-        for with_ in ast.walk(loop)
-        if isinstance(with_, ast.With)
-        for each in with_.items
-        if isinstance(each.optional_vars, ast.Name)
-        and isinstance(each.context_expr, ast.Call)
-        and ast.unparse(each.context_expr.func) == "tf.name_scope"
-    }
+    """The names of name scopes that hold all that a tower makes: a scope of a part has the updates of that part only."""
+    found: set[str] = set()
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], ast.With):
+        for each in body[0].items:
+            if isinstance(each.optional_vars, ast.Name) and isinstance(each.context_expr, ast.Call):
+                if ast.unparse(each.context_expr.func) == "tf.name_scope":
+                    found.add(each.optional_vars.id)
+        body = body[0].body
+    bound = [
+        each.id
+        for each in ast.walk(loop)
+        if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
+    ]
+    return {name for name in found if bound.count(name) == 1}
 
 
 def _takes(node: ast.AST) -> bool:
@@ -217,6 +225,8 @@ def _of_each(file: PlainFile, scope: Scope, loop: ast.For, where: str) -> Iterat
         if behind:
             continue
         end = file.end(loop)
+        if file.text[end:].split("\n", 1)[0].strip():
+            continue  # a comment that belongs to the loop
         margin = file.text[file.starts[loop.lineno - 1] : file.start(loop)]
         if "\n" in file.of(taken.args[0]) or margin.strip() or not _has_more(loop, each):
             continue

@@ -91,6 +91,12 @@ def _is(file: PlainFile, scope: Scope, loop: ast.For, name: str, count: str) -> 
         return False
     if not _is_length(bound.value) and not isinstance(bound.value, ast.Name):
         return False
+    if not bindings(scope, devices.id):  # the module's, which any function may change
+        others = [each for each in file.uses(devices.id) if not isinstance(each.ctx, ast.Load)]
+        fine = {id(each) for node in file.nodes for each in _only_read(node)}
+        read = [each for each in file.uses(devices.id) if isinstance(each.ctx, ast.Load)]
+        if len(others) != 1 or any(id(each) not in fine for each in read):
+            return False
     # Nothing may put more into the list, or bind the name anew, from there on.
     behind = [
         each

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
 from collections.abc import Collection, Sequence
 
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, own_calls
@@ -109,15 +111,33 @@ def _named_list(
 
 
 def _may_make(file: PlainFile, call: ast.Call) -> bool:
-    """Whether a function of the file, or one that is not known, may make variables."""
-    if not isinstance(call.func, ast.Name):
-        return False
+    """Whether a function of the program, of whatever file, may make variables."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    if isinstance(call.func, ast.Attribute):
+        name = call.func.attr
     made = [
         each
         for each in file.nodes
-        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == call.func.id
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each.name == name
     ]
-    return any("tf." in file.of(each) for each in made)
+    words = {word for each in made for word in re.findall(r"\w+", file.of(each))}
+    if made:
+        return "tf" in words or bool(words & _MAKE_VARIABLES) or len(made) > 1
+    root: ast.expr = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    if not isinstance(root, ast.Name):
+        return False
+    imported = {
+        alias.asname or alias.name.partition(".")[0]: (
+            getattr(each, "module", None) or alias.name
+        ).partition(".")[0]
+        for each in file.nodes
+        if isinstance(each, ast.Import | ast.ImportFrom)
+        for alias in each.names
+    }
+    module = imported.get(root.id)
+    return module is not None and module not in sys.stdlib_module_names | {"numpy", "tensorflow"}
 
 
 def _stay_together(scope: Scope, bound: ast.Assign, reads: Sequence[ast.Name]) -> bool:

@@ -19,8 +19,11 @@ from towermigrate.recognize.plain.methods import sessions_of
 from towermigrate.recognize.python_scopes import own_nodes
 
 _LISTS = ("tf.trainable_variables()", "tf.global_variables()")
-# What may change a variable, or ask for a value that is another one by then.
-_ACTS = frozenset("run eval load restore save partial_run".split())
+# Methods and functions of modules that run no graph, whatever object they are of.
+_QUIET = frozenset(
+    "sum mean std var min max round abs norm any all ravel reshape flatten tolist astype item copy format join split strip "
+    "replace startswith endswith append write items keys values get sqrt square array asarray".split()
+)
 
 
 def zipped_variables(file: PlainFile) -> list[Change]:
@@ -183,11 +186,13 @@ def _acts(parts: Collection[ast.AST]) -> bool:
     """Whether something may run the graph: a call by such a name, or of a function of the program."""
     for part in parts:
         for each in ast.walk(part):
+            if isinstance(each, ast.Yield | ast.YieldFrom | ast.Await):
+                return True
             if not isinstance(each, ast.Call):
                 continue
             if isinstance(each.func, ast.Name) and each.func.id not in _HARMLESS:
                 return True
-            if isinstance(each.func, ast.Attribute) and each.func.attr in _ACTS:
+            if isinstance(each.func, ast.Attribute) and each.func.attr not in _QUIET:
                 return True
     return False
 
