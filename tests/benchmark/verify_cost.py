@@ -178,6 +178,18 @@ def main() -> None:
             text=True,
         )
         assert done.returncode == 0, done.stderr
+        rewritten = Path(top, "rewritten")
+        rewritten.mkdir()
+        (rewritten / "train.py").write_text(text)
+        for command in (["-m", "towermigrate", "rewrite", "."], ["train.py"]):
+            made = subprocess.run(
+                [sys.executable, *command],
+                cwd=rewritten,
+                env={**environment, "TOWERMIGRATE_DEVICES": asked.devices},
+                capture_output=True,
+                text=True,
+            )
+            assert made.returncode == 0, made.stdout + made.stderr
         watch = Watch()
         options = VerifyOptions(
             tree, devices=(asked.devices,), steps=asked.steps, progress=print, keep=kept
@@ -187,9 +199,9 @@ def main() -> None:
         took = time.monotonic() - began
         watch.over = True
         print(f"equal: {report.equal} {report.error or ''} in {took:.0f} s")
-        print(f"plain step: {_step(done.stderr):.3f} s")
+        print(f"plain step: {_step(done.stderr):.4f} s, rewritten: {_step(made.stderr):.4f} s")
         for log in sorted(kept.glob("*/output.txt")):
-            print(f"recorded step, {log.parent.name}: {_step(log.read_text()):.3f} s")
+            print(f"recorded step, {log.parent.name}: {_step(log.read_text()):.4f} s")
         for name in sorted(watch.own):
             print(
                 f"memory of {name}: {watch.own[name]:.2f} GiB, and {watch.mapped[name]:.2f} GiB mapped"

@@ -161,6 +161,14 @@ def test_large_arrays_are_mapped_and_small_ones_read(tmp_path: Path) -> None:
     found["state/large"][:] = 0  # in this process only
     again = read_arrays(str(tmp_path / "trace"), "run_00000")
     assert again["state/large"][1, -1] == 2**19 - 1
+    with np.load(tmp_path / "trace" / "run_00000.npz") as opened:
+        np.testing.assert_array_equal(opened["small"], arrays["small"])
+        assert "state/large" in str(opened["__large__"])
+    # As versions before this one wrote it.
+    np.savez(tmp_path / "trace" / "run_00001.npz", **{"state/large": arrays["state/large"]})
+    before = read_arrays(str(tmp_path / "trace"), "run_00001")["state/large"]
+    np.testing.assert_array_equal(before, arrays["state/large"])
+    assert isinstance(before.base, np.memmap)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "other", "missing", "no description"])

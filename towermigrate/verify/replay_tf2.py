@@ -47,6 +47,7 @@ from towermigrate.verify.probe.shuffles import Shuffles
 from towermigrate.verify.replayed import (
     Roundings,
     alike,
+    copies_of,
     floats_of,
     is_mirrored,
     live_variables,
@@ -273,7 +274,8 @@ class Replay:
 
     def _sink(self, key: str, tensor: Any) -> None:
         def keep(value: Any) -> None:
-            self.collected[key] = np.array(value)
+            # Its memory is the tensor's, which TensorFlow does not use for another one as long as it is held.
+            self.collected[key] = value
             count = "count/" + key
             self.collected[count] = self.collected.get(count, 0) + 1
 
@@ -412,6 +414,7 @@ class Replay:
         recorded = read_arrays(self.folder, f"run_{index:05d}")
         self.recorded = recorded
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
+        self.between.left({})  # The variables' memory is held no longer, so that they are updated in it.
         self.collected = {}
         if self.config.get("hand_written"):
             flat = self.tf.nest.flatten((args, kwargs))
@@ -636,10 +639,11 @@ class Replay:
         )
         split = {}
         for key, container in table.items():
-            components = [np.asarray(c) for c in getattr(container, "values", (container,))]
-            arrays["state/" + key] = value_of(container)
             if not is_mirrored(container):
+                arrays["state/" + key] = value_of(container)
                 continue
+            components = copies_of(container)
+            arrays["state/" + key] = components[0]
             runs = len(self.trace.meta["runs"]) + 1
             within = self.roundings.of(key, components[0], runs) if self.config.get("xla") else 0.0
             if any(not alike(components[0], c, within) for c in components[1:]):

@@ -120,8 +120,23 @@ def is_mirrored(container: Any) -> bool:
 def value_of(container: Any) -> Any:
     """A variable's value: that of the first replica, or what the replicas' parts make together."""
     if is_mirrored(container):
-        return np.array(getattr(container, "values", (container,))[0])
+        return copies_of(container)[0]
     return container.read_value().numpy()
+
+
+def copies_of(container: Any) -> list[Any]:
+    """The value of each replica's copy of a variable, read-only: as long as one is held, TensorFlow gives the variable other
+    memory where it is updated."""
+    return [_held(part.read_value()) for part in getattr(container, "values", (container,))]
+
+
+def _held(tensor: Any) -> Any:
+    """A tensor's numbers where they are, if NumPy knows their type; else a copy of them."""
+    try:
+        held = np.asarray(memoryview(tensor))
+    except (TypeError, ValueError, BufferError):  # bfloat16, say
+        return np.array(tensor)
+    return np.array(tensor) if held.dtype.kind == "O" else held
 
 
 class Roundings:

@@ -19,6 +19,7 @@ import numpy as np
 from towermigrate.verify.children import ChildFailed
 from towermigrate.verify.comparison import Difference, describe_key
 from towermigrate.verify.probe.recording import first_that_differs, read_arrays, same
+from towermigrate.verify.probe.stored import write_file
 from towermigrate.verify.trace import Array, Arrays, Trace, read_trace
 from towermigrate.verify.workers import folder_of
 
@@ -75,9 +76,7 @@ class _Merger:
 
     def _write(self, name: str, arrays: Arrays) -> None:
         """Write arrays of the whole recording; of those of the workers none is needed any more."""
-        with (self.folder / f"{name}.npz").open("wb") as file:
-            savez: Any = np.savez
-            savez(file, **arrays)
+        write_file(str(self.folder / f"{name}.npz"), arrays)
         for part in self.parts:
             (part.folder / f"{name}.npz").unlink(missing_ok=True)
 

@@ -39,6 +39,7 @@ class Plan:
     """What a fetch set trains, and the tensors that may be fetched beside it.
 
     `drawn` are inputs of one that only looks, `sources` the names of the queues and iterators that inputs are drawn from.
+    `only_looks`: it changes no variable.
     """
 
     def __init__(
@@ -48,7 +49,9 @@ class Plan:
         feedable: Dict[str, List[Any]],
         drawn: Dict[str, List[Any]],
         sources: List[str],
+        only_looks: bool = False,
     ) -> None:
+        self.only_looks = only_looks
         self.drawn = drawn
         self.sources = sources
         self.stages = stages

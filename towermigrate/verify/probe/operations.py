@@ -7,6 +7,11 @@ import re
 from typing import Any, Dict, List, Tuple
 
 UPDATES = re.compile(r"^(Resource|Sparse|ResourceSparse)?(Apply|Scatter)|^Assign")
+# What takes a variable or a source of inputs, and leaves every variable as it is.
+_LOOKS = re.compile(
+    r"^(Identity|ReadVariableOp|VarIsInitializedOp|IsVariableInitialized|(Resource)?Gather(V2)?|(Ref)?Shape"
+    r"|IteratorGetNext\w*|(Queue|Reader|TensorArray)\w+)$"
+)
 
 
 def is_plain(op: Any) -> bool:
@@ -24,6 +29,17 @@ def is_stateful(op: Any) -> bool:
     """Whether an op may give another value each time it runs: a queue, an iterator, a random op."""
     definition = op.op_def
     return bool(definition is not None and definition.is_stateful)
+
+
+def only_looks(reached: Any) -> bool:
+    """Whether running these operations surely leaves every variable as it is."""
+    return all(
+        _LOOKS.match(op.type)
+        for op in reached
+        if any(
+            tensor.dtype._is_ref_dtype or tensor.dtype.name == "resource" for tensor in op.inputs
+        )
+    )
 
 
 def tensor_name(key: Any) -> str:

@@ -5,7 +5,7 @@
 
 from typing import Any, Dict, List, Set, Tuple
 
-from .operations import UPDATES, closure, is_plain
+from .operations import UPDATES, closure, is_plain, only_looks
 from .ordering import Pair
 from .seen import SeenGraph, Update, depends
 
@@ -16,7 +16,7 @@ class Plan:
     `drawn` are those of queues, iterators and Python functions, `chance` those of random operations that
     were not made stateless, `takes` the names of the sources that a run draws from. `beside` are the moving averages that run with an update in no order, `racing`
     the writes to one variable that do, `writes` all of them, and `beside_writes` the uses of a variable in no
-    order to a write; `uses` are the operations that use one. `outputs` are the names of what the program
+    order to a write; `only_looks` is a run that trains nothing and changes no variable; `uses` are the operations that use one. `outputs` are the names of what the program
     fetches, by number, where it is not chance whether that is read before an update or after it.
     """
 
@@ -32,6 +32,7 @@ class Plan:
         self.writes: Set[Tuple[str, int]] = set()
         self.beside_writes: Set[Pair] = set()
         self.uses: Any = frozenset()
+        self.only_looks = False
 
 
 def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool]) -> Plan:
@@ -43,6 +44,7 @@ def make_plan(tf: Any, seen: SeenGraph, wanted: List[Any], fed: Dict[str, bool])
     plan.takes = seen.sources.taken(reached)  # type: ignore[union-attr]
     plan.uses = frozenset(op for op in reached if seen.writes.is_use(op))  # type: ignore[union-attr]
     if not plan.stages:
+        plan.only_looks = only_looks(reached)
         return plan
     plan.racing = seen.writes.racing(reached)  # type: ignore[union-attr]
     plan.drawn = seen.sources.tensors(reached, chance=False)  # type: ignore[union-attr]

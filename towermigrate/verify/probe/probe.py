@@ -16,12 +16,12 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
-from .between import Between
+from .between import Between, Untouched
 from .built import Applied, Graph, Plan
 from .draws import CHANCE, Draws
 from .feeding import POOL
 from .looked import Looked
-from .operations import UPDATES, closure, is_plain, is_stateful
+from .operations import UPDATES, closure, is_plain, is_stateful, only_looks
 from .ordering import Writes
 from .outputs import returned
 from .program import leave, run_program
@@ -66,6 +66,7 @@ class Probe:
         self.recorded_last = True
         self.moved: Dict[str, Any] = {}
         self.between = Between()
+        self.untouched = Untouched()
         self.initial: Dict[str, Any] = {}
         self.lock = threading.RLock()
         self.local = threading.local()
@@ -295,10 +296,13 @@ class Probe:
         if getattr(self.local, "inside", False):
             return original(session, fetches, feed_dict, options, run_metadata)
         if here is None or not here.applied:
+            self.untouched.touched()
             result = original(session, fetches, feed_dict, options, run_metadata)
             return self._note_look(session, fetches, feed_dict, result)
         self._order_updates(here, session.graph)
         plan = self._plan(session, here, fetches, feed_dict)
+        if not plan.stages and not plan.only_looks:
+            self.untouched.touched()
         looks = plan.drawn and threading.current_thread() is threading.main_thread()
         if not plan.stages and (not looks or self.looks >= _MOST_LOOKS):
             # From here on it is not known how often inputs were drawn.
@@ -384,7 +388,7 @@ class Probe:
                             fetches[key] = gradient
         used = [tensors[0] for tensors in (feedable or drawn).values()]
         sources = {each for tensor in used for each in self._sources(tensor, fed)}
-        return Plan(stages, fetches, feedable, drawn, sorted(sources))
+        return Plan(stages, fetches, feedable, drawn, sorted(sources), only_looks(reached))
 
     def _sources(self, tensor: Any, fed: Dict[str, bool]) -> List[str]:
         """What a tensor's value is drawn from: queues and iterators by name, or chance; nothing for what is fed."""
@@ -415,6 +419,7 @@ class Probe:
             )
         except BaseException:
             # It trained nothing: the inputs ended, say, and the program goes on from there.
+            self.untouched.touched()
             self.trace.meta["training_runs"] = self.runs = index
             self.updates.subtract(plan.stages)
             raise
@@ -450,7 +455,9 @@ class Probe:
             self._first_state(original, session, here, state, index)
         elif not self.recorded_last:
             self._resume(original, session, state, index)
-        elif not self.config.get("rounding"):
+        elif not self.config.get("rounding") and not (
+            self.untouched.is_since_training(session) and self.between.knows(state)
+        ):
             changed = self.between.changed(read_values(self.tf, original, session, state))
             if changed:
                 self.trace.arrays("before_%05d" % index, changed)
@@ -496,6 +503,7 @@ class Probe:
             # A second run says only where it is not the first: states are large.
             arrays = {k: v for k, v in arrays.items() if k not in given or not same(v, given[k])}
         self.trace.arrays("run_%05d" % index, arrays)
+        self.untouched.trained(session)
         self.trace.meta["runs"].append({"index": index, "stages": plan.stages})
         self._stop_if_done(here, index, wanted)
         return result["theirs"]
@@ -639,6 +647,7 @@ def _patch_sessions(probe: Probe, towers: int) -> None:
 
     base.__init__ = new_init
     base.run = new_run
+    probe.untouched.watch(base)
 
 
 def main(config_path: str) -> None:

@@ -6,22 +6,17 @@
 import json
 import os
 import platform
-import struct
 import time
-import zipfile
 from typing import Any, Dict, List, Optional
 
 import numpy as np
 
 from .doings import DOINGS
+from .stored import LARGE, read_file, write_file
 from .surroundings import SURROUNDINGS
 
 FAILED_WORKER = "failed.json"
 """Which of several workers failed, and how, in the folder of the recording."""
-# Arrays of more bytes are mapped, not read.
-_MAPPED = 2**20
-# Arrays of fewer bytes are written though they are as recorded: to find them elsewhere takes longer.
-_LARGE = 2**20
 # The functions as they are at the start: the program may replace them.
 _open, _replace, _exit, _write = open, os.replace, os._exit, os.write
 _exists, _sleep = os.path.exists, time.sleep
@@ -63,9 +58,7 @@ class TraceWriter:
         for key, value in plain.items():
             if value.dtype == object:
                 plain[key] = value.astype(np.bytes_)
-        with _open(path, "wb") as file:
-            savez: Any = np.savez
-            savez(file, **plain)
+        write_file(path, plain)
 
     def replayed(self, index: int, arrays: Dict[str, Any], recorded: Dict[str, Any]) -> List[str]:
         """Write the arrays of a run that repeats a recorded one. Large ones with its bits are left to that recording.
@@ -120,7 +113,7 @@ def of_recorded(key: str) -> str:
 
 def _same_bits(made: Any, recorded: Any) -> bool:
     """Whether a large array is the recorded one, signs of zeros and of NaN too."""
-    if recorded is None or made.nbytes < _LARGE or made.dtype.kind not in "fiub":
+    if recorded is None or made.nbytes < LARGE or made.dtype.kind not in "fiub":
         return False
     if made.dtype != recorded.dtype or made.shape != recorded.shape:
         return False
@@ -159,33 +152,7 @@ def read_arrays(folder: str, name: str) -> Dict[str, Any]:
     path = os.path.join(folder, name + ".npz")
     if not os.path.exists(path):
         return {}
-    with _open(path, "rb") as file, zipfile.ZipFile(file) as archive:
-        return {
-            member.filename[: -len(".npy")]: _read_member(path, file, archive, member)
-            for member in archive.infolist()
-        }
-
-
-def _read_member(path: str, file: Any, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    if member.file_size < _MAPPED or member.compress_type != zipfile.ZIP_STORED:
-        with archive.open(member) as opened:
-            return np.lib.format.read_array(opened, allow_pickle=False)
-    # A local header has 30 bytes, then the lengths that it gives last of a name and of extras.
-    file.seek(member.header_offset + 26)
-    lengths = struct.unpack("<HH", file.read(4))
-    file.seek(member.header_offset + 30 + sum(lengths))
-    version = np.lib.format.read_magic(file)
-    read_header: Any = (
-        np.lib.format.read_array_header_1_0
-        if version == (1, 0)
-        else np.lib.format.read_array_header_2_0
-    )
-    shape, is_fortran, dtype = read_header(file)
-    if dtype.hasobject:
-        raise ValueError("an array of objects")
-    order: Any = "F" if is_fortran else "C"
-    mapped = np.memmap(path, dtype=dtype, mode="c", offset=file.tell(), shape=shape, order=order)
-    return mapped.view(np.ndarray)
+    return read_file(path)
 
 
 def read_meta(folder: str) -> Dict[str, Any]:
@@ -199,6 +166,8 @@ def same(first: Any, second: Any) -> bool:
     first, second = np.asarray(first), np.asarray(second)
     if first.shape != second.shape:
         return False
+    if first.__array_interface__ == second.__array_interface__:
+        return True  # the same memory
     equal = first == second
     if np.all(equal):
         return True

@@ -21,6 +21,7 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 
+from .between import Untouched
 from .draws import Draws
 from .feeding import Sources, flatten, packed
 from .looked import Looked
@@ -76,6 +77,7 @@ class SessionProbe:
         self.updates: Any = collections.Counter()
         self.trace.meta["updates_made"] = self.updates
         self.draws = Draws(self.trace.meta)
+        self.untouched = Untouched()
         self.recorded_last = True
         self.lock = threading.RLock()
         self.local = threading.local()
@@ -186,6 +188,7 @@ class SessionProbe:
             return lambda *values: session.run(fetches, dict(zip(keys, values)))  # noqa: B905
 
         base.__init__, base.run, base.make_callable = new_init, new_run, new_make_callable
+        self.untouched.watch(base)
 
     def run(
         self,
@@ -203,6 +206,8 @@ class SessionProbe:
         self._put_in_order(session.graph)
         plan = self._plan(session, fetches, feed_dict)
         if plan is None or not plan.stages:
+            if plan is None or not plan.only_looks:
+                self.untouched.touched()
             result = theirs()
             if self.looked.is_fixed(session, fetches, feed_dict):
                 self.looked.note(self.runs, result)
@@ -271,6 +276,7 @@ class SessionProbe:
             return result
         except BaseException:
             # It trained nothing: the inputs ended, say, and the program goes on from there.
+            self.untouched.touched()
             self.runs = index
             self.updates.subtract(plan.stages)
             raise
@@ -294,7 +300,8 @@ class SessionProbe:
         if index and not seen.initialized:
             self.trace.meta.setdefault("begins", []).append(index)
         seen.initialized = True
-        self.starts.before(session, variables, index, fresh=fresh)
+        untouched = self.untouched.is_since_training(session)
+        self.starts.before(session, variables, index, fresh=fresh, untouched=untouched)
         arrays = self.taken.take(session, seen.sources, plan, feed_dict, feeds, index)  # type: ignore[arg-type]
         running: Dict[str, Any] = {"of": plan, "feeds": feeds, "fetches": self._fetches(plan)}
         self.local.plan = running
@@ -302,6 +309,7 @@ class SessionProbe:
         self.draws.at(index)
         arrays.update((k, packed(v)) for k, v in numbers(running.get("result", {})).items())
         after = self.starts.after(session, self.state.variables(session.graph, seen))
+        self.untouched.trained(session)
         arrays.update(("state/" + key, value) for key, value in after.items())
         left: List[str] = []
         if self.replay is None or self.config.get("rounding"):
