@@ -3,17 +3,26 @@
     python tests/benchmark/verify_cost.py [--width 5000] [--layers 4] [--steps 2] [--batch 2] [--conv] [--devices cpu:2]
 
 The program has LAYERS dense layers of WIDTH x WIDTH (4 x 5000: 100 million parameters), or with --conv LAYERS convolutions
-that begin with WIDTH filters, SGD, two towers and BATCH rows for each. It is run plainly once, under `tf.compat.v1`, for the time of its own step; then it is verified. A process counts
+that begin with WIDTH filters, SGD, two towers and BATCH rows for each. It and its rewritten form are run plainly once, for the time of their own steps; then it is verified. A process counts
 with the most it had at once of its own (anonymous) memory and, beside it, with the recordings that it had mapped, which
 the system takes back when it needs to. Steps are timed by the program itself, without the first.
 
-On two busy cores, 4 x 5000, two steps: the original 2.95 GiB and 0.4 mapped, the rewritten program 3.75 and 0.7, verify
-itself 1.8 and 3.0. A convolutional network (`--conv --width 64 --layers 8 --batch 32`): a step of 0.38 s takes 0.41 s
-recorded, 0.53 s rewritten and recorded; `--conv --width 32 --layers 6 --batch 16`: 0.03, 0.04, 0.06. Of 4 x 1500 (nine
-million parameters) with a batch of 512 and ten steps: 0.13 s plain; 0.17 to 0.20 recorded where a file takes more than
-1 GB/s, and 0.30 where it takes 430 MB/s; rewritten and recorded, 0.20. A step that hardly computes is not within twice the
-plain one: with a batch of two it takes 0.013 s, recorded 0.06 to 0.19, and of that 0.03 s only to take its gradients and
-variables out of TensorFlow and to look at them once.
+The plain step is that of each program without a recording, the original's and the rewritten one's. On two idle cores,
+in seconds (plain: original, rewritten; recorded: original, a second time, rewritten):
+
+    --conv --width 64 --layers 8 --batch 32        0.162 0.167    0.204 0.231 0.200
+    --conv --width 32 --layers 6 --batch 16        0.013 0.014    0.019 0.022 0.031
+    --width 1500 --layers 4 --batch 512            0.155 0.150    0.336 0.183 0.191
+    --width 1500 --layers 4 --batch 128            0.059 0.055    0.091 0.088 0.103
+    --width 1500 --layers 4 --batch 2              0.021 0.020    0.055 0.050 0.067
+    --width 32 --layers 3 --batch 16               0.0003 0.0008  0.0015 0.0025 0.0057
+
+A recorded step has to take the gradients and the variables out of TensorFlow and to write or to compare each number once.
+So one that hardly computes (a batch of two: each weight is used for two rows) takes 2.3 to 3.3 times as long, and one of a few
+hundred numbers the millisecond or more that a file takes. Memory that the system gives out for the first time can take several
+times longer than the rest: on a virtual machine the first writer of 72 MB waited 0.15 s, and 0.016 s for memory that had been
+used before (the 0.336 above). Memory for 4 x 5000, two steps: the original 3.1 GiB and 0.4 mapped, a second time 3.1 and 1.6,
+the rewritten program 2.8 and 1.1, verify itself 1.8 and 3.4.
 """
 
 from __future__ import annotations
