@@ -100,6 +100,7 @@ TAKEN = [
     case("an expression of the run", MOMENTUM, run("            value = sess.run([train_op, loss], feed_dict={X: bx, Y: by, lr: 0.1})[1]\n")),
     case("computed of it with a name", made("tf.train.MomentumOptimizer(half, 0.9)", "tf.placeholder(tf.float32, [])\n    half = lr * 0.5"), DECAYED),
     case("computed of it", made("tf.train.MomentumOptimizer(lr * 0.5, 0.9)"), DECAYED),
+    case("with a default", made("tf.train.MomentumOptimizer(lr, 0.9)", "tf.placeholder_with_default(0.1, [])"), DECAYED),
 ]  # fmt: skip
 
 LEFT = [
@@ -114,7 +115,6 @@ LEFT = [
     other("a global that a call between sets", "TM209", (DEF, "rate = 0.5\n\n\ndef halve():\n    global rate\n    rate *= 0.5\n\n\n" + DEF), MOMENTUM, run(NAMED + "            halve()\n" + SHOWN)),
     other("an item that a draw may change", "TM209", (DEF, "rates = [0.1]\n\n\n" + DEF + "    rates[0] *= 0.5\n"), MOMENTUM, (DRAW, ""), run("            value = sess.run([train_op, loss], feed_dict={X: batch(4)[0], Y: np.ones((4, 1)), lr: rates[0]})[1]\n")),
     other("a run without it", "TM209", MOMENTUM, run(RUN.replace("Y: by}", "Y: by, lr: 0.1}") + "            if step > 9:\n    " + RUN)),
-    other("with a default", "TM209", made("tf.train.MomentumOptimizer(lr, 0.9)", "tf.placeholder_with_default(0.1, [])"), DECAYED),
     other("read by the towers too", "TM211", MOMENTUM, DECAYED, ("out = net(x)\n", "out = net(x) * lr\n")),
     other("printed", "TM223", MOMENTUM, DECAYED, (STEPS, "        text = str(lr)\n" + STEPS)),
     other("asked what it is", "TM227", MOMENTUM, DECAYED, (SAVER, "    print(lr.dtype)\n" + SAVER)),

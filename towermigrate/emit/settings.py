@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
@@ -29,6 +30,17 @@ _MAY_NOT_RUN = (
 """What evaluates a part of itself later, often, or not at all."""
 _NUMBERS = ("float", "int", "max", "min", "abs", "round", "pow", "len")
 """Built-in functions that compute of numbers what they give, and do nothing else."""
+
+_NEW_ARRAYS = (
+    "np.linspace",
+    "np.logspace",
+    "np.geomspace",
+    "np.arange",
+    "np.ones",
+    "np.zeros",
+    "np.full",
+)
+_BY_TEXT = re.compile(r"\b(globals|locals|vars|eval|exec|setattr|__dict__|builtins)\b")
 
 
 def variable(analysis: Analysis, holder: Placeholder, tf: str) -> str:
@@ -125,7 +137,7 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
         return "what is fed binds a name"
     text = analysis.file.text
     numbers = {name for name in _NUMBERS if is_pythons(text, name)}
-    own = _Own(numbers, _unchanging(fed, analysis))
+    own = _Own(numbers, _unchanging(fed, analysis), _fixed_lists(fed, analysis))
     acts = [value for value in fed if _acts(value, own)]
     asked = {name for value in fed for name in reads(value)}
     for node in walk(analysis.file.module):
@@ -136,12 +148,12 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
                     f"`{sorted(shared)[0]}`, which a setting is fed, may be set by what else is fed"
                 )
     if run.feed_name is None:
-        parts = [value for value in fed if _acts(value, own) or _picks(value)]
-        early = acts and any(_acts(value, own) or _picks(value) for value in others)
+        parts = [value for value in fed if _acts(value, own) or _picks(value, own)]
+        early = acts and any(_acts(value, own) or _picks(value, own) for value in others)
         if early or parts and any(_acts(value, own) for value in others):
             return f"`{code(parts[0])}` is fed to a setting, and would be evaluated before what else is fed"
         return None
-    if any(_acts(value, own) or _picks(value) for value in fed):
+    if any(_acts(value, own) or _picks(value, own) for value in fed):
         return f"`{run.feed_name}` is made before the run, and what it feeds a setting may have changed since"
     made = analysis.feed_dicts[run.feed_name]
     for block in _blocks(analysis.candidate.function or analysis.file.module):
@@ -166,10 +178,12 @@ def _elsewhere(analysis: Analysis, run: Run) -> str | None:
 
 @dataclass(frozen=True)
 class _Own:
-    """What is known to do nothing but to give a number: Python's functions by their names, settings by their texts."""
+    """What is known to do nothing but to give a number: Python's functions by their names, settings by their texts, and
+    lists of numbers that nothing changes by theirs."""
 
     functions: Collection[str]
     settings: Collection[str]
+    lists: Collection[str]
 
 
 def _unchanging(values: Collection[cst.BaseExpression], analysis: Analysis) -> set[str]:
@@ -182,8 +196,75 @@ def _unchanging(values: Collection[cst.BaseExpression], analysis: Analysis) -> s
     return found
 
 
-def _picks(value: cst.CSTNode) -> bool:
-    return any(isinstance(node, cst.Subscript) for node in walk(value))
+def _fixed_lists(values: Collection[cst.BaseExpression], analysis: Analysis) -> set[str]:
+    """The names among some values of lists of numbers that are made once, and of which items are read and nothing else."""
+    asked = {
+        node.value.value
+        for value in values
+        for node in walk(value)
+        if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name)
+    }
+    return {each for each in asked if _is_fixed_list(each, analysis)}
+
+
+def _is_fixed_list(name: str, analysis: Analysis) -> bool:
+    sources = analysis.tree.sources
+    texts = [text for path, text in sources.items() if path != analysis.file.path]
+    if _BY_TEXT.search(analysis.file.text) or any(
+        re.search(rf"\b{name}\b", text) for text in texts
+    ):
+        return False
+    nodes = list(walk(analysis.file.module))
+    made = [
+        node.value
+        for node in nodes
+        if isinstance(node, cst.Assign)
+        and len(node.targets) == 1
+        and code(node.targets[0].target) == name
+    ]
+    written = {id(each) for node in nodes for target in _targets(node) for each in walk(target)}
+    picked = [
+        node
+        for node in nodes
+        if isinstance(node, cst.Subscript) and code(node.value) == name and id(node) not in written
+    ]
+    named = [node for node in nodes if isinstance(node, cst.Name) and node.value == name]
+    # It stands where it is made and where items are read: nothing else has the list, or changes it.
+    return len(made) == 1 and _is_new_list(made[0], analysis) and len(named) == 1 + len(picked)
+
+
+def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:
+    match node:
+        case cst.AssignTarget() | cst.AugAssign() | cst.AnnAssign() | cst.For() | cst.CompFor():
+            return [node.target]
+        case cst.NamedExpr():
+            return [node.target]
+        case cst.AsName():
+            return [node.name]
+        case cst.Del():
+            return [node.target]
+    return []
+
+
+def _is_new_list(value: cst.BaseExpression, analysis: Analysis) -> bool:
+    """`[0.1, 0.01]`, `np.linspace(0.1, 0.01, 5)`: nobody else has it, and its items are numbers."""
+    if isinstance(value, cst.List | cst.Tuple):
+        return all(
+            isinstance(each, cst.Element) and isinstance(each.value, cst.Float | cst.Integer)
+            for each in value.elements
+        )
+    return (
+        isinstance(value, cst.Call)
+        and code(value.func) in _NEW_ARRAYS
+        and re.search(r"^import numpy as np$", analysis.file.text, re.MULTILINE) is not None
+    )
+
+
+def _picks(value: cst.CSTNode, own: _Own) -> bool:
+    return any(
+        isinstance(node, cst.Subscript) and code(node.value) not in own.lists
+        for node in walk(value)
+    )
 
 
 def _acts(value: cst.CSTNode, own: _Own) -> bool:

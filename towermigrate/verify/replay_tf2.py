@@ -414,7 +414,9 @@ class Replay:
         recorded = read_arrays(self.folder, f"run_{index:05d}")
         self.recorded = recorded
         self.given = {key: value for key, value in recorded.items() if key.startswith("input/")}
-        self.between.left({})  # The variables' memory is held no longer, so that they are updated in it.
+        self.between.left(
+            {}
+        )  # The variables' memory is held no longer, so that they are updated in it.
         self.collected = {}
         if self.config.get("hand_written"):
             flat = self.tf.nest.flatten((args, kwargs))

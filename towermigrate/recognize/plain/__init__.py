@@ -42,6 +42,7 @@ from towermigrate.recognize.plain.constants import constants_of_towers
 from towermigrate.recognize.plain.counted import counts_handed, counts_in_front
 from towermigrate.recognize.plain.counted_steps import counted_steps
 from towermigrate.recognize.plain.dealt import dealt_parts
+from towermigrate.recognize.plain.default_rates import default_rates
 from towermigrate.recognize.plain.default_sessions import default_sessions
 from towermigrate.recognize.plain.defined_behind import defined_behind
 from towermigrate.recognize.plain.deleted import deleted_names
@@ -96,6 +97,7 @@ from towermigrate.recognize.plain.merged import merged_summaries
 from towermigrate.recognize.plain.methods import default_methods, methods
 from towermigrate.recognize.plain.name_parts import name_parts
 from towermigrate.recognize.plain.named import (
+    items_of_lists,
     last_of_lists,
     named_optimizers,
     named_savers,
@@ -226,6 +228,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     saved_tables,
     saved_lists,
     last_of_lists,
+    items_of_lists,
     placeholders_of_towers,
     bounds,
     whole_inputs,
@@ -241,6 +244,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     bound_anew,
     evaluated_anew,
     whole_inputs,
+    default_rates,
     rates_bound_anew,
     computed_rates,
     returned_rates,

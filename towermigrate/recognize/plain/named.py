@@ -98,6 +98,32 @@ def last_of_lists(file: PlainFile) -> list[Change]:
     return found
 
 
+def items_of_lists(file: PlainFile) -> list[Change]:
+    """`sess.run([train_op, losses[0]])` with a name for that tower's value, bound behind the towers."""
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        items: dict[tuple[str, int], list[ast.Subscript]] = {}
+        for call in own_calls(scope):
+            fetched = fetches_of(call) if ast.unparse(call.func).endswith(".run") else None
+            for each in ast.walk(fetched) if fetched is not None else ():
+                match each:
+                    case ast.Subscript(
+                        value=ast.Name(id=listed), slice=ast.Constant(value=int(number))
+                    ):
+                        if file.start(each) > file.end(loop) and type(number) is int:
+                            items.setdefault((listed, number), []).append(each)
+        margin = file.alone(loop)
+        for (listed, number), each_of in items.items():
+            if margin is None or _appended(file, scope, loop, listed) is None:
+                continue
+            name = file.fresh(f"{listed}_of_tower_{number}" if number else f"first_of_{listed}")
+            stop = file.text.find("\n", file.end(loop))
+            stop = len(file.text) if stop < 0 else stop
+            found.append(Change(stop, stop, (f"\n{margin}{name} = {listed}[{number}]",), where))
+            found += [Change(*file.span(one), (name,), where) for one in each_of]
+    return found
+
+
 def own_items(file: PlainFile) -> list[Change]:
     """`losses[i]` and `losses[-1]` behind `losses.append(loss)` in a tower, as `loss`."""
     found: list[Change] = []
