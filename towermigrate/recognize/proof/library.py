@@ -36,7 +36,10 @@ MATH = _all(
     "matrix_set_diag matrix_solve matrix_triangular_solve polygamma real repeat reverse_sequence rint roll "
     "saturate_cast scatter_nd segment_max segment_min segment_prod self_adjoint_eig sort space_to_batch "
     "spectral.rfft svd unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod "
-    "unsorted_segment_sqrt_n zeta",
+    "unsorted_segment_sqrt_n zeta angle arg_max arg_min batch_to_space cholesky_solve extract_volume_patches fft2d fft3d "
+    "identity_n ifft ifft2d ifft3d imag matrix_square_root searchsorted self_adjoint_eigvals shape_n sparse_to_dense "
+    "tensor_scatter_add tensor_scatter_sub tensor_scatter_update to_bfloat16 to_complex128 to_complex64 truncatediv "
+    "truncatemod unique unique_with_counts unravel_index",
 )
 MODULES = (
     _all(
@@ -46,21 +49,33 @@ MODULES = (
         "greater_equal is_finite is_inf is_nan less less_equal lgamma log1p log_sigmoid log_softmax maximum minimum "
         "mod multiply negative not_equal pow reciprocal reduce_logsumexp reduce_max reduce_min reduce_prod reduce_std "
         "reduce_variance rint round rsqrt sigmoid sign sin sinh softmax softplus softsign squared_difference subtract "
-        "tan tanh top_k truediv xdivy xlogy zero_fraction",
+        "tan tanh top_k truediv xdivy xlogy zero_fraction accumulate_n add_n angle bessel_i0e bessel_i1e betainc bincount "
+        "confusion_matrix conj cumulative_logsumexp igamma igammac imag in_top_k invert_permutation lbeta logical_and "
+        "logical_not logical_or logical_xor multiply_no_nan polygamma polyval real reciprocal_no_nan reduce_all reduce_any "
+        "reduce_euclidean_norm scalar_mul segment_max segment_mean segment_min segment_prod segment_sum "
+        "unsorted_segment_max unsorted_segment_mean unsorted_segment_min unsorted_segment_prod unsorted_segment_sqrt_n "
+        "unsorted_segment_sum zeta",
     )
     | _all(
         "tf.linalg.",
         "band_part cholesky det diag diag_part einsum inv l2_normalize logdet matmul norm solve tensordot trace "
-        "transpose",
+        "transpose adjoint cholesky_solve cross eigh eigvalsh eye global_norm lstsq matrix_transpose matvec normalize "
+        "pinv qr set_diag slogdet svd tensor_diag tensor_diag_part triangular_solve",
     )
-    | _all("tf.signal.", "frame hann_window rfft stft")
+    | _all(
+        "tf.signal.",
+        "dct fft fft2d fftshift frame hamming_window hann_window idct ifft ifft2d ifftshift inverse_stft irfft "
+        "linear_to_mel_weight_matrix mfccs_from_log_mel_spectrograms overlap_and_add rfft rfft2d stft",
+    )
+    | _all("tf.bitwise.", "bitwise_and bitwise_or bitwise_xor invert left_shift right_shift")
     | _all(
         "tf.image.",
         "adjust_brightness adjust_contrast adjust_gamma adjust_hue adjust_saturation central_crop "
         "convert_image_dtype crop_and_resize crop_to_bounding_box flip_left_right flip_up_down grayscale_to_rgb "
         "hsv_to_rgb image_gradients non_max_suppression pad_to_bounding_box per_image_standardization psnr "
         "resize_area resize_bicubic resize_image_with_crop_or_pad resize_images rgb_to_grayscale rgb_to_hsv rgb_to_yuv rot90 "
-        "sobel_edges total_variation transpose_image yuv_to_rgb",
+        "sobel_edges total_variation transpose_image yuv_to_rgb draw_bounding_boxes extract_image_patches resize "
+        "resize_with_crop_or_pad rgb_to_yiq ssim ssim_multiscale transpose yiq_to_rgb",
     )
 )
 """What stands in modules of their own."""
@@ -73,7 +88,8 @@ NN = _all(
     "softmax_cross_entropy_with_logits_v2 softplus softsign sparse_softmax_cross_entropy_with_logits swish tanh "
     "top_k weighted_cross_entropy_with_logits xw_plus_b zero_fraction "
     "avg_pool1d avg_pool2d avg_pool3d batch_normalization convolution dilation2d log_poisson_loss max_pool1d "
-    "max_pool2d max_pool3d max_pool_with_argmax normalize_moments pool relu_layer space_to_depth weighted_moments",
+    "max_pool2d max_pool3d max_pool_with_argmax normalize_moments pool relu_layer space_to_depth weighted_moments "
+    "conv1d_transpose conv3d_transpose depth_to_space erosion2d space_to_batch sufficient_statistics",
 )
 RANDOM = _all(
     "tf.",
@@ -104,7 +120,8 @@ RNNS = _all(
 """What calls cells for each step of a sequence, in a variable scope of its own name."""
 LOSSES = _all(
     "tf.losses.",
-    "absolute_difference cosine_distance hinge_loss huber_loss log_loss mean_squared_error sigmoid_cross_entropy "
+    "absolute_difference cosine_distance hinge_loss huber_loss log_loss mean_pairwise_squared_error mean_squared_error "
+    "sigmoid_cross_entropy "
     "softmax_cross_entropy sparse_softmax_cross_entropy",
 )
 SUMMARIES = _all("tf.summary.", "histogram image merge scalar") | _all(
@@ -137,7 +154,9 @@ BY_ELEMENT = dict.fromkeys(("tf.cast", "tf.constant", "tf.convert_to_tensor", "t
 
 MANY = _all(
     "tf.",
-    "clip_by_global_norm dynamic_partition image.image_gradients image.non_max_suppression math.top_k meshgrid "
+    "clip_by_global_norm dynamic_partition identity_n image.image_gradients image.non_max_suppression linalg.eigh "
+    "linalg.normalize linalg.qr linalg.slogdet linalg.svd math.top_k meshgrid nn.sufficient_statistics shape_n unique "
+    "unique_with_counts "
     "nn.max_pool_with_argmax nn.moments nn.normalize_moments nn.top_k nn.weighted_moments self_adjoint_eig split svd "
     "unpack unstack",
 )
