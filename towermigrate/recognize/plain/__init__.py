@@ -157,6 +157,7 @@ from towermigrate.recognize.plain.tower_loops import tower_loops
 from towermigrate.recognize.plain.tower_objects import tower_objects
 from towermigrate.recognize.plain.tuple_lists import tuple_lists
 from towermigrate.recognize.plain.two_loops import joined_loops, lists_in_front
+from towermigrate.recognize.plain.variable_functions import operation_names, variable_functions
 from towermigrate.recognize.plain.variables import named_lists, runs_of_variables
 from towermigrate.recognize.plain.whole_inputs import whole_inputs
 from towermigrate.recognize.plain.zipped import tuples_of_towers
@@ -173,6 +174,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     one_a_line,
     lists_apart,
     defined_behind,
+    variable_functions,
+    operation_names,
     clipped_averages,
     deleted_names,
     keyed_lists,
