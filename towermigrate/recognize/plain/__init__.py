@@ -66,6 +66,7 @@ from towermigrate.recognize.plain.fetches import (
     structures,
 )
 from towermigrate.recognize.plain.gathered import gathered_values
+from towermigrate.recognize.plain.generators import generators
 from towermigrate.recognize.plain.given_functions import given_functions
 from towermigrate.recognize.plain.given_gradients import given_gradients
 from towermigrate.recognize.plain.global_steps import (
@@ -266,6 +267,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     entries,
     methods,
     closed_sessions,
+    generators,
     run_functions,
     run_options,
     clipped_weights,
