@@ -33,6 +33,14 @@ def fed(rate: str, table: str = TABLE, *more: tuple[str, str]) -> Changes:
 
 
 FED = (RUN, RUN.replace("Y: by}", "Y: by, rate: 0.05}"))
+GROUPED = (
+    "    saver =",
+    "    ema = tf.train.ExponentialMovingAverage(0.9)\n    step_op = tf.group(train_op, ema.apply(tf.trainable_variables()))\n    saver =",
+)
+WAITED = (
+    "    saver =",
+    "    with tf.control_dependencies([train_op]):\n        step_op = tf.no_op()\n    saver =",
+)
 SOMETIMES = (RUN, f"            if step % 2:\n    {RUN}            else:\n    {FED[1]}")
 LOOKS = (SHOWN, SHOWN + "            print('%.6f' % sess.run(loss, feed_dict={X: bx, Y: by}))\n")
 
@@ -43,6 +51,10 @@ TAKEN = [
     taken("a default, fed in every other step", *made(DEFAULT, SOMETIMES)),
     taken("a default, and a run that looks", *made(DEFAULT, FED, LOOKS)),
     taken("a default by a keyword", *made("tf.placeholder_with_default(0.05, [])", optimizer="AdamOptimizer(learning_rate=rate)")),
+    taken("a default, of updates in a group", *made(DEFAULT, SOMETIMES, GROUPED, ("[train_op, loss]", "[step_op, loss]"))),
+    taken("a default, of what waits for an update", *made(DEFAULT, SOMETIMES, WAITED, ("[train_op, loss]", "[step_op, loss]"))),
+    taken("a default, of updates in a dict", *made(DEFAULT, ("    saver =", "    ops = {'train': train_op, 'loss': loss}\n    saver ="), (RUN, "            value = sess.run(ops, feed_dict={X: bx, Y: by})['loss']\n"))),
+    taken("a default, of an update that is run", *made(DEFAULT, (RUN, "            train_op.run(feed_dict={X: bx, Y: by}, session=sess)\n            value = sess.run(loss, feed_dict={X: bx, Y: by})\n"))),
     taken("an item of a list", *fed("rates[step]")),
     taken("an item of a list, and a number", *fed("rates[step] * 0.5")),
     taken("an item of an array", *fed("rates[step]", "    rates = np.logspace(-1, -3, 4)\n")),

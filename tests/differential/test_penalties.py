@@ -75,6 +75,7 @@ TAKEN = [
     taken("of sums of losses by rows", *behind("    mean = tf.add_n(losses) / 2\n" + DECAY + TRAIN, VECTOR, fetched="decay")),
     taken("with a variable in front", *behind(MEAN + DECAY + TRAIN, FRONT, fetched="mean decay")),
     taken("of Adam", *behind(MEAN + DECAY + TRAIN, (OPT, "    opt = tf.train.AdamOptimizer(0.05)\n"))),
+    taken("multiplied by TensorFlow", *behind(MEAN + "    decay = tf.multiply(0.01, tf.add_n([tf.nn.l2_loss(v) for v in tf.trainable_variables()]))\n" + TRAIN)),
     taken("with a total that is used further", *behind(MEAN + DECAY + TOTAL + "    double = total * 2\n", fetched="double")),
     taken("of a loss whose name runs bind anew", *behind(MEAN + DECAY + TRAIN), ("_, value = sess.run([train_op, mean]", "_, loss = sess.run([train_op, mean]"), ("'%.6f' % value", "'%.6f' % loss")),
 ]  # fmt: skip
@@ -93,6 +94,9 @@ LEFT = [
     left("of a name that the towers have", "TM202", *behind(MEAN + DECAY + TRAIN, ("                    out = net(x)\n", "                    decay = 0.5\n                    out = net(x) * decay\n"))),
     left("behind a variable", "TM211", *behind(MEAN + "    extra = tf.get_variable('extra', [2], initializer=tf.ones_initializer())\n" + DECAY + TRAIN)),
     left("by a part of a name that copies have", "TM227", *behind(MEAN + DECAY.replace("'b'", "'r'") + TRAIN)),
+    left("not summed up", "TM202", *behind(MEAN + "    decay = tf.add_n([0.01 * tf.square(v) for v in tf.trainable_variables() if 'b' in v.name])\n" + TRAIN)),
+    left("of the variables themselves", "TM202", *behind(MEAN + "    decay = 0.01 * tf.add_n([v for v in tf.trainable_variables() if 'b' in v.name])\n" + TRAIN)),
+    left("weighed by a flag that is set", "TM202", *behind(MEAN + "    FLAGS.weight = 0.5\n" + DECAY.replace("0.01", "FLAGS.weight") + TRAIN, FLAG)),
     left("alone in a scope", "TM202", *behind(MEAN + "    with tf.name_scope('decay'):\n    " + DECAY + TRAIN)),
     left("of losses that one tower lists twice", "TM202", *behind(MEAN + DECAY + TRAIN, listed=LISTED + "                    if i == 1:\n                        losses.append(loss)\n")),
 ]  # fmt: skip

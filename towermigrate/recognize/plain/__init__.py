@@ -250,7 +250,6 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     bound_anew,
     evaluated_anew,
     whole_inputs,
-    default_rates,
     rates_bound_anew,
     computed_rates,
     returned_rates,
@@ -298,6 +297,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     feeds_one_by_one,
     feeds_apart,
     chosen_feeds,
+    default_rates,
     chosen_placeholders,
     placeholder_lists,
 )

@@ -72,13 +72,7 @@ def _fed_always(
 ) -> list[tuple[int, int, tuple[str, ...]]] | None:
     """What is to be written into the feeds of updates; None where the rate is used for more than for an optimizer."""
     calls = list(own_calls(scope))
-    updates = {
-        only_name(each)
-        for each in ast.walk(scope)
-        if isinstance(each, ast.Assign)
-        and isinstance(each.value, ast.Call)
-        and ast.unparse(each.value.func).endswith(_UPDATES)
-    } - {""}
+    updates = _updates(scope)
     known: set[int] = set()
     changes: list[tuple[int, int, tuple[str, ...]]] = []
     for call in calls:
@@ -106,3 +100,32 @@ def _fed_always(
         changes.append((last, last, (f", {name}: {default}",)))
     uses = [each for each in names_in(scope, name) if isinstance(each.ctx, ast.Load)]
     return changes if all(id(each) in known for each in uses) else None
+
+
+def _updates(scope: Scope) -> set[str]:
+    """The names of updates, and of what is made of them or waits for them: whoever runs that may run the update."""
+    found: set[str] = set()
+    waiting: list[tuple[ast.AST, ast.Assign]] = []
+    for each in ast.walk(scope):
+        if isinstance(each, ast.Assign):
+            waiting.append((each.value, each))
+        elif isinstance(each, ast.With):
+            waiting += [
+                (item.context_expr, one)
+                for item in each.items
+                for one in ast.walk(each)
+                if isinstance(one, ast.Assign)
+            ]
+    while True:
+        more = {
+            only_name(each)
+            for made, each in waiting
+            if any(names_in(made, name) for name in found)
+            or any(
+                isinstance(call, ast.Call) and ast.unparse(call.func).endswith(_UPDATES)
+                for call in ast.walk(made)
+            )
+        }
+        if more <= found | {""}:
+            return found
+        found |= more - {""}

@@ -19,6 +19,7 @@ from towermigrate.recognize.plain.changes import (
     blocks,
     names_in,
     own_calls,
+    sets_of,
     stores,
 )
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
@@ -89,7 +90,7 @@ def _trained(file: PlainFile, scope: Scope, loop: ast.For) -> Iterator[_Trained]
         beside = any(statement in body and len(body) > 1 for body, _ in blocks(scope))
         if not early or not beside or file.commented(*file.span(statement)):
             return
-        if not _of_variables(file, scope, loop, value):
+        if not _is_scalar(value) or not _of_variables(file, scope, loop, value):
             return
         made.append(statement)
     if len(means) == 1 and made:
@@ -126,6 +127,31 @@ def _mean_of(value: ast.expr) -> str | None:
     return None
 
 
+def _is_scalar(value: ast.expr, variables: frozenset[str] = frozenset()) -> bool:
+    """Whether an expression is one number, where `variables` are not: a mean of several would not be what is minimized."""
+    match value:
+        case ast.Constant(value=int() | float()):
+            return True
+        case ast.Name() | ast.Attribute():  # `_of_variables` asks what else it is
+            return ast.unparse(value).partition(".")[0] not in variables
+        case ast.BinOp(left=left, right=right):
+            return _is_scalar(left, variables) and _is_scalar(right, variables)
+        case ast.UnaryOp(operand=operand):
+            return _is_scalar(operand, variables)
+        case ast.Call(func=func, args=[ast.List(elts=listed)], keywords=[]):
+            called = ast.unparse(func) == "tf.add_n"
+            return called and all(_is_scalar(each, variables) for each in listed)
+        case ast.Call(func=func, args=[ast.ListComp(elt=each, generators=made)], keywords=[]):
+            own = {one.id for g in made for one in ast.walk(g.target) if isinstance(one, ast.Name)}
+            return ast.unparse(func) == "tf.add_n" and _is_scalar(each, variables | own)
+        case ast.Call(func=func, args=[_], keywords=[]):
+            return ast.unparse(func) in ("tf.nn.l2_loss", "tf.reduce_sum")
+        case ast.Call(func=func, args=[left, right], keywords=[]):
+            both = _is_scalar(left, variables) and _is_scalar(right, variables)
+            return ast.unparse(func) == "tf.multiply" and both
+    return False
+
+
 def _of_variables(file: PlainFile, scope: Scope, loop: ast.For, value: ast.expr) -> bool:
     """Whether an expression is made of variables and of numbers that are there in front of the towers."""
     bound = {
@@ -154,6 +180,8 @@ def _of_variables(file: PlainFile, scope: Scope, loop: ast.For, value: ast.expr)
             root = ast.unparse(node).split(".")[0]
             of_name = root in bound and node.attr in _NAMES
             if not of_name and (root in bound or not _is_there(file, scope, loop, root)):
+                return False
+            if not of_name and (sets_of(file, node.attr) or "setattr" in file.words):
                 return False
         elif isinstance(node, ast.Name) and node.id not in bound | {"tf"}:
             if not _is_there(file, scope, loop, node.id):

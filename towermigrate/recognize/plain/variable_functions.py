@@ -20,6 +20,7 @@ def variable_functions(file: PlainFile) -> list[Change]:
         for each in file.tree.body
         if isinstance(each, ast.FunctionDef)
         and bindings(file.tree, each.name) == 1
+        and each.name not in file.words_of_users
         and (listed := _listed(each)) is not None
     }
     if not functions:
