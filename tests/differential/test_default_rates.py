@@ -35,7 +35,7 @@ def fed(rate: str, table: str = TABLE, *more: tuple[str, str]) -> Changes:
 FED = (RUN, RUN.replace("Y: by}", "Y: by, rate: 0.05}"))
 GROUPED = (
     "    saver =",
-    "    ema = tf.train.ExponentialMovingAverage(0.9)\n    step_op = tf.group(train_op, ema.apply(tf.trainable_variables()))\n    saver =",
+    "    ema = tf.train.ExponentialMovingAverage(0.9)\n    with tf.control_dependencies([train_op]):\n        averages = ema.apply(tf.trainable_variables())\n    step_op = tf.group(train_op, averages)\n    saver =",
 )
 WAITED = (
     "    saver =",
@@ -55,6 +55,7 @@ TAKEN = [
     taken("a default, of what waits for an update", *made(DEFAULT, SOMETIMES, WAITED, ("[train_op, loss]", "[step_op, loss]"))),
     taken("a default, of updates in a dict", *made(DEFAULT, ("    saver =", "    ops = {'train': train_op, 'loss': loss}\n    saver ="), (RUN, "            value = sess.run(ops, feed_dict={X: bx, Y: by})['loss']\n"))),
     taken("a default, of an update that is run", *made(DEFAULT, (RUN, "            train_op.run(feed_dict={X: bx, Y: by}, session=sess)\n            value = sess.run(loss, feed_dict={X: bx, Y: by})\n"))),
+    taken("a default that an inner function feeds", *made(DEFAULT, (STEPS, "        def fed():\n            return {X: bx, Y: by, rate: 0.05}\n" + STEPS), (RUN, RUN.replace("{X: bx, Y: by}", "fed()")))),
     taken("an item of a list", *fed("rates[step]")),
     taken("an item of a list, and a number", *fed("rates[step] * 0.5")),
     taken("an item of an array", *fed("rates[step]", "    rates = np.logspace(-1, -3, 4)\n")),
@@ -69,7 +70,6 @@ LEFT = [
     left("a default that is fed by its name", "TM209", *made(DEFAULT, (RUN, RUN.replace("Y: by}", "Y: by, 'PlaceholderWithDefault:0': 0.05}")))),
     left("a default that a dict may feed", "TM209", *made(DEFAULT, (RUN, "            feed = {X: bx, Y: by}\n            if step % 2:\n                feed[rate] = 0.05\n            _, value = sess.run([train_op, loss], feed_dict=feed)\n"))),
     left("a default that is bound anew", "TM209", *made(DEFAULT, ("    saver =", "    rate = 0.5\n    saver ="))),
-    left("a default that an inner function feeds", "TM211", *made(DEFAULT, (STEPS, "        def fed():\n            return {X: bx, Y: by, rate: 0.05}\n" + STEPS), (RUN, RUN.replace("{X: bx, Y: by}", "fed()")))),
     left("an item that is set", "TM209", *fed("rates[step]", TABLE, (STEPS, "        rates[0] = 0.2\n" + STEPS))),
     left("an item that each step halves", "TM209", *fed("rates[0]", TABLE, (SHOWN, SHOWN + "            rates[0] *= 0.5\n"))),
     left("an item of a list with another name", "TM209", *fed("rates[step]", TABLE, (STEPS, "        other = rates\n        other[0] = 0.3\n" + STEPS))),
