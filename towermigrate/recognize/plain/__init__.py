@@ -114,7 +114,6 @@ from towermigrate.recognize.plain.own_copies import own_copies
 from towermigrate.recognize.plain.own_graphs import own_graphs
 from towermigrate.recognize.plain.own_packs import own_packs
 from towermigrate.recognize.plain.part_functions import part_functions, rows_in_functions
-from towermigrate.recognize.plain.penalties import penalties
 from towermigrate.recognize.plain.placed import placed
 from towermigrate.recognize.plain.placeholders import (
     chosen_placeholders,
@@ -243,7 +242,6 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     static_averages,
     appended_pairs,
     collected_values,
-    penalties,
     own_items,
     last_of_lists,
     added_up,

@@ -131,10 +131,10 @@ def own_items(file: PlainFile) -> list[Change]:
         for each in ast.walk(loop):
             match each:
                 case ast.Subscript(value=ast.Name(id=listed), ctx=ast.Load()):
-                    found_one = filled(file, scope, loop, listed)
-                    if found_one is None or not _is_own(file, scope, loop, each, listed):
+                    filled = _filled(file, scope, loop, listed)
+                    if filled is None or not _is_own(file, scope, loop, each, listed):
                         continue
-                    name, call = found_one
+                    name, call = filled
                     if file.start(each) > file.end(call):
                         found.append(Change(*file.span(each), (name,), where))
     return found
@@ -180,18 +180,14 @@ def _is_own(file: PlainFile, scope: Scope, loop: ast.For, item: ast.Subscript, l
 
 def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str | None:
     """The name of what each tower appends to a list, where it is the last tower's behind the loop."""
-    found_one = filled(file, scope, loop, listed)
-    return None if found_one is None else found_one[0]
+    filled = _filled(file, scope, loop, listed)
+    return None if filled is None else filled[0]
 
 
-def filled(
-    file: PlainFile, scope: Scope, loop: ast.For, listed: str, anew: bool = False
+def _filled(
+    file: PlainFile, scope: Scope, loop: ast.For, listed: str
 ) -> tuple[str, ast.Call] | None:
-    """The name of what each turn of a loop appends to a list, and the call.
-
-    Args:
-        anew: the name may be bound to something else from there on.
-    """
+    """The name of what each turn of a loop appends to a list, bound to nothing else from there on, and the call."""
     calls = [
         each
         for each in ast.walk(scope)
@@ -209,8 +205,7 @@ def filled(
     if not of_list or not isinstance(value, ast.Name) or value.id in file.shared_between_functions:
         return None
     bound = stores(scope, value.id)
-    early = [id(each) in inside and each.lineno < call.lineno for each in bound]
-    kept = any(early) if anew else bool(early) and all(early)
+    kept = bound and all(id(each) in inside and each.lineno < call.lineno for each in bound)
     return (value.id, call) if kept and _in_every_turn(loop, call) else None
 
 

@@ -6,8 +6,8 @@ import ast
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, names_in, own_calls
 from towermigrate.recognize.plain.given import given
-from towermigrate.recognize.python_scopes import own_nodes
 
+_GRADIENTS = (".compute_gradients", ".minimize")
 _ASKS = ("startswith", "endswith")
 
 
@@ -48,16 +48,21 @@ def variable_functions(file: PlainFile) -> list[Change]:
 
 
 def operation_names(file: PlainFile) -> list[Change]:
-    """`'w' in v.op.name` of trained variables as `'w' in v.name`, which has `:0` behind it and else is the same text."""
+    """`var_list=[v for v in tf.trainable_variables() if 'w' in v.op.name]` with `'w' in v.name`, which has `:0` behind it and
+    else is the same text."""
     if ".op.name" not in file.text:
         return []
     found: list[Change] = []
     for where, scope in file.scopes:
-        for each in own_nodes(scope):
-            if not isinstance(each, ast.ListComp | ast.GeneratorExp) or len(each.generators) != 1:
+        for call in own_calls(scope):
+            if not ast.unparse(call.func).endswith(_GRADIENTS):
                 continue
-            (one,) = each.generators
-            if ast.unparse(one.iter) == "tf.trainable_variables()":
+            for each in (*call.args, *(one.value for one in call.keywords)):
+                if not isinstance(each, ast.ListComp) or len(each.generators) != 1:
+                    continue
+                (one,) = each.generators
+                if ast.unparse(one.iter) != "tf.trainable_variables()":
+                    continue
                 asked = f"{ast.unparse(one.target)}.op.name"
                 for test in (inner for part in one.ifs for inner in ast.walk(part)):
                     name = _asked(test, asked)
