@@ -76,6 +76,8 @@ LEFT = [
     left("an item of a list that is handed on", "TM209", *fed("rates[step]", TABLE, (STEPS, "        print(len(rates))\n" + STEPS))),
     left("an item of an array of another list", "TM209", *fed("rates[step]", "    rates = np.asarray(drawn * 4) * 0.1\n")),
     left("an item that a loop sets", "TM209", *fed("rates[step]", TABLE, (STEPS, "        for rates[0] in (0.1, 0.2):\n            pass\n" + STEPS))),
+    left("an item of an array that a part of it changes", "TM209", *fed("rates[step]", "    rates = np.ones(4)\n", (STEPS, "        part = rates[1:]\n        part[0] = 0.9\n" + STEPS))),
+    left("an item of an array that what is fed changes by a part", "TM209", (OPT, "    rates = np.ones(4)\n    view = rates[:]\n" + HOLDER), ("def batch(rows)", "def halve(view, y):\n    view *= 0.5\n    return y\n\n\ndef batch(rows)"), (RUN, RUN.replace("Y: by}", "Y: halve(view, by), lr: rates[step]}"))),
     left("an item that what is fed sets", "TM209", (OPT, HOLDER), ("drawn = [0]\n", "drawn = [0]\nrates = [0.1, 0.2]\n"), ("    drawn[0] += 1\n", "    drawn[0] += 1\n    rates[0] = 0.1 * drawn[0]\n"), ("            bx, by = batch(4)\n", ""), (RUN, "            value = sess.run([train_op, loss], feed_dict={X: batch(4)[0], Y: np.ones((4, 1)), lr: rates[0]})[1]\n")),
 ]  # fmt: skip
 

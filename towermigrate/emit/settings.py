@@ -204,10 +204,11 @@ def _fixed_lists(values: Collection[cst.BaseExpression], analysis: Analysis) -> 
         for node in walk(value)
         if isinstance(node, cst.Subscript) and isinstance(node.value, cst.Name)
     }
-    return {each for each in asked if _is_fixed_list(each, analysis)}
+    fed = {id(node) for value in values for node in walk(value)}
+    return {each for each in asked if _is_fixed_list(each, analysis, fed)}
 
 
-def _is_fixed_list(name: str, analysis: Analysis) -> bool:
+def _is_fixed_list(name: str, analysis: Analysis, fed: Collection[int]) -> bool:
     sources = analysis.tree.sources
     texts = [text for path, text in sources.items() if path != analysis.file.path]
     if _BY_TEXT.search(analysis.file.text) or any(
@@ -229,8 +230,12 @@ def _is_fixed_list(name: str, analysis: Analysis) -> bool:
         if isinstance(node, cst.Subscript) and code(node.value) == name and id(node) not in written
     ]
     named = [node for node in nodes if isinstance(node, cst.Name) and node.value == name]
+    if len(made) != 1 or not _is_new_list(made[0], analysis):
+        return False
+    if isinstance(made[0], cst.Call) and any(id(each) not in fed for each in picked):
+        return False  # A part of an array is a view, by which others may change it.
     # It stands where it is made and where items are read: nothing else has the list, or changes it.
-    return len(made) == 1 and _is_new_list(made[0], analysis) and len(named) == 1 + len(picked)
+    return len(named) == 1 + len(picked)
 
 
 def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:
