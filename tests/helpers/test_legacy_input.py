@@ -225,6 +225,59 @@ def test_an_iterator_goes_on_behind_an_error_and_starts_again(prefetch: int) -> 
         assert next(elements)[0] == 0
 
 
+def fed_pipeline(numbers: Any, size: Any) -> Any:
+    dataset = tf.data.Dataset.from_tensor_slices(numbers).batch(size)
+    return v1.data.make_initializable_iterator(dataset).get_next()
+
+
+FED = (tf.TensorSpec([None], tf.int64), tf.TensorSpec([], tf.int64))
+
+
+@pytest.mark.parametrize("prefetch", [None, 0, 2])
+def test_an_iterator_starts_with_what_it_is_fed(prefetch: int | None) -> None:
+    with tm.legacy_input(fed_pipeline, prefetch, FED) as elements:
+        assert elements.element_spec == (tf.TensorSpec([None], tf.int64),)
+        with pytest.raises(tf.errors.FailedPreconditionError):
+            next(elements)
+        elements.restart([1, 2, 3], 2)
+        assert [each[0].tolist() for each in elements] == [[1, 2], [3]]
+        elements.restart(np.arange(5), 3)
+        assert next(elements)[0].tolist() == [0, 1, 2]
+        elements.restart(np.arange(7, 9), 1)
+        assert [each[0].tolist() for each in elements] == [[7], [8]]
+
+
+def test_what_an_iterator_is_not_fed_is_said() -> None:
+    with tm.legacy_input(fed_pipeline, fed=FED) as elements:
+        for given in ((), ([1, 2],), ([1, 2], 1, 1)):
+            with pytest.raises(ValueError, match=f"{len(given)} values .* 2 placeholders"):
+                elements.restart(*given)
+        with pytest.raises(ValueError, match="Cannot feed value of shape"):
+            elements.restart([1, 2], [1])
+        elements.restart([1, 2], 1)
+        assert next(elements)[0] == [1]
+
+
+def test_batches_of_towers_start_with_what_they_are_fed() -> None:
+    strategy = tm.tower_strategy(2, devices="cpu:2")
+    with tm.legacy_input(fed_pipeline, prefetch=0, fed=FED) as elements:
+        batches = tm.per_tower_batches(elements, strategy=strategy)
+        batches.restart([1, 2, 3, 4], 2)
+        (both,) = next(batches)
+        assert [each.numpy().tolist() for each in strategy.experimental_local_results(both)] == [
+            [1, 2],
+            [3, 4],
+        ]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            next(batches)
+        batches.restart([5, 6], 1)
+        (both,) = next(batches)
+        assert [each.numpy().tolist() for each in strategy.experimental_local_results(both)] == [
+            [5],
+            [6],
+        ]
+
+
 def test_a_queue_readers_error_comes_over() -> None:
     def broken() -> Any:
         def read(n: Any) -> Any:

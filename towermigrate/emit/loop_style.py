@@ -182,6 +182,8 @@ class LoopStyle:
                 continue
             if item.kind in _INPUTS or item.kind is Kind.TENSOR:
                 for name in item.reads:
+                    if name in a.scope.fed_inputs:
+                        continue
                     if a.kinds.of_name(name) in (Kind.VARIABLE, Kind.SCHEDULE, Kind.PLACEHOLDER):
                         self.reasons.say(
                             "TM208",
@@ -466,7 +468,8 @@ class LoopStyle:
         holder = self.a.placeholders[found[0][0]]
         shape = "None" if holder.shape is None else code(holder.shape)
         text = f"{holder.name} = {self.steps.tf}.TensorSpec({shape}, {code(holder.dtype)})"
-        used = any(i.source == holder.name for i in self.a.body.inputs)
+        fed = holder.name in self.a.scope.fed_inputs
+        used = fed or any(i.source == holder.name for i in self.a.body.inputs)
         if not used and not self.planned.evaluations.reads(holder.name):
             raise refuse(
                 "TM209", self.a.file, item.node,
@@ -558,6 +561,17 @@ class LoopStyle:
             inside = [self.t.block(scope, inside)]
         returned = ", ".join(gives) + ("," if len(gives) == 1 else "")
         inside.append(self.t.statement(f"return {returned}"))
+        more = ", summaries=True" if a.with_inputs else ""
+        if a.scope.restarts:
+            more += ", prefetch=0"  # nothing is drawn that a step does not take
+        if a.scope.fed_inputs and parameter:
+            self.reasons.say(
+                "TM208", a.file, a.candidate.loop,
+                "each tower makes an input of its own, which is started with what it is fed",
+            )  # fmt: skip
+        elif a.scope.fed_inputs:
+            parameter = ", ".join(a.scope.fed_inputs)
+            more += f", fed=({parameter}{',' if len(a.scope.fed_inputs) == 1 else ''})"
         made = [
             self.t.block(
                 f"def {self.names.tower_input}({parameter}):",
@@ -565,9 +579,6 @@ class LoopStyle:
                 spaced(outer_lead, self.depth),
             )
         ]
-        more = ", summaries=True" if a.with_inputs else ""
-        if a.scope.restarts:
-            more += ", prefetch=0"  # nothing is drawn that a step does not take
         source = f"{legacy}({self.names.tower_input}{more})"
         wrapped = f"{helper}({source})" if helper else source
         made.append(self.t.statement(f"{self.names.batches} = {wrapped}", spaced([], self.depth)))

@@ -24,6 +24,7 @@ from towermigrate.emit.templates import (
 from towermigrate.recognize.analysis import Analysis, Run
 from towermigrate.recognize.evaluation import makes_variables
 from towermigrate.recognize.kinds import OPS, Kind
+from towermigrate.recognize.listed import fed_of
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import refuse
 from towermigrate.recognize.saved_lists import trained_and_more
@@ -414,6 +415,16 @@ class RunRewriter(cst.CSTTransformer):
         if items is not None and not run.single and len(items) == len(run.fetches):
             self.taken_over.add(id(node.value))
 
+    def _restart(self, call: cst.Call, new: cst.BaseExpression) -> cst.BaseExpression:
+        """What starts the input anew: with what its placeholders are fed, in their order."""
+        started = self.t.expression(f"{self.names.batches}.restart()")
+        if not self.a.scope.fed_inputs:
+            return started
+        assert isinstance(new, cst.Call) and isinstance(started, cst.Call)
+        pairs = fed_of(argument(new, 1, "feed_dict") or new)
+        assert pairs is not None, code(call)
+        return started.with_changes(args=[cst.Arg(value) for _, value, _ in pairs])
+
     def leave_Expr(
         self, original_node: cst.Expr, updated_node: cst.Expr
     ) -> cst.BaseSmallStatement | cst.RemovalSentinel:
@@ -423,7 +434,7 @@ class RunRewriter(cst.CSTTransformer):
             if run is not None and id(run) in self.planned.of_run:
                 return cst.Expr(self.t.expression(self.step_call(run)))
             if value in self.a.scope.restarts:
-                return cst.Expr(self.t.expression(f"{self.names.batches}.restart()"))
+                return cst.Expr(self._restart(value, updated_node.value))
             update = set_by(value, self.a.kinds)
             if update is not None and isinstance(updated_node.value, cst.Call):
                 return updated_node.with_changes(value=updated_node.value.args[0].value)

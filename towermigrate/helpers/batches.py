@@ -104,18 +104,22 @@ class TowerBatches(Iterator[Any]):
             tf.nest.map_structure(distributed, *parts) for parts in zip(*elements, strict=True)
         )
 
-    def restart(self) -> None:
+    def restart(self, *values: Any) -> None:
         """Initialise the iterators of a `legacy_input` again, as `sess.run(iterator.initializer)` does for each epoch.
 
+        Args:
+          *values: what the placeholders of `legacy_input(…, fed=…)` are fed, in their order.
+
         Raises:
-          ValueError: the source is none, was closed, or has queues.
+          ValueError: the source is none, was closed, or has queues; there are more or fewer values than placeholders,
+            or one is not of its placeholder's shape.
         """
         again = getattr(self._source, "restart", None)
         if again is None:
             raise ValueError(
                 "Only batches of a legacy_input can start again: make these batches anew."
             )
-        again()
+        again(*values)
         self._peeked = []
 
     def with_summaries(self, summary: bytes) -> bytes:

@@ -4,7 +4,7 @@ import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -29,10 +29,14 @@ class EndOfInput(StopIteration, tf.errors.OutOfRangeError):  # type: ignore[misc
 class LegacyInput(Iterator[Any]):
     """The elements of a TF1 input pipeline; `legacy_input` makes it. Close it, or use `with`."""
 
-    def __init__(self, build: Callable[[], Any], prefetch: int | None = None) -> None:
-        self._open(prefetch, lambda: _built(build))
+    def __init__(
+        self, build: Callable[..., Any], prefetch: int | None = None, fed: Sequence[Any] = ()
+    ) -> None:
+        self._open(prefetch, lambda *placeholders: _built(build, *placeholders), fed)
 
-    def _open(self, prefetch: int | None, build: Callable[[], Any]) -> None:
+    def _open(
+        self, prefetch: int | None, build: Callable[..., Any], fed: Sequence[Any] = ()
+    ) -> None:
         if prefetch is not None and prefetch < 0:
             raise ValueError(f"prefetch is {prefetch}; it is a number of elements, 0 for none.")
         graph = tf.Graph()
@@ -40,7 +44,8 @@ class LegacyInput(Iterator[Any]):
             seed = _global_seed()
             if seed is not None:
                 tf.compat.v1.set_random_seed(seed)
-            fetches = tf.nest.map_structure(tf.convert_to_tensor, build())
+            placeholders = [_placeholder_of(each) for each in fed]
+            fetches = tf.nest.map_structure(tf.convert_to_tensor, build(*placeholders))
             initializers = [
                 tf.compat.v1.global_variables_initializer(),
                 tf.compat.v1.local_variables_initializer(),
@@ -49,7 +54,9 @@ class LegacyInput(Iterator[Any]):
             ]
         self.element_spec = self._spec(fetches)
         self._ended: BaseException | None = None
-        self._pipeline = _Pipeline(graph, fetches, initializers, prefetch, self._draws_a_step)
+        self._pipeline = _Pipeline(
+            graph, fetches, initializers, prefetch, self._draws_a_step, placeholders
+        )
         # The pipeline's threads do not know this object, so that they end with it when it is
         # dropped without a close, and when the process ends.
         self._close = weakref.finalize(self, self._pipeline.close)
@@ -90,18 +97,22 @@ class LegacyInput(Iterator[Any]):
             with contextlib.suppress(Exception):
                 self._drawn()
 
-    def restart(self) -> None:
+    def restart(self, *values: Any) -> None:
         """Initialise the pipeline's iterators again, as `sess.run(iterator.initializer)` does for each epoch.
 
         What was drawn ahead is dropped, so a pipeline that counts its draws wants `prefetch=0`.
 
+        Args:
+          *values: what the placeholders of `fed` are fed, in their order.
+
         Raises:
-          ValueError: it was closed, or it has queues, which do not start again.
+          ValueError: it was closed, or it has queues, which do not start again; there are more or fewer values than
+            placeholders, or one is not of its placeholder's shape.
         """
         ended_early = self._ended is not None and not isinstance(self._ended, EndOfInput)
         if ended_early or not self._close.alive:
             raise ValueError("This input was closed or ended by an error; it cannot start again.")
-        self._pipeline.restart()
+        self._pipeline.restart(*values)
         self._ended = None
 
     def __enter__(self) -> "LegacyInput":
@@ -189,8 +200,10 @@ class _Pipeline:
         initializers: Any,
         prefetch: int | None,
         draws_a_step: Callable[[], int],
+        placeholders: Sequence[Any] = (),
     ) -> None:
         self._draws_a_step = draws_a_step
+        self._placeholders = placeholders
         self._graph = graph
         self._fetches = fetches
         self._initializers = initializers
@@ -227,10 +240,17 @@ class _Pipeline:
         of_element = isinstance(reason, tf.errors.OpError) and not isinstance(reason, EndOfInput)
         return bool(self._runners) or not of_element
 
-    def restart(self) -> None:
-        """Initialise the iterators again; before the first element that is done when it is asked for."""
+    def restart(self, *values: Any) -> None:
+        """Initialise the iterators again; before the first element that is done when it is asked for, unless they are
+        fed."""
+        if len(values) != len(self._placeholders):
+            raise ValueError(
+                f"{len(values)} values are fed to the {len(self._placeholders)} placeholders of this input."
+            )
         if self._session is None:
-            return
+            if not values:
+                return
+            self._start(ahead=False)
         if self._runners:
             raise ValueError("The input pipeline has queues, which do not start again.")
         if self._ahead is not None:
@@ -240,7 +260,8 @@ class _Pipeline:
                 self._changed.notify_all()
             self._ahead.join()
             self._ready.clear()
-        self._session.run(self._initializers[-1])
+        feed = dict(zip(self._placeholders, values, strict=True))
+        self._session.run(self._initializers[-1], feed_dict=feed)
         self._resting = False
         self._run_on()
 
@@ -259,13 +280,15 @@ class _Pipeline:
         if self._ahead is not None and self._ahead is not threading.current_thread():
             self._ahead.join(_GRACE_SECONDS)
 
-    def _start(self) -> None:
+    def _start(self, ahead: bool = True) -> None:
         # GPUs belong to the training process's eager runtime.
         config = tf.compat.v1.ConfigProto(device_count={"GPU": 0}, allow_soft_placement=True)
         with self._graph.as_default():
             session = tf.compat.v1.Session(graph=self._graph, config=config)
             try:
-                for initializers in self._initializers:
+                # Iterators that are fed start when they are, and until then say so when they are asked.
+                last = -1 if self._placeholders else None
+                for initializers in self._initializers[:last]:
                     session.run(initializers)
             except BaseException:
                 session.close()
@@ -276,7 +299,8 @@ class _Pipeline:
                 self._runners = tf.compat.v1.train.start_queue_runners(
                     sess=session, coord=self._coordinator
                 )
-        self._run_on()
+        if ahead:
+            self._run_on()
 
     def _run_on(self) -> None:
         """Begin to draw ahead, where that is wanted."""
@@ -337,7 +361,9 @@ class _Pipeline:
         )
 
 
-def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> LegacyInput:
+def legacy_input(
+    build: Callable[..., Any], prefetch: int | None = None, fed: Sequence[Any] = ()
+) -> LegacyInput:
     """Run a TF1 input pipeline as it is: queues, readers, `tf.train.batch`, one-shot iterators.
 
     `build` runs once, in a graph of its own. At the first `next` a session of its own initialises
@@ -355,6 +381,8 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
         `next`. None is the number of towers, so that the next step's batches are ready; and 0
         where the pipeline calls Python (`py_func`, a generator), because that code may share
         state, `np.random` for one, with the program. Where it does not, say a number.
+      fed: a `tf.TensorSpec` for each placeholder that the pipeline's iterators are started with. `build` is given
+        the placeholders, and `restart` what they are fed; before its first call there are no elements.
 
     Returns:
       An iterator of tuples of NumPy values, with `element_spec` (a tuple of `tf.TensorSpec`),
@@ -373,9 +401,19 @@ def legacy_input(build: Callable[[], Any], prefetch: int | None = None) -> Legac
       >>> [element[0].item() for element in legacy_input(pipeline)]
       [0, 1, 2]
 
+      One that a TF1 program starts with `sess.run(iterator.initializer, feed_dict={rows: …})`:
+
+      >>> def batches(rows):
+      ...     dataset = tf.data.Dataset.from_tensor_slices(rows).batch(2)
+      ...     return tf.compat.v1.data.make_initializable_iterator(dataset).get_next()
+      >>> elements = legacy_input(batches, fed=(tf.TensorSpec([None], tf.int32),))
+      >>> elements.restart([1, 2, 3])
+      >>> [element[0].tolist() for element in elements]
+      [[1, 2], [3]]
+
     Source: TF1 "Threading and queues", `tf.train.start_queue_runners`.
     """
-    return LegacyInput(build, prefetch)
+    return LegacyInput(build, prefetch, fed)
 
 
 def legacy_inputs(
@@ -419,7 +457,7 @@ def legacy_inputs(
     return LegacyInputs(build, prefetch, summaries, strategy)
 
 
-def _built(build: Callable[..., Any], *given: int) -> Any:
+def _built(build: Callable[..., Any], *given: Any) -> Any:
     built = build(*given)
     if built is None:
         raise ValueError(
@@ -443,6 +481,10 @@ def _common(*specs: Any) -> Any:
     for each in specs[1:]:
         shape = shape.most_specific_compatible_shape(each.shape)
     return tf.TensorSpec(shape, first.dtype)
+
+
+def _placeholder_of(spec: Any) -> Any:
+    return tf.compat.v1.placeholder(spec.dtype, spec.shape)
 
 
 def _iterator_initializers(graph: Any) -> list[Any]:

@@ -102,7 +102,7 @@ class Scope:
     by name, `merges` the calls of `merge_all` all of whose summaries are known, `tables` the tables of what runs fetch.
     `lists` maps the names of a list over the towers' values, as it is when they are run, to the list.
     `iterators` are those of the input pipeline that a run starts, `started` the calls of the runs that do, `restarts` those that do
-    so in a loop.
+    so in a loop, or feed what the pipeline reads; `fed_inputs` are the placeholders that these feed, in their order.
     `whole_means` are the means that are of all elements of their list, whatever the shape of what it holds.
     `trained` maps the calls behind the towers, by their identity, that compute the gradients of a mean to that mean.
     `described` are the statements that only say what the variables are called, and the nodes that ask it, `shown` those of
@@ -122,6 +122,7 @@ class Scope:
     iterators: set[str] = field(default_factory=set)
     started: dict[str, cst.Call] = field(default_factory=dict)
     restarts: list[cst.Call] = field(default_factory=list)
+    fed_inputs: tuple[str, ...] = ()
     feed_dicts: dict[str, cst.Assign] = field(default_factory=dict)
     merges: list[cst.Call] = field(default_factory=list)
     tables: dict[str, Table] = field(default_factory=dict)

@@ -64,6 +64,7 @@ class RunReader(ScopeReader):
                     if call in self.scope.started.values():
                         what = "the input pipeline is started again, or behind a run"
                     self.reasons.say("TM209", self.file, call, what)
+        self._fed_by_one_name(after)
         if not runs and not self.reasons.findings:
             self.reasons.say(
                 "TM205", self.file, self.candidate.loop, "no `sess.run` fetches the towers"
@@ -254,17 +255,17 @@ class RunReader(ScopeReader):
         nodes: Sequence[cst.BaseExpression],
         feed: cst.BaseExpression | None,
     ) -> None:
-        """The input starts by itself, before its first element: one run must do that, once and for all."""
-        if (
-            all(map(self._iterator, nodes))
-            and len(self.scope.iterators) == 1
-            and feed is None
-            and _alone_in_loop(item.node, call)
-        ):
+        """The input starts by itself, before its first element: one run must do that, once and for all, where it is not
+        started anew in each turn of a loop, or with what it is fed."""
+        alone = all(map(self._iterator, nodes)) and len(self.scope.iterators) == 1
+        if alone and feed is not None and _stands_alone(item.node, call):
+            self._starts_fed(call, feed)
+            return
+        if alone and not self.scope.fed_inputs and feed is None and _alone_in_loop(item.node, call):
             self.scope.restarts.append(call)
             return
         for name in filter(None, map(self._iterator, nodes)):
-            again = name in self.scope.started
+            again = name in self.scope.started or bool(self.scope.fed_inputs)
             if again or feed is not None or bare_call(item.node) is not call:
                 how = (
                     "again"
@@ -275,6 +276,33 @@ class RunReader(ScopeReader):
                 )
                 raise refuse("TM209", self.file, call, f"the iterator `{name}` is started {how}")
             self.scope.started[name] = call
+
+    def _starts_fed(self, call: cst.Call, feed: cst.BaseExpression) -> None:
+        """Starts the input with what its placeholders are fed, which every start must do, in one order."""
+        names = tuple(self._feeds(call, feed))
+        if not isinstance(feed, cst.Dict) or not names:
+            raise refuse(
+                "TM209", self.file, call,
+                f"`{code(feed)}` is fed to start an iterator; only a dict display is understood there",
+            )  # fmt: skip
+        earlier = [*self.scope.started, *self.scope.restarts]
+        if earlier and names != self.scope.fed_inputs:
+            raise refuse(
+                "TM209", self.file, call,
+                f"`{code(call)}` feeds other placeholders than another start of the iterator, or in another order",
+            )  # fmt: skip
+        self.scope.fed_inputs = names
+        self.scope.restarts.append(call)
+
+    def _fed_by_one_name(self, after: Sequence[Item]) -> None:
+        """What starts the input must be the same placeholders each time: their names are bound once."""
+        for name in self.scope.fed_inputs:
+            bound = [item for item in (*self.scope.front, *after) if name in item.binds]
+            if len(bound) != 1:
+                self.reasons.say(
+                    "TM209", self.file, self.scope.restarts[0],
+                    f"`{name}`, by which an iterator is fed, has several values",
+                )  # fmt: skip
 
     def _evaluates(self, call: cst.Call, names: Sequence[str]) -> bool:
         """Whether a run fetches values of evaluations only."""
@@ -515,6 +543,15 @@ def _comes_first(block: Sequence[cst.BaseStatement], first: cst.Call, behind: cs
             elif began and any(node is behind for node in walk(each)):
                 return True
     return False
+
+
+def _stands_alone(statement: cst.BaseStatement | cst.Else, call: cst.Call) -> bool:
+    """Whether a call is a line of its own of the session, which no function and no `try` holds."""
+    if isinstance(statement, cst.For | cst.While | cst.With | cst.If | cst.Else):
+        rest = getattr(statement, "orelse", None)
+        blocks = [*statements(statement.body), *([rest] if rest is not None else [])]
+        return any(_stands_alone(each, call) for each in blocks)
+    return isinstance(statement, cst.SimpleStatementLine) and bare_call(statement) is call
 
 
 def _alone_in_loop(statement: cst.BaseStatement, call: cst.Call) -> bool:
