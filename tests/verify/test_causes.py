@@ -450,8 +450,14 @@ ORDER = [0, 1, 2, 0, 1, 2, 0, 1, 2]
     [
         ([1, 0, 2, 1, 0, 2, 1, 0, 2], "the stages are in another order"),
         ([0, 2, 1, 0, 2, 1], "the stages are in another order"),
-        ([0, 1, 2], "steps are skipped: the program makes fewer than the original"),
-        ([*ORDER, 0, 1], "steps are made twice: the program makes more than the original"),
+        (
+            [0, 1, 2],
+            "updates are fewer: steps are skipped, or the program ends earlier than the original",
+        ),
+        (
+            [*ORDER, 0, 1],
+            "updates are more: steps are made twice, or the program goes on where the original ends",
+        ),
         ([0, 1, 1, 2, 0, 1, 2, 0, 1], "a step of one stage is made twice"),
         ([0, 2, 0, 1, 2, 0, 1, 2], "a step of one stage is skipped"),
         ([0, 1, 1, 2, 0, 1, 1, 2, 0], "a step of one stage is made twice"),

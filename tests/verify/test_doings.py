@@ -24,8 +24,11 @@ from towermigrate.verify.report import Reference
 from towermigrate.verify.trace import Trace, read_trace
 
 PROGRAM = """\
+import atexit
+import json
 import logging
 import os
+import pickle
 import sys
 import time
 
@@ -78,6 +81,21 @@ def main():
                 saver.save(sess, './model.ckpt', global_step=step)
                 open('notes.txt', 'w').write('%d' % step)
         open('history.txt', 'w').write('losses %s' % history)
+        with open('table.csv', 'w') as table:
+            for step, value in history:
+                table.write('%d,%.5f\\n' % (step, value))
+        with open('last.json', 'w') as file:
+            json.dump({'steps': len(history)}, file)
+        pickle.dump(history, open('last.pkl', 'wb'), protocol=2)
+        os.symlink('model.ckpt-2.index', 'latest')
+        os.remove('old.txt')
+        os.mkdir('kept')
+        os.chmod('history.txt', 0o755)
+        sys.stdout.buffer.write(b'least %.4f\\n' % min(history)[1])
+        os.write(1, b'most %.4f\\n' % max(history)[1])
+        sys.stderr.buffer.write(b'runs %d\\n' % len(history))
+        sys.__stdout__.write('first %.4f\\n' % history[0][1])
+        atexit.register(lambda: open('exit.txt', 'w').write('%.4f' % history[2][1]))
         sys.exit(3)
 
 
@@ -91,6 +109,7 @@ def tree(tmp_path: Path) -> Path:
     folder = tmp_path / "tree"
     folder.mkdir()
     (folder / "train.py").write_text(PROGRAM, encoding="utf-8")
+    (folder / "old.txt").write_text("of an earlier run", encoding="utf-8")
     return folder
 
 
@@ -103,6 +122,7 @@ def _planted(tree: Path, old: str, new: str, style: Any) -> Path:
     folder = tree.parent / "rewritten"
     folder.mkdir()
     (folder / "train.py").write_text(text.replace(old, new), encoding="utf-8")
+    (folder / "old.txt").write_text("of an earlier run", encoding="utf-8")
     return folder
 
 
@@ -121,6 +141,20 @@ FAULTS = [
     ("'done %d", "'over %d", "line on standard error 2"),
     ("n' % (step, value))", "n' % (step, value * 2))", "printed line written over others, 1"),
     ("sys.exit(3)", "sys.exit(4)", "exit code"),
+    ("'%d,%.5f\\n'", "'%d,%.4f\\n'", "contents of the file table.csv"),
+    ("len(history)}", "float(len(history))}", "contents of the file last.json"),
+    ("protocol=2", "protocol=3", "contents of the file last.pkl"),
+    ("os.symlink('model.ckpt-2.index'", "os.symlink('model.ckpt-1.index'", "latest"),
+    ("os.symlink(", "(lambda *of: open('latest', 'w').close())(", "latest"),
+    ("os.remove('old.txt')", "pass", "old.txt"),
+    ("os.mkdir('kept')", "pass", "kept"),
+    ("0o755", "0o644", "history.txt"),
+    ("min(history)[1]", "max(history)[1]", "printed line"),
+    ("max(history)[1]", "min(history)[1]", "printed line"),
+    ("'runs %d\\n' % len(history)", "'runs %d\\n' % 9", "line on standard error"),
+    ("history[0][1]", "history[1][1]", "printed line"),
+    ("history[2][1]", "history[3][1]", "contents of the file exit.txt"),
+    ("atexit.register(", "str(", "file exit.txt"),
 ]
 OF_SESSIONS = [
     ("Saver()", "Saver(tf.compat.v1.trainable_variables())", "in the checkpoint model"),
@@ -209,6 +243,7 @@ _LOSS, _LOGITS, _STEP = np.float32(0.5), np.float32([[1.0, 2.0], [3.0, 4.0]]), n
         ({"5|0|0": _LOSS * np.float32(1.01), "5|1|0": _LOGITS}, False),
         ({"5|0|0": _LOSS, "5|1|0": _LOGITS + np.float32([0.0, 0.1])}, False),
         ({"6|0|0": _LOSS * 2, "5|1|0": _LOGITS}, True),  # behind another update: another run
+        ({"5|0|0": _LOSS, "5|1|0": _LOGITS[:1]}, True),  # read in another way
     ],
 )
 def test_what_runs_that_train_nothing_give(
@@ -224,6 +259,93 @@ def test_what_runs_that_train_nothing_give(
     if found:
         assert "gives another value" in of_shown(found[0], traces[2]).cause
         assert not doing_differences(*traces, within=None)[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "equal"),
+    [
+        ({"5|0|0": _LOGITS, "5|1|0": _STEP}, True),
+        ({"5|0|0": _LOGITS[:1], "5|1|0": _STEP}, False),  # of fewer rows
+        ({"5|0|0": _LOGITS[0], "5|1|0": _STEP}, True),  # read in another way
+        ({"5|0|0": _STEP, "5|1|0": _LOGITS[:1]}, True),
+        ({"5|0|0": _LOGITS[:1]}, True),
+    ],
+)
+def test_arrays_of_other_shapes_where_as_much_is_looked_at(
+    made: dict[str, Any], equal: bool, tmp_path: Path
+) -> None:
+    wanted = {"5|0|0": _LOGITS, "5|1|0": _STEP}
+    traces = [_trace(tmp_path / str(k), []) for k in range(3)]
+    for each, arrays in zip(traces, (wanted, wanted, made), strict=True):
+        np.savez(each.folder / "looked.npz", **arrays)
+    found, _ = doing_differences(*traces, within=1e-4)
+    assert [each.expected for each in found] == ([] if equal else ["float32[2, 2]"])
+
+
+_ROWS = {"5|0|x:0": np.ones(6), "5|0|x:0|all": np.array([2.0, 3.0, 6.0, 6.0])}
+
+
+@pytest.mark.parametrize(
+    ("made", "equal"),
+    [
+        (_ROWS, True),
+        ({}, True),  # loop style has no sessions
+        ({**_ROWS, "5|1|x:0": np.ones(6)}, True),  # other runs
+        ({**_ROWS, "5|0|x:0": np.ones(6) * (1.0 + 1e-6)}, True),
+        ({**_ROWS, "5|0|x:0": np.ones(6) * 1.01}, False),
+        ({**_ROWS, "5|0|x:0|all": np.array([3.0, 2.0, 6.0, 6.0])}, False),
+    ],
+)
+def test_what_such_runs_are_fed(made: dict[str, Any], equal: bool, tmp_path: Path) -> None:
+    traces = [_trace(tmp_path / str(k), []) for k in range(3)]
+    for each, arrays in zip(traces, (_ROWS, _ROWS, made), strict=True):
+        np.savez(each.folder / "asked.npz", **arrays)
+    found, _ = doing_differences(*traces, within=1e-4)
+    assert (not found) == equal
+    if found:
+        assert "is fed other rows" in of_shown(found[0], traces[2]).cause
+        assert not doing_differences(*traces, within=None)[0]
+
+
+def test_the_numbers_that_differ_are_said(tmp_path: Path) -> None:
+    traces = [_trace(tmp_path / str(k), []) for k in range(3)]
+    for k, each in enumerate(traces):
+        hits = np.ones(16, bool)
+        hits[9] = k < 2
+        np.savez(each.folder / "looked.npz", **{"5|0|0": hits})
+    (found,) = doing_differences(*traces, within=1e-4)[0]
+    assert found.expected == "bool[16], number 10: [True, True, True]"
+    assert found.actual == "bool[16], number 10: [False, True, True]"
+
+
+@pytest.mark.parametrize(
+    ("made", "equal"),
+    [
+        (lambda k: f"{0.1 + 0.0123 * k:.4f}", True),
+        (lambda k: f"{0.1 + 0.0123 * k:.5f}", False),
+        (lambda k: f"{0.1 + 0.0123 * k:.3f}", False),
+        (lambda k: repr(round(0.1 + 0.0123 * k, 4)), True),
+        (lambda k: f"{0.1 + 0.0123 * k:.4e}", True),
+        (lambda k: repr(0.1 + 0.0123 * k), True),  # all that tells it from its neighbours
+    ],
+)
+def test_how_many_digits_are_written(
+    made: Callable[[int], str], equal: bool, tmp_path: Path
+) -> None:
+    def wanted(k: int) -> str:
+        return f"{0.1 + 0.0123 * k:.4f}"
+
+    lines = [[each(k) for k in range(8)] for each in (wanted, wanted, made)]
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    found, _ = doing_differences(*traces, within=1e-3, drift=1e-3)
+    assert (not found) == equal, found
+
+
+@pytest.mark.parametrize(("made", "equal"), [("12", True), ("12.0", False), ("13", False)])
+def test_a_count_is_written_as_one(made: str, equal: bool, tmp_path: Path) -> None:
+    lines = (["steps 12"], ["steps 12"], [f"steps {made}"])
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    assert (not doing_differences(*traces, within=1e-3)[0]) == equal
 
 
 @pytest.mark.parametrize(

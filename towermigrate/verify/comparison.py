@@ -23,6 +23,7 @@ BATCHES_TAKEN = "input batches"
 # What stands for a summary, or a file, that one of the programs does not write.
 NO_SUMMARY = "no such summary"
 LOOKED = "what a run that trains nothing gives back"
+FED = "what a run that trains nothing is fed for"
 NO_FILE = "no such file"
 QUANTITIES = ("loss", "gradient", "variable", "slot")
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from towermigrate.verify.comparison import LOOKED, NO_FILE, Difference
+from towermigrate.verify.comparison import FED, LOOKED, NO_FILE, Difference
 from towermigrate.verify.events_compare import event_differences, open_events
 from towermigrate.verify.files_compare import SAVED, Closeness, FilesCompared, file_differences
 from towermigrate.verify.lines_compare import (
@@ -86,9 +86,11 @@ def doing_differences(
     more, fewer = sorted(ours - theirs - others), sorted((theirs & others) - ours)
     found += [_difference(f"file {name}", name, NO_FILE) for name in fewer]
     found += [_difference(f"file {name}", NO_FILE, name) for name in more]
+    found += _of_places(first, second, made)
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made, close.saved, trained_alike)
     found += _looked(first, second, made, within, moved)
+    found += _asked(first, second, made, within)
     unequal, _ = files or file_differences(first, second, made, close)
     found += [
         _difference(f"contents of the file {each.name}", each.expected, each.actual)
@@ -210,6 +212,21 @@ def _told(name: str, said: Unlike | None) -> list[Difference]:
     return [] if said is None else [_difference(f"{name} {said.line}", said.expected, said.actual)]
 
 
+def _of_places(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
+    """Links, empty folders, files that can be run, and files that were taken away."""
+    traces = (first, second, made)
+    if not all("places" in trace.meta for trace in traces):
+        return  # recorded by an earlier version
+    wanted, again, ours = (
+        {_plain(name): _plain(what) for name, what in trace.meta["places"].items()}
+        for trace in traces
+    )
+    for name in sorted(wanted.keys() | ours.keys()):
+        if wanted.get(name) == again.get(name) != ours.get(name):
+            said = (each.get(name, "no such change") for each in (wanted, ours))
+            yield _difference(f"in the folders, {name}", *said)
+
+
 def _of_workers(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
     """Files that a worker should not have written: what only the chief saves, and what neither program writes.
 
@@ -274,7 +291,7 @@ def _checkpoints(
         del far[key]
     for key, (array, other) in far.items():
         path, _, name = key.partition("|")
-        yield _difference(f"{name} in the checkpoint {path}", _some(array), _some(other))
+        yield _difference(f"{name} in the checkpoint {path}", *_both(array, other))
     theirs = {key.partition("|")[0] for key in wanted}
     for key in others.keys() - wanted.keys():
         path, _, name = key.partition("|")
@@ -325,11 +342,13 @@ def _looked(
         for key, array in fixed.items()
     }
     for index in sorted({int(key.partition("|")[0]) for key in fixed}):
-        left = [array for key, array in ours.items() if int(key.partition("|")[0]) == index]
+        theirs, made_here = (
+            {key: array for key, array in each.items() if int(key.partition("|")[0]) == index}
+            for each in (fixed, ours)
+        )
+        left = list(made_here.values())
         missing: list[Array] = []
-        for key, array in fixed.items():
-            if int(key.partition("|")[0]) != index:
-                continue
+        for key, array in theirs.items():
             near = (k for k, each in enumerate(left) if _as_near(array, each, within, open_[key]))
             at = next(near, None)
             if at is None:
@@ -339,8 +358,50 @@ def _looked(
         for array in missing:
             other = next((each for each in left if _of_one_kind(array, each)), None)
             if other is not None:
-                yield _difference(f"{LOOKED}, behind {index} updates", _some(array), _some(other))
+                yield _difference(f"{LOOKED}, behind {index} updates", *_both(array, other))
                 return
+        for key, array in theirs.items() if _in_turn(theirs, wanted, made_here, index) else ():
+            if array.shape != made_here[key].shape:
+                said = (f"{each.dtype}{list(each.shape)}" for each in (array, made_here[key]))
+                yield _difference(f"{LOOKED}, behind {index} updates", *said)
+                return
+
+
+def _asked(first: Trace, second: Trace, made: Trace, within: float | None) -> Iterator[Difference]:
+    """What runs that train nothing are fed, where both programs have as many of them between two training runs: of sessions."""
+    if within is None:
+        return
+    wanted, again, ours = (read_arrays(str(t.folder), "asked") for t in (first, second, made))
+    for index in sorted({int(key.partition("|")[0]) for key in wanted}):
+        theirs, others = (
+            {key: array for key, array in each.items() if int(key.partition("|")[0]) == index}
+            for each in (wanted, ours)
+        )
+        if theirs.keys() != others.keys():
+            continue
+        for key, array in theirs.items():
+            fixed = key in again and same(array, again[key])
+            if fixed and not _as_near(array, others[key], within, 0.0):
+                name = key.split("|")[2]
+                yield _difference(
+                    f"{FED} {name}, behind {index} updates", *_both(array, others[key])
+                )
+                return
+
+
+def _in_turn(
+    fixed: Mapping[str, Array], wanted: Mapping[str, Array], made: Mapping[str, Array], index: int
+) -> bool:
+    """Whether two programs look at as much, in one order: arrays of the same kinds and numbers of axes."""
+    number = sum(int(key.partition("|")[0]) == index for key in wanted)
+    return (
+        fixed.keys() == made.keys()
+        and len(fixed) == number
+        and all(
+            array.dtype.kind == made[key].dtype.kind and array.ndim == made[key].ndim
+            for key, array in fixed.items()
+        )
+    )
 
 
 def _of_one_kind(expected: Array, actual: Array) -> bool:
@@ -379,6 +440,21 @@ def _far(expected: Array, actual: Array) -> float:
         return float("inf")
     size = max(float(np.nanmax(np.abs(expected))), 1e-30)
     return float(np.nanmax(np.abs(expected - actual))) / size
+
+
+def _both(expected: Array, actual: Array) -> tuple[str, str]:
+    """Two arrays of one shape in words: their first numbers, or the first of those that differ."""
+    one, other = expected.ravel(), actual.ravel()
+    off = np.flatnonzero((one != other) & ~((one != one) & (other != other)))
+    if not off.size or off[0] < 3 or expected.shape != actual.shape:
+        return _some(expected), _some(actual)
+    at = int(off[0])
+    said = (
+        f"{each.dtype}{list(expected.shape)}, number {at + 1}: {each[at : at + 3].tolist()}"
+        for each in (one, other)
+    )
+    theirs, ours = said
+    return theirs, ours
 
 
 def _some(array: Array) -> str:

@@ -117,6 +117,10 @@ def _compared(
         return _of_lines(name, [each for each in lines if each is not None], close)
     pickles = [_pickled(each) for each in data]
     if None not in pickles:
+        protocols = [each[1] for each in data]  # behind the opcode that says it is one
+        if same_python and protocols[0] == protocols[1] != protocols[2]:
+            theirs, ours = (f"a pickle of protocol {protocols[k]}" for k in (0, 2))
+            return Unequal(name, theirs, ours)
         said = _of_pickles(name, [each for each in pickles if each is not None], close)
         return "another Python writes it" if said is not None and not same_python else said
     if data[0] != data[1]:

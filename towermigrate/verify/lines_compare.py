@@ -33,6 +33,10 @@ _CHANCE = 1e-3
 _MANY = 500
 # As many flips that all go one way are no roundings.
 _ONE_WAY = 8
+# So many different numbers that end in other places than another program's do so as they are asked to: of one in ten each, by chance.
+_ENOUGH = 4
+# More digits behind the point than this are not asked for.
+_ASKED = 6
 # Where roundings are excused that numbers are made of, they may go so many times as far as the original's own do when its
 # weights move by roundings: as far as arrays may that are excused.
 MOVED = 4.0
@@ -170,6 +174,9 @@ def unlike(
             return Unlike(place + 1, repr(line), repr(made[place]))
     if len(made) > len(wanted):
         return Unlike(len(wanted) + 1, "nothing", made[len(wanted)])
+    written = _written_otherwise(wanted, again, made)
+    if written is not None:
+        return Unlike(written + 1, wanted[written], made[written])
     flipped = numbers.flipped_too_often()
     return None if flipped is None else Unlike(flipped + 1, wanted[flipped], made[flipped])
 
@@ -179,6 +186,47 @@ def _is_spaced_otherwise(wanted: str, made: str) -> bool:
     if wanted.rstrip() == made.rstrip() or _OF_ARRAY.search(wanted):
         return False
     return _NUMBER.findall(wanted) == _NUMBER.findall(made)
+
+
+def _written_otherwise(
+    wanted: Sequence[str], again: Sequence[str], made: Sequence[str]
+) -> int | None:
+    """The first line whose numbers are written in another way: a count as a fraction, or more or fewer digits.
+
+    Roundings change digits, not how many are asked for: where all numbers of a place are written with as many, or enough of
+    them with the most of few, so are those of another program.
+    """
+    places: dict[tuple[str, int], list[tuple[int, str, str]]] = {}
+    for line, (one, two, other) in enumerate(zip(wanted, again, made, strict=True)):
+        numbers = (_NUMBER.findall(each) for each in (one, two, other))
+        for place, (theirs, again_, ours) in enumerate(zip(*numbers, strict=True)):
+            if theirs == again_:
+                places.setdefault((words(one), place), []).append((line, theirs, ours))
+    for found in places.values():
+        for line, theirs, ours in found:
+            counts = [each.lstrip("+-").isdigit() for each in (theirs, ours)]
+            if counts[0] != counts[1] and float(theirs) == float(ours):
+                return line
+        if _other_digits([each[1] for each in found], [each[2] for each in found]):
+            return next(line for line, one, other in found if _decimals(one) != _decimals(other))
+    return None
+
+
+def _other_digits(theirs: Sequence[str], ours: Sequence[str]) -> bool:
+    """Whether one of two programs writes the numbers of a place with more digits behind the point than the other."""
+    digits = [[_decimals(each) for each in numbers] for numbers in (theirs, ours)]
+    most = [max(each) for each in digits]
+    if most[0] == most[1] or len(theirs) < _ENOUGH or min(most) < 1:
+        return False
+    scientific = all("e" in each.lower() for each in (*theirs, *ours))
+    if max(most) > _ASKED and not scientific:
+        return False  # as many as tell the number from its neighbours
+    longer = theirs if most[0] > most[1] else ours
+    return len({each for each in longer if _decimals(each) == max(most)}) >= _ENOUGH
+
+
+def _decimals(number: str) -> int:
+    return len(number.lower().partition("e")[0].partition(".")[2])
 
 
 @dataclass

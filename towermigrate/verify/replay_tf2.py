@@ -107,7 +107,7 @@ class Replay:
         self.original_runs = max(self.last_run + 1, self.meta.get("training_runs", 0))
         self.trace = TraceWriter(config["trace"])
         self.trace.meta["replays"] = relative(self.folder, config["trace"])
-        self.looked = Looked(self.trace.looked)
+        self.looked = Looked(self.trace.looked, self.trace.asked)
         self.trace.meta.update({"own_inputs": {}, "updates": [], "extra_runs": 0, "first_seen": {}})
         self.looks = 0
         self.sources: list[Any] = []

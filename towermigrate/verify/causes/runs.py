@@ -11,6 +11,7 @@ import numpy as np
 from towermigrate.verify.causes.case import Diagnosis, few
 from towermigrate.verify.comparison import (
     BATCHES_TAKEN,
+    FED,
     LOOKED,
     NO_FILE,
     NO_SUMMARY,
@@ -99,9 +100,15 @@ def _in_turn_of(
 ) -> Diagnosis:
     evidence = f"training run {first.run}: {first.actual}, {first.expected} in the original"
     if len(ours) < len(theirs) and ours == theirs[: len(ours)]:
-        return Diagnosis("steps are skipped: the program makes fewer than the original", evidence)
+        return Diagnosis(
+            "updates are fewer: steps are skipped, or the program ends earlier than the original",
+            evidence,
+        )
     if len(ours) >= len(theirs) and ours[: len(theirs)] == theirs:
-        return Diagnosis("steps are made twice: the program makes more than the original", evidence)
+        return Diagnosis(
+            "updates are more: steps are made twice, or the program goes on where the original ends",
+            evidence,
+        )
     at = next((k for k, (a, b) in enumerate(zip(theirs, ours, strict=False)) if a != b), 0)
     # The recording ends with the original's last run, so a few steps on are what there is to tell.
     twice = at > 0 and ours[at] == ours[at - 1] and _go_on(ours[at + 1 :], theirs[at:])
@@ -281,6 +288,10 @@ def of_shown(first: Difference, actual: Trace) -> Diagnosis:
     if first.name.startswith(LOOKED):
         return Diagnosis(
             "a run that trains nothing, an evaluation say, gives another value", evidence
+        )
+    if first.name.startswith(FED):
+        return Diagnosis(
+            "a run that trains nothing, an evaluation say, is fed other rows", evidence
         )
     if first.name.startswith("printed line"):
         tower = _of_one_tower(str(first.expected), str(first.actual), actual)

@@ -16,13 +16,15 @@ from .beneath import Beneath
 from .clocks import asks_the_time, named_by_clock, now
 from .contents import flush_files, keep_contents
 from .events import flush_writers, read_events, watch_writers
+from .exits import EXITS
+from .kept import Bytes, keep_writes
+from .places import NOT_WRITTEN, places_of
 from .said import Said
 from .temporary import Temporary
 
 _MOST_LINES = 10000
 # Checkpoints beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 512 * 2**20
-_NOT_WRITTEN = ("__pycache__", ".git")
 # A part of a name that is shorter may stand in a line by chance.
 _LONG_ENOUGH = 8
 
@@ -35,10 +37,13 @@ class _Kept:
         self._text: List[str] = []
         self.count = 0
 
-    def write(self, text: str) -> Any:
+    def keep(self, text: str, frame: Any = None) -> None:
         if self.count < _MOST_LINES:
             self._text.append(text)
             self.count += text.count("\n") + text.count("\r")
+
+    def write(self, text: str) -> Any:
+        self.keep(text)
         return self._stream.write(text)
 
     def writelines(self, texts: Any) -> None:
@@ -47,6 +52,10 @@ class _Kept:
 
     def text(self) -> str:
         return "".join(self._text)
+
+    @property
+    def buffer(self) -> Any:
+        return Bytes(self._stream.buffer, self.keep)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -59,6 +68,7 @@ class Doings:
         self._tree = ""
         self._kept: Optional[_Kept] = None
         self._before: Dict[str, Tuple[int, int]] = {}
+        self._places: Dict[str, str] = {}
         self._temporary = Temporary()
         self._said = Said()
         self._beneath = Beneath()
@@ -74,12 +84,17 @@ class Doings:
         self._began = now()
         self._clock = asks_the_time(tree)
         self._before = _files(tree)
+        self._places = places_of(tree, str)
         watch_writers()
         self._temporary.begin(tree)
         self._kept = _Kept(sys.stdout)
+        if sys.__stdout__ is sys.stdout:
+            vars(sys)["__stdout__"] = self._kept
         sys.stdout = self._kept
         self._said.begin(tree)
+        keep_writes({1: self._kept.keep, 2: self._said.write}, tree)
         self._beneath.begin(tree)
+        EXITS.begin(tree)
 
     def left_with(self, code: Any) -> None:
         """Note what the program gave to `sys.exit`: a number, or words for its standard error and the number 1."""
@@ -162,6 +177,18 @@ class Doings:
                         self._own_names[name[: len(name) - len(end)]] = own[: len(own) - len(end)]
         return sorted(plain.values())
 
+    def places(self) -> Dict[str, str]:
+        """What it made of places that are no plain files, and took away, by name; `files` is asked first."""
+        if self._kept is None:
+            return {}
+        now_there = places_of(self._tree, self._named)
+        found = {name: what for name, what in now_there.items() if self._places.get(name) != what}
+        there = _files(self._tree)
+        found.update(
+            (name, "nothing: it was taken away") for name in self._before if name not in there
+        )
+        return found
+
     def _path(self, name: str) -> str:
         return self._temporary.path(self._tree, self._own_names.get(name, name))
 
@@ -199,7 +226,7 @@ DOINGS = Doings()
 def _files(tree: str) -> Dict[str, Tuple[int, int]]:
     found = {}
     for folder, folders, names in os.walk(tree):
-        folders[:] = [name for name in folders if name not in _NOT_WRITTEN]
+        folders[:] = [name for name in folders if name not in NOT_WRITTEN]
         for name in names:
             path = os.path.join(folder, name)
             try:

@@ -22,9 +22,11 @@ _MOST_NUMBERS = 4096
 class Looked:
     """The numbers of one process, by how often it had trained, the number of the run since then, and their place in it."""
 
-    def __init__(self, arrays: Dict[str, Any]) -> None:
+    def __init__(self, arrays: Dict[str, Any], asked: Dict[str, Any]) -> None:
         self.arrays = arrays
+        self.asked = asked
         self._runs: Dict[int, int] = {}
+        self._asked: Dict[int, int] = {}
         self._fixed: Dict[Tuple[Any, ...], bool] = {}
 
     def note(self, index: int, result: Any) -> None:
@@ -41,6 +43,30 @@ class Looked:
             if array.size:
                 kept = array if array.size <= _MOST_NUMBERS else array.ravel()[:_MOST_NUMBERS]
                 self.arrays["%d|%d|%d" % (index, run, place)] = np.array(kept)
+
+    def fed(self, index: int, feed_dict: Any) -> None:
+        """Keep what such a run was fed, by how often there was training and the number of the run since then: of each placeholder
+        the first numbers, and the shape and the sums of all."""
+        if threading.current_thread() is not threading.main_thread() or len(self.asked) >= _MOST:
+            return
+        if not isinstance(feed_dict, dict) or not feed_dict:
+            return
+        run = self._asked.get(index, 0)
+        self._asked[index] = run + 1
+        for key, value in feed_dict.items():
+            name = getattr(key, "name", key)
+            try:
+                array = np.asarray(value)
+            except Exception:  # TensorFlow says so
+                continue
+            if not isinstance(name, str) or array.dtype.kind not in "fiub":
+                continue
+            numbers = array.astype(np.float64)
+            place = "%d|%d|%s" % (index, run, name)
+            self.asked[place] = numbers.ravel()[:_MOST_NUMBERS].copy()
+            self.asked[place + "|all"] = np.array(
+                [float(each) for each in array.shape] + [numbers.sum(), np.abs(numbers).sum()]
+            )
 
     def is_fixed(self, session: Any, fetches: Any, feed_dict: Any) -> bool:
         """Whether what a session's run gives is neither chance nor drawn of an input."""

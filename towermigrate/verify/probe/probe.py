@@ -44,7 +44,7 @@ class Probe:
         self.config = config
         self.tf = tf
         self.trace = TraceWriter(config["trace"])
-        self.looked = Looked(self.trace.looked)
+        self.looked = Looked(self.trace.looked, self.trace.asked)
         self.replay: Optional[str] = config.get("replay")
         self.replay_meta = read_meta(self.replay) if self.replay else None
         self.replay_at: Dict[int, Dict[str, Any]] = {}
@@ -326,6 +326,7 @@ class Probe:
 
     def _note_look(self, session: Any, fetches: Any, feed_dict: Any, result: Any) -> Any:
         """Note what a run gave that trains nothing, and give it."""
+        self.looked.fed(self.runs, feed_dict)
         if self.looked.is_fixed(session, fetches, feed_dict):
             self.looked.note(self.runs, result)
         return result

@@ -13,6 +13,7 @@ from typing import Callable, List, Optional
 import numpy as np
 
 from .doings import DOINGS
+from .exits import EXITS
 from .fencing import fence
 from .surroundings import SURROUNDINGS
 
@@ -48,11 +49,15 @@ def run_program(
     try:
         try:
             runpy.run_path(entry, run_name="__main__")
+            EXITS.run()
         finally:
             SURROUNDINGS.restore()
     except SystemExit as stop:
-        if stop.code not in (None, 0):
+        if stop.code in (None, 0):
+            EXITS.run()
+        else:
             if trained():
+                EXITS.run()
                 DOINGS.left_with(stop.code)
                 return None
             _print_error()

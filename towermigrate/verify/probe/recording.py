@@ -29,6 +29,8 @@ class TraceWriter:
         self.folder = folder
         self.looked: Dict[str, Any] = {}
         """What runs that train nothing gave back (`looked.Looked`)."""
+        self.asked: Dict[str, Any] = {}
+        """What they were fed."""
         self.meta: Dict[str, Any] = {
             "tensorflow": "",
             "python": platform.python_version(),
@@ -87,6 +89,7 @@ class TraceWriter:
         self.meta["exit_code"] = DOINGS.exit_code
         whole = ended == "program"
         self.meta["files"] = DOINGS.files()
+        self.meta["places"] = DOINGS.places()
         self.meta["printed"] = DOINGS.lines(whole)
         self.meta["said"] = DOINGS.said(whole)
         self.meta["of_libraries"] = DOINGS.of_libraries()
@@ -98,6 +101,7 @@ class TraceWriter:
         folder = os.path.join(self.folder, "written")
         self.meta["contents"] = DOINGS.contents(folder, self.meta["files"])
         self.arrays("looked", self.looked)
+        self.arrays("asked", self.asked)
         self.arrays("events", DOINGS.events(self.meta["files"]))
         self.arrays("checkpoints", DOINGS.checkpoints(self.meta["files"]))
         path = os.path.join(self.folder, "meta.json")

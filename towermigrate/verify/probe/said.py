@@ -14,6 +14,8 @@ import re
 import sys
 from typing import Any, Dict, List
 
+from .kept import Bytes
+
 # The files by which a call of a program comes to a log record.
 _BETWEEN = re.compile(
     r"[/\\](?:logging[/\\]__init__|tf_logging|absl[/\\]logging[/\\]\w+)\.py$|[/\\]six[^/\\]*\.py$"
@@ -40,7 +42,10 @@ class Said:
 
     def begin(self, tree: str) -> None:
         self._tree = os.path.join(os.path.realpath(tree), "")
-        sys.stderr = _Heard(sys.stderr, self)
+        standard, heard = sys.stderr is sys.__stderr__, _Heard(sys.stderr, self)
+        sys.stderr = heard
+        if standard:
+            vars(sys)["__stderr__"] = heard
         logger_class: Any = logging.Logger
         original = logger_class.callHandlers
 
@@ -131,6 +136,10 @@ class _Heard:
         for text in texts:
             self._said.write(text, sys._getframe(1))
         self._stream.writelines(texts)
+
+    @property
+    def buffer(self) -> Any:
+        return Bytes(self._stream.buffer, self._said.write)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

@@ -54,7 +54,7 @@ class SessionProbe:
         self.tf = tf
         self.watcher = Watcher(tf, config.get("together", {}), config.get("averages", {}))
         self.trace = TraceWriter(config["trace"])
-        self.looked = Looked(self.trace.looked)
+        self.looked = Looked(self.trace.looked, self.trace.asked)
         self.trace.meta.update(
             style="session",
             stages=[],
@@ -209,6 +209,7 @@ class SessionProbe:
             if plan is None or not plan.only_looks:
                 self.untouched.touched()
             result = theirs()
+            self.looked.fed(self.runs, feed_dict)
             if self.looked.is_fixed(session, fetches, feed_dict):
                 self.looked.note(self.runs, result)
             return result
