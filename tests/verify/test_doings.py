@@ -341,6 +341,23 @@ def test_how_many_digits_are_written(
     assert (not found) == equal, found
 
 
+@pytest.mark.parametrize(
+    ("style", "files", "equal"),
+    [
+        ("session", ["m-1.index", "m-1.meta"], True),
+        ("session", ["m-1.index"], False),
+        ("loop", ["m-1.index"], True),
+    ],
+)
+def test_graphs_beside_checkpoints_in_session_style(
+    style: str, files: list[str], equal: bool, tmp_path: Path
+) -> None:
+    metas = [{"files": ["m-1.index", "m-1.meta"]}] * 2 + [{"files": files, "style": style}]
+    traces = [_trace(tmp_path / str(k), [], each) for k, each in enumerate(metas)]
+    found, _ = doing_differences(*traces, within=1e-3)
+    assert [each.name for each in found] == ([] if equal else ["file m-1.meta"])
+
+
 @pytest.mark.parametrize(("made", "equal"), [("12", True), ("12.0", False), ("13", False)])
 def test_a_count_is_written_as_one(made: str, equal: bool, tmp_path: Path) -> None:
     lines = (["steps 12"], ["steps 12"], [f"steps {made}"])

@@ -86,6 +86,7 @@ def doing_differences(
     more, fewer = sorted(ours - theirs - others), sorted((theirs & others) - ours)
     found += [_difference(f"file {name}", name, NO_FILE) for name in fewer]
     found += [_difference(f"file {name}", NO_FILE, name) for name in more]
+    found += _graphs(first, second, made)
     found += _of_places(first, second, made)
     found += _of_workers(first, second, made)
     found += _checkpoints(first, second, made, close.saved, trained_alike)
@@ -264,6 +265,16 @@ def _lines(trace: Trace, key: str) -> tuple[list[str], list[list[str]]]:
 def _files(trace: Trace) -> set[str]:
     files: list[str] = trace.meta.get("files", [])
     return {_plain(path) for path in files}
+
+
+def _graphs(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:
+    """Graphs beside checkpoints that a program in session style does not write; loop style has none to write."""
+    if made.meta.get("style") != "session":
+        return
+    theirs, others, ours = (set(trace.meta.get("files", [])) for trace in (first, second, made))
+    for path in sorted((theirs & others) - ours):
+        if path.endswith(".meta") and path[: -len("meta")] + "index" in ours:
+            yield _difference(f"file {path}", path, NO_FILE)
 
 
 def _plain(path: str) -> str:

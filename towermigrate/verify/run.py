@@ -251,8 +251,8 @@ class _Verification:
             raise ChildFailed("Nothing was compared: the rewritten program made no training run.")
         traces = recorded.first, recorded.second, free_running
         bitwise = not result.differences and all(v in (0, None) for v in result.max_abs.values())
-        alike = bitwise and not has_other_kernels(recorded.reference, spec)
-        apart = drift(result, shown, alike)
+        exact = bitwise and not has_other_kernels(recorded.reference, spec)
+        apart = drift(result, shown, exact)
         close = Closeness(
             numbers_within(shown.excused, recorded.reference, spec, apart),
             apart,
