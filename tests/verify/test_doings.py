@@ -341,6 +341,14 @@ def test_how_many_digits_are_written(
     assert (not found) == equal, found
 
 
+def test_long_lines_are_shown_where_they_differ(tmp_path: Path) -> None:
+    lines = [["a" * 500 + f" {each} " + "b" * 500] for each in ("yes", "yes", "no")]
+    traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
+    (found,) = doing_differences(*traces, within=1e-3)[0]
+    assert found.expected == "…" + "a" * 49 + " yes " + "b" * 146 + "…"
+    assert " no " in str(found.actual)
+
+
 @pytest.mark.parametrize(
     ("style", "files", "equal"),
     [

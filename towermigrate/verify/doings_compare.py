@@ -17,6 +17,7 @@ from towermigrate.verify.lines_compare import (
     MOVED,
     Unlike,
     comparable,
+    cut,
     normalised,
     open_lines,
     same_words,
@@ -210,7 +211,9 @@ def _of_stream(
 
 
 def _told(name: str, said: Unlike | None) -> list[Difference]:
-    return [] if said is None else [_difference(f"{name} {said.line}", said.expected, said.actual)]
+    if said is None:
+        return []
+    return [_difference(f"{name} {said.line}", *cut(said.expected, said.actual))]
 
 
 def _of_places(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from towermigrate.verify.lines_compare import (
+    cut,
     normalised,
     open_lines,
     too_many_flips,
@@ -158,7 +159,8 @@ def _of_lines(name: str, lines: list[list[str]], close: Closeness) -> Unequal | 
             f"{len(places)} lines: two runs of the original write other words" if places else None
         )
     where = f"line {said.line}: "
-    return Unequal(name, where + said.expected[:200], where + said.actual[:200])
+    theirs, ours = cut(said.expected, said.actual)
+    return Unequal(name, where + theirs, where + ours)
 
 
 # ---- arrays --------------------------------------------------------------------------------------

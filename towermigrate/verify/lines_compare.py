@@ -6,6 +6,7 @@ The measure are the original's own two runs: a number that differs between them 
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,21 @@ class Unlike(NamedTuple):
     line: int
     expected: str
     actual: str
+
+
+def cut(expected: str, actual: str, most: int = 200) -> tuple[str, str]:
+    """Two lines, long ones from a bit before the place where they first differ."""
+    if max(len(expected), len(actual)) <= most:
+        return expected, actual
+    at = len(os.path.commonprefix([expected, actual]))
+    begin = max(0, at - most // 4)
+    one, other = (
+        ("…" if begin else "")
+        + each[begin : begin + most]
+        + ("…" if len(each) > begin + most else "")
+        for each in (expected, actual)
+    )
+    return one, other
 
 
 def normalised(line: str, day: date | None = None) -> str:
