@@ -182,6 +182,12 @@ COUNTED = PARTS.replace(
     "k, (name, part) in enumerate(zip(['a', 'b'], [y[0], y[1]]))",
 )
 
+DEEP = """\
+    for k in range(500):
+        with tf.variable_scope('layer_%d' % k, reuse=tf.AUTO_REUSE):
+            x = x + y * tf.get_variable('v', [3])
+""" + SCOPE  # fmt: skip
+
 SHARED = [
     pytest.param(in_loop("tf.name_scope('tower_%d' % i)"), id="a name scope"),
     pytest.param(
@@ -229,6 +235,7 @@ SHARED = [
     pytest.param(in_object("n", "'model'", "i"), id="an object made with the index that is named otherwise"),
     pytest.param(in_model("given[:, i]", "y", (SCOPE, PARTS)), id="a loop over parts of what differs"),
     pytest.param(in_model("given[i]", "y", (SCOPE, COUNTED)), id="a loop that counts parts of what differs"),
+    pytest.param(in_model("1.0", "y", (SCOPE, DEEP)), id="a loop over many layers"),
 ]  # fmt: skip
 
 

@@ -32,7 +32,7 @@ from towermigrate.towers.domain import FLAG, Event, Towers
 from towermigrate.towers.reading import Reading
 from towermigrate.towers.values import TENSOR, Tensor
 
-_LIMITS = Limits(steps=300_000, calls=8_000, depth=50, recursion=1, turns=8, entries=200)
+_LIMITS = Limits(steps=300_000, calls=8_000, depth=50, recursion=1, turns=8, entries=1_000)
 
 Loops = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.Call
 
