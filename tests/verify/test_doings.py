@@ -293,6 +293,7 @@ _ROWS = {"5|0|x:0": np.ones(6), "5|0|x:0|all": np.array([2.0, 3.0, 6.0, 6.0])}
         ({**_ROWS, "5|1|x:0": np.ones(6)}, True),  # other runs
         ({**_ROWS, "5|0|x:0": np.ones(6) * (1.0 + 1e-6)}, True),
         ({**_ROWS, "5|0|x:0": np.ones(6) * 1.01}, False),
+        ({**_ROWS, "5|0|x:0": np.ones(9)}, False),
         ({**_ROWS, "5|0|x:0|all": np.array([3.0, 2.0, 6.0, 6.0])}, False),
     ],
 )
@@ -339,6 +340,13 @@ def test_how_many_digits_are_written(
     traces = [_trace(tmp_path / str(k), each) for k, each in enumerate(lines)]
     found, _ = doing_differences(*traces, within=1e-3, drift=1e-3)
     assert (not found) == equal, found
+
+
+def test_tensors_of_checkpoints_of_another_shape(tmp_path: Path) -> None:
+    arrays = [np.zeros([2, 3]), np.zeros([2, 3]), np.zeros([4, 3])]
+    traces = [_trace(tmp_path / str(k), [], **{"m|w": each}) for k, each in enumerate(arrays)]
+    (found,) = doing_differences(*traces, within=1e-3)[0]
+    assert "[2, 3]" in str(found.expected) and "[4, 3]" in str(found.actual)
 
 
 def test_long_lines_are_shown_where_they_differ(tmp_path: Path) -> None:

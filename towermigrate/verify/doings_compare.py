@@ -457,10 +457,12 @@ def _far(expected: Array, actual: Array) -> float:
 
 
 def _both(expected: Array, actual: Array) -> tuple[str, str]:
-    """Two arrays of one shape in words: their first numbers, or the first of those that differ."""
+    """Two arrays in words: their first numbers, or where their shapes are the same the first of those that differ."""
     one, other = expected.ravel(), actual.ravel()
+    if expected.shape != actual.shape:
+        return _some(expected), _some(actual)
     off = np.flatnonzero((one != other) & ~((one != one) & (other != other)))
-    if not off.size or off[0] < 3 or expected.shape != actual.shape:
+    if not off.size or off[0] < 3:
         return _some(expected), _some(actual)
     at = int(off[0])
     said = (
