@@ -82,8 +82,8 @@ def main():
                 open('notes.txt', 'w').write('%d' % step)
         open('history.txt', 'w').write('losses %s' % history)
         with open('table.csv', 'w') as table:
-            for step, value in history:
-                table.write('%d,%.5f\\n' % (step, value))
+            for each in history:
+                table.write('%d,%.5f\\n' % tuple(each))
         with open('last.json', 'w') as file:
             json.dump({'steps': len(history)}, file)
         pickle.dump(history, open('last.pkl', 'wb'), protocol=2)
@@ -136,7 +136,7 @@ FAULTS = [
     ("if step == 2:", "if step == 3:", "file model.ckpt-2"),
     ("'notes.txt'", "'other.txt'", "file notes.txt"),
     ("write('%d' % step)", "write('%d' % (step + 1))", "contents of the file notes.txt"),
-    ("[step, float(value)]", "[step, float(value) * 2]", "contents of the file history.txt"),
+    ("'losses %s' % history", "'losses %s' % history[1:]", "contents of the file history.txt"),
     ("loss was %.4f', step, value", "loss was %.4f', step, value * 2", "line on standard error 1"),
     ("'done %d", "'over %d", "line on standard error 2"),
     ("n' % (step, value))", "n' % (step, value * 2))", "printed line written over others, 1"),
