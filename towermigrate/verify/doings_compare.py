@@ -24,6 +24,7 @@ from towermigrate.verify.lines_compare import (
     unlike,
     without,
 )
+from towermigrate.verify.probe.doings import TAKEN_AWAY
 from towermigrate.verify.probe.recording import read_arrays, same
 from towermigrate.verify.trace import Array, Trace
 
@@ -225,7 +226,12 @@ def _of_places(first: Trace, second: Trace, made: Trace) -> Iterator[Difference]
         {_plain(name): _plain(what) for name, what in trace.meta["places"].items()}
         for trace in traces
     )
+    both = set.intersection(
+        *({_plain(name) for name in trace.meta.get("began_with", ())} for trace in (first, made))
+    )
     for name in sorted(wanted.keys() | ours.keys()):
+        if TAKEN_AWAY in (wanted.get(name), ours.get(name)) and name not in both:
+            continue  # one of the trees never held it
         if wanted.get(name) == again.get(name) != ours.get(name):
             said = (each.get(name, "no such change") for each in (wanted, ours))
             yield _difference(f"in the folders, {name}", *said)

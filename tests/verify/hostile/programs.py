@@ -100,7 +100,7 @@ BEHAVING: dict[str, tuple[str, str | None]] = {
         None,
     ),
     "leaves_a_thread": ("threading.Thread(target=time.sleep, args=(60,)).start()", None),
-    "leaves_at_exit_never": ("import atexit; atexit.register(time.sleep, 60)", None),
+    "leaves_at_exit_never": ("import atexit; atexit.register(time.sleep, 60)", "ran past the limit of 30 s"),
     "leaves_a_socket": ("s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()", None),
     "leaves_shared_memory": (
         "from multiprocessing import shared_memory\n"

@@ -48,8 +48,8 @@ PROGRAMS: dict[str, tuple[str, int, str]] = {
         "shutil.rmtree(HOME, ignore_errors=True)\nos.system('rm -rf \"%s\"' % TMP)\n"
         "os.system('setsid sleep 100 >/dev/null 2>&1 &')\nif not os.fork(): time.sleep(100)\n"
         "os.environ['HOME'] = TMP; os.chdir('/'); shutil.rmtree(os.path.dirname(os.path.abspath(__file__)))",
-        0,
-        "equal: the rewritten program trains as the original does",
+        1,  # only one of the two takes away its own text, in its scratch copy
+        "in the folders, train.py .*: the rewritten program trains as the original does, but prints, writes or returns",
     ),
 }  # fmt: skip
 

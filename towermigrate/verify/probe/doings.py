@@ -23,6 +23,8 @@ from .said import Said
 from .temporary import Temporary
 
 _MOST_LINES = 10000
+_MOST_NAMES = 10000
+TAKEN_AWAY = "nothing: it was taken away"
 # Checkpoints beyond this size (bytes, all together) are listed but not read.
 _MOST_READ = 512 * 2**20
 # A part of a name that is shorter may stand in a line by chance.
@@ -184,10 +186,12 @@ class Doings:
         now_there = places_of(self._tree, self._named)
         found = {name: what for name, what in now_there.items() if self._places.get(name) != what}
         there = _files(self._tree)
-        found.update(
-            (name, "nothing: it was taken away") for name in self._before if name not in there
-        )
+        found.update((name, TAKEN_AWAY) for name in self._before if name not in there)
         return found
+
+    def began_with(self) -> List[str]:
+        """The files that the tree held before the program; none where they are very many."""
+        return sorted(self._before) if len(self._before) <= _MOST_NAMES else []
 
     def _path(self, name: str) -> str:
         return self._temporary.path(self._tree, self._own_names.get(name, name))

@@ -90,6 +90,7 @@ class TraceWriter:
         whole = ended == "program"
         self.meta["files"] = DOINGS.files()
         self.meta["places"] = DOINGS.places()
+        self.meta["began_with"] = DOINGS.began_with()
         self.meta["printed"] = DOINGS.lines(whole)
         self.meta["said"] = DOINGS.said(whole)
         self.meta["of_libraries"] = DOINGS.of_libraries()
