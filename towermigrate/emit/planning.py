@@ -315,8 +315,6 @@ class StepPlanner:
             used |= item.reads
             for compute in self._computes(item):
                 used |= set(reads(compute.loss))
-                if compute.var_list is not None:  # `[w, b]` that the tower makes
-                    used |= set(reads(compute.var_list))
         rebound: set[str] = set()
         for item in picked:
             rebound |= item.binds if item.kind is not Kind.TOWER_MEAN else set()
