@@ -9,6 +9,7 @@ import pytest
 
 from tests.differential.loop_programs import Change
 from tests.differential.spellings import asked_of
+from tests.differential.test_iterators import EPOCHS as UNFED
 from tests.differential.test_iterators import (
     FED,
     INIT,
@@ -32,18 +33,10 @@ DATA = """\
 """
 START = "sess.run(iterator.initializer, feed_dict={features: rows[picked], labels: sums[picked]})"
 EPOCHS = (
-    STEPS + "            bx, by = batch(4)\n" + RUN,
-    f"""\
-        for epoch in range(3):
-            picked = order.permutation(16)
-            {START}
-            while True:
-                try:
-                    _, value = sess.run([train_op, loss])
-                except tf.errors.OutOfRangeError:
-                    break
-            step = epoch
-""",
+    UNFED[0],
+    UNFED[1].replace(
+        "sess.run(iterator.initializer)", f"picked = order.permutation(16)\n            {START}"
+    ),
 )
 PIPED = ((INPUTS, DATA), (SLICES, "xs[i], ys[i]"), (FED, ""))
 ONCE = (
