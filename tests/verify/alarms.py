@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
 
 from tests.verify.converted import CONVERTED, FIXTURES
@@ -106,6 +107,13 @@ def outcomes(
         yield Outcome(program.name, seed, run.devices, alarm, len(run.excuses), said[-600:])
 
 
+def _groups(name: str, devices: tuple[str, ...], done: list[Outcome]) -> list[tuple[str, ...]]:
+    """Device specs to verify together; one that could not run with another seed keeps none from running with this one."""
+    could_not = {each.devices for each in done if each.program == name and each.alarm is None}
+    together = tuple(each for each in devices if each not in could_not)
+    return [each for each in (together, *((d,) for d in devices if d in could_not)) if each]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.verify.alarms", description=__doc__)
     parser.add_argument("--seeds", default="0:2", help="from and to, which is not in it")
@@ -123,8 +131,9 @@ def main() -> int:
         for seed in range(int(first), int(last)):
             for name in asked.only or PROGRAMS:
                 left = tuple(d for d in asked.devices if (name, seed, d) not in known)
-                for each in left and outcomes(
-                    PROGRAMS[name], seed, left, command, asked.tf1_python
+                for each in chain.from_iterable(
+                    outcomes(PROGRAMS[name], seed, together, command, asked.tf1_python)
+                    for together in _groups(name, left, done)
                 ):
                     done.append(each)
                     with asked.log.open("a") as log:
