@@ -133,6 +133,7 @@ _PYTHON_SIDE = (
     "tf.NodeDef",
     "tf.GraphKeys",
     "tf.device",
+    "tf.python.client.device_lib.",
     "tf.DeviceSpec",
     "tf.python_io.",
     "tf.io.gfile.",

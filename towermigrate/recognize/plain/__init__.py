@@ -79,6 +79,7 @@ from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
 from towermigrate.recognize.plain.inner_steps import inner_steps, later_functions
+from towermigrate.recognize.plain.joined_losses import joined_losses
 from towermigrate.recognize.plain.kept import kept_values
 from towermigrate.recognize.plain.kept_behind import kept_summaries
 from towermigrate.recognize.plain.kept_updates import (
@@ -244,6 +245,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     collected_values,
     own_items,
     last_of_lists,
+    joined_losses,
     added_up,
     bound_anew,
     evaluated_anew,

@@ -189,9 +189,25 @@ def blocks(scope: Scope) -> Iterator[tuple[list[ast.stmt], bool]]:
             for name in ("body", "orelse", "finalbody"):
                 inner = getattr(each, name, None)
                 if isinstance(inner, list) and inner and isinstance(inner[0], ast.stmt):
-                    waiting.append((inner, always and isinstance(each, ast.With)))
+                    certain = isinstance(each, ast.With) or is_main(scope, each)
+                    waiting.append((inner, always and certain))
             for handler in getattr(each, "handlers", []):
                 waiting.append((handler.body, False))
+
+
+def is_main(scope: ast.AST, statement: ast.stmt) -> bool:
+    """Whether a statement is a module's `if __name__ == "__main__":`: who runs the file runs what stands in it."""
+    match statement:
+        case ast.If(
+            test=ast.Compare(
+                left=ast.Name(id="__name__"),
+                ops=[ast.Eq()],
+                comparators=[ast.Constant(value="__main__")],
+            ),
+            orelse=[],
+        ):
+            return isinstance(scope, ast.Module)
+    return False
 
 
 def stores(scope: ast.AST, name: str) -> Sequence[ast.Name]:

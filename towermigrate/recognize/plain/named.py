@@ -131,10 +131,10 @@ def own_items(file: PlainFile) -> list[Change]:
         for each in ast.walk(loop):
             match each:
                 case ast.Subscript(value=ast.Name(id=listed), ctx=ast.Load()):
-                    filled = _filled(file, scope, loop, listed)
-                    if filled is None or not _is_own(file, scope, loop, each, listed):
+                    found_in = filled(file, scope, loop, listed)
+                    if found_in is None or not _is_own(file, scope, loop, each, listed):
                         continue
-                    name, call = filled
+                    name, call = found_in
                     if file.start(each) > file.end(call):
                         found.append(Change(*file.span(each), (name,), where))
     return found
@@ -180,11 +180,11 @@ def _is_own(file: PlainFile, scope: Scope, loop: ast.For, item: ast.Subscript, l
 
 def _appended(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> str | None:
     """The name of what each tower appends to a list, where it is the last tower's behind the loop."""
-    filled = _filled(file, scope, loop, listed)
-    return None if filled is None else filled[0]
+    found_in = filled(file, scope, loop, listed)
+    return None if found_in is None else found_in[0]
 
 
-def _filled(
+def filled(
     file: PlainFile, scope: Scope, loop: ast.For, listed: str
 ) -> tuple[str, ast.Call] | None:
     """The name of what each turn of a loop appends to a list, bound to nothing else from there on, and the call."""

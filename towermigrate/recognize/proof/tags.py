@@ -20,7 +20,7 @@ from towermigrate.recognize.proof.values import (
     text_of,
 )
 
-_OPERATORS = frozenset(
+OPERATORS = frozenset(
     "abs add addn and argmax argmin assert assign beta1power beta2power biasadd cast concat cond const div expanddims "
     "fifoqueue floordiv gradients greater groupdeps identity init initializers iteratorgetnext l2loss less lrn "
     "matmul mean merge mod mul neg not or pack placeholder pow read realdiv reportuninitializedvariables reshape save "
@@ -70,7 +70,7 @@ def check_tags(proof: TowerProof) -> None:
             why = "has a tag that is not known, and TF1 numbers what is there already"
         else:
             parts = {text.lower(), text.lower().rpartition("/")[2]}
-            plain = _plain(text)
+            plain = plain_name(text)
             own = own_scope and text.lower().startswith(own_scope)
             if not parts & taken and plain not in functions and not own:
                 continue
@@ -86,7 +86,7 @@ def _key(tag: Value | None, node: ast.Call) -> str:
     return ast.unparse(first)
 
 
-def _plain(text: str) -> str:
+def plain_name(text: str) -> str:
     """A name without case, signs and a number at its end: `Mean_1` and `reduce_mean` are `mean`."""
     bare = re.sub(r"[^a-z0-9]", "", re.sub(r"_\d+$", "", text.lower()))
     return bare.removeprefix("reduce") or bare
@@ -175,7 +175,7 @@ def naming(proof: TowerProof, code: Code, call: ast.Call, last: str) -> Iterator
 
 def _functions(files: Sequence[Code]) -> set[str]:
     """What operations are called by default: after the functions that make them, and their classes."""
-    found = set(_OPERATORS)
+    found = set(OPERATORS)
     for code in files:
         for node in code.nodes:
             names: list[str] = []
@@ -187,7 +187,7 @@ def _functions(files: Sequence[Code]) -> set[str]:
                 of_losses = bool(_OF_LOSSES.search(ast.unparse(node)))
             elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
                 names = [alias.name for alias in node.names]
-            for plain in filter(None, map(_plain, names)):
+            for plain in filter(None, map(plain_name, names)):
                 found |= {plain, plain + "loss"} if of_losses else {plain}
                 found |= {plain.removesuffix("optimizer"), plain.removeprefix("getorcreate")}
     return found

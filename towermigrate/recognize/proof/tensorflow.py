@@ -446,7 +446,9 @@ class TensorFlow(Calls):
                 self.counted(code, node, "layers", True)
         says_reuse = None
         for keyword in node.keywords if name in library.WITH_VARIABLES else ():
-            if keyword.arg == "reuse" and self.for_first_tower(keyword.value):
+            if keyword.arg == "reuse" and (
+                name != "tf.get_variable" or self.for_first_tower(keyword.value)
+            ):
                 says_reuse = args.named.get("reuse")
         for value in args.all():
             if value is says_reuse and isinstance(value, Index | Differs):

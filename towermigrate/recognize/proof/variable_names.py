@@ -9,13 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External
-from towermigrate.recognize.proof.code import Code, last_name
+from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.collected import files_beside
-from towermigrate.recognize.proof.tags import enters_scope, naming
+from towermigrate.recognize.proof.tags import OPERATORS, enters_scope, naming, plain_name
 from towermigrate.recognize.proof.towers import TowerProof
 
 # Optimizers whose variables are slots only, which are called after the variables that they are of.
@@ -79,42 +79,106 @@ def _check_shared_names(proof: TowerProof, scope: ast.AST, inside: set[int]) -> 
     called in checkpoints, too. What towers make in a name scope of their own has longer names.
     """
     scoped = proof.body is not None and proof.body.name_scope is not None
+    files = files_beside(proof.codes, proof.code.path) or [proof.code]
+    foreign = _foreign(proof, files)
+    own = list(own_nodes(getattr(scope, "body", [])))
+    apart = [node for node in own if id(node) in inside and scoped]
+    graph = [node for node in own if not (id(node) in inside and scoped)]
     taken: set[str] = set()
-    for call in own_nodes(getattr(scope, "body", [])):
-        kind = last_name(call.func) if isinstance(call, ast.Call) else ""
-        if not isinstance(call, ast.Call) or kind in _VARIABLES:
-            continue
-        opens = kind == "name_scope"
-        if id(call) in inside and scoped and not opens:
-            continue
-        given = [each.value for each in call.keywords if each.arg == "name"]
-        given += call.args[:1] if opens else []
-        taken |= {
-            value.value.lower()
-            for value in given
-            if isinstance(value, ast.Constant) and isinstance(value.value, str)
-        }
-        if not given and kind in _CALLED:
-            taken.add(_CALLED[kind])
-    for code in files_beside(proof.codes, proof.code.path) or [proof.code]:
+    for node in [*graph, *_reached(scope, files, graph, foreign)]:
+        taken |= _taken(node, foreign)
+    for node in apart:  # the towers' own scopes
+        taken |= _taken(node, foreign) if _kind(node) == "name_scope" else set()
+    for code in files:
         for call in code.nodes:
-            if not isinstance(call, ast.Call) or last_name(call.func) != "get_variable":
+            if _kind(call) != "get_variable" or not isinstance(call, ast.Call):
                 continue
-            name = call.args[0] if call.args else None
-            text = name.value if isinstance(name, ast.Constant) else None
-            if isinstance(text, str) and text.lower() in taken:
-                proof.always(
-                    "TM211", code, call,
-                    f"`{code.said(call)}` makes a variable called `{text}`, as something else of the graph may be, and TF1 then numbers it",
-                )  # fmt: skip
+            for text in _asked_for(code, call, files):
+                last = text.lower().rpartition("/")[2]
+                if last in taken or plain_name(last) in OPERATORS:
+                    proof.always(
+                        "TM211", code, call,
+                        f"`{code.said(call)}` makes a variable called `{text}`, as something else of the graph may be, and TF1 then numbers it",
+                    )  # fmt: skip
 
 
-_VARIABLES = frozenset({"get_variable", "variable_scope", "Variable"})
-_CALLED = {
-    "placeholder": "placeholder", "placeholder_with_default": "placeholderwithdefault", "constant": "const",
-    "zeros": "zeros", "ones": "ones", "identity": "identity",
-}  # fmt: skip
-"""What operations without a name are called, without case."""
+def _asked_for(code: Code, call: ast.Call, files: Sequence[Code]) -> Iterator[str]:
+    """The names that a call of `get_variable` may give; where its function is given it, all texts that this is given."""
+    named = [each.value for each in call.keywords if each.arg == "name"]
+    name = (*call.args[:1], *named, None)[0]
+    if isinstance(name, ast.Constant) and isinstance(name.value, str):
+        yield name.value
+        return
+    inner: ast.AST | None = call
+    while inner is not None and not isinstance(inner, ast.FunctionDef):
+        inner = code.parents.get(id(inner))
+    if inner is None:
+        return
+    for other in (node for each in files for node in each.nodes):
+        if isinstance(other, ast.Call) and last_name(other.func) == inner.name:
+            for given in (*other.args, *(each.value for each in other.keywords)):
+                if isinstance(given, ast.Constant) and isinstance(given.value, str):
+                    yield given.value
+
+
+def _kind(node: ast.AST) -> str:
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def _taken(node: ast.AST, foreign: set[str]) -> set[str]:
+    """The last parts of the names, without case, that a call gives to an operation or a scope of names."""
+    kind = _kind(node)
+    if not isinstance(node, ast.Call) or kind in _MAKES_VARIABLES:
+        return set()
+    given = [each.value for each in node.keywords if each.arg in _GIVES_NAME]
+    given += node.args[:1] if kind in _OPENS else []
+    if not given and isinstance(node.func, ast.Attribute) and root_of(node.func) in foreign:
+        return {plain_name(kind)}
+    return {
+        value.value.lower().rpartition("/")[2]
+        for value in given
+        if isinstance(value, ast.Constant) and isinstance(value.value, str)
+    }
+
+
+def _foreign(proof: TowerProof, files: Sequence[Code]) -> set[str]:
+    """The names that modules have which are no files of the tree."""
+    return {
+        alias.asname or alias.name.partition(".")[0]
+        for code in files
+        for node in code.nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if proof.codes.imported(code.path, alias.name) is None
+    }
+
+
+def _reached(
+    scope: ast.AST, files: Sequence[Code], nodes: Sequence[ast.AST], foreign: set[str]
+) -> list[ast.AST]:
+    """The nodes of all functions and classes that others speak of, and that these speak of; those of `scope` aside."""
+    defined: dict[str, list[ast.AST]] = {}
+    for code in files:
+        for node in code.nodes:
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not scope:
+                defined.setdefault(node.name, []).append(node)
+    found: list[ast.AST] = []
+    waiting = list(nodes)
+    while waiting:
+        match waiting.pop():
+            case ast.Attribute() as node if root_of(node) in foreign:
+                pass  # `tf.train`
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                for node in defined.pop(name, ()):
+                    inner = list(ast.walk(node))
+                    found += inner
+                    waiting += inner
+    return found
+
+
+_OPENS = frozenset({"name_scope", "op_scope", "variable_scope", "variable_op_scope"})
+_GIVES_NAME = frozenset({"name", "scope", "name_or_scope", "default_name"})
+_MAKES_VARIABLES = frozenset({"get_variable", "Variable"})
 
 
 def _say(proof: TowerProof, call: ast.Call, why: str) -> None:
