@@ -150,7 +150,7 @@ def _child(
         import tf_slim
 
         tf.disable_v2_behavior()
-        tf.contrib = types.SimpleNamespace(slim=tf_slim)
+        tf.contrib = types.SimpleNamespace(slim=tf_slim, layers=tf_slim)
         sys.modules["tensorflow"] = tf
     status = 0
     try:

@@ -20,6 +20,9 @@ from towermigrate.tree import (
     modules_named,
 )
 
+_PART = re.compile(r"contrib\.[a-z_]\w*")
+"""The parts of TensorFlow 1 that modules give names of their own."""
+
 
 @dataclass(frozen=True)
 class Function:
@@ -95,7 +98,40 @@ class SourceFile:
                     if alias.asname is not None and isinstance(alias.asname.name, cst.Name):
                         local = alias.asname.name.value
                     found[local] = f"{base}.{name}" if not base.endswith(".") else base + name
+        found.update(self._parts_of(found))
         return {**self._handed_on(), **found}
+
+    def _parts_of(self, imported: Mapping[str, str]) -> dict[str, str]:
+        """Names that the module itself gives to parts of TensorFlow, once: `slim = tf.contrib.slim`."""
+        if "tf.contrib." not in self.text or self.star_imports:
+            return {}
+        found: dict[str, str] = {}
+        for line in self.module.body:
+            match line:
+                case cst.SimpleStatementLine(
+                    body=[
+                        cst.Assign(
+                            targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value
+                        )
+                    ]
+                ):
+                    root, _, rest = (dotted(value) or "").partition(".")
+                    part = _PART.fullmatch(rest)
+                    if part and imported.get(root) == "tensorflow" and self._names_a_module(name):
+                        found[name] = f"tensorflow.{rest}"
+        return found
+
+    def _names_a_module(self, name: str) -> bool:
+        """Whether a name that is bound once is only asked for attributes: nothing binds it anew, or hands it on."""
+        nodes = list(walk(self.module))
+        asked = {
+            id(part) for n in nodes if isinstance(n, cst.Attribute) for part in (n.value, n.attr)
+        }
+        asked |= {id(n.keyword) for n in nodes if isinstance(n, cst.Arg)}
+        others = [
+            n for n in nodes if isinstance(n, cst.Name) and n.value == name and id(n) not in asked
+        ]
+        return len(others) == 1
 
     def _handed_on(self) -> dict[str, str]:
         """What files that are imported by a star call TensorFlow and its parts: `from ops import *`."""
