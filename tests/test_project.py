@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.differential.test_summaries_of_files import program as program_of_files
 from towermigrate import keeping
 from towermigrate.cli import main
 from towermigrate.keeping import originals, save, undo
@@ -454,3 +455,12 @@ def test_a_manifest_cannot_lead_out_of_the_tree(tmp_path: Path) -> None:
     with pytest.raises(ProjectError):
         undo(root)
     assert (tmp_path / "out.py").read_bytes() == b"2"
+
+
+def test_a_program_reads_its_settings_in_a_file_that_imports_nothing(tmp_path: Path) -> None:
+    for path, text in program_of_files().items():
+        (tmp_path / path).write_text(text)
+    assert run("rewrite", tmp_path, "--json", tmp_path / "said.json") == 0
+    said = json.loads((tmp_path / "said.json").read_text())
+    (program,) = [each for file in said["files"] for each in file["programs"]]
+    assert (program["style"], program["not_loop"]) == ("loop", [])

@@ -16,7 +16,6 @@ LARGEST = 2**20
 # Most of a notebook are the pictures that it put out; its code is held to the limit above.
 LARGEST_NOTEBOOK = 2**25
 _NEEDLE = b"tensorflow"
-_IMPORTS = re.compile(rb"^[ \t]*(?:from|import)[ \t]", re.MULTILINE)
 _MAY_BRING = re.compile(
     rb"^[ \t]*from[ \t]+[\w.]+[ \t]+import\b[ \t]*(?:\(?[ \t]*\*|[^\n]*\b(?:tf|tensorflow|slim|tf_slim)\b)",
     re.MULTILINE,
@@ -30,7 +29,7 @@ class ProjectError(Exception):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """One file that mentions TensorFlow, or a `link`: one that does not and imports other files.
+    """One file that mentions TensorFlow, or a `link`: one that does not, and that programs may import.
 
     `text` keeps its line ends and has no byte order mark; it is None where `problem` says why the bytes
     could not be read as text. `encoding` writes it back, byte order mark included.
@@ -68,8 +67,8 @@ def read_tree(
     """Every listed file that contains the bytes `tensorflow`, and every one that cannot be read, by path.
 
     With `python2`, also those that Python 3 cannot parse and that may be Python 2: programs import them. As links also
-    those that may get TensorFlow's names from another file, and with `links` all others that import anything: programs
-    are run by them, or reach their modules through them.
+    those that may get TensorFlow's names from another file, and with `links` all others: programs are run by them, reach
+    their modules through them, or read their settings in them.
     """
     found = {one.path: _unread(one.path, one.reason) for one in listing.left_out if one.unreadable}
     for path in listing.files:
@@ -79,7 +78,7 @@ def read_tree(
             found[path] = _unread(path, f"cannot be read: {error.strerror}")
             continue
         if _NEEDLE not in raw and not (python2 and _maybe_python2(path, raw)):
-            if _may_link(path, raw) and (links or _MAY_BRING.search(raw)):
+            if _is_small(path, raw) and (links or _MAY_BRING.search(raw)):
                 file = decode(path, raw)
                 if file.text is not None:
                     found[path] = replace(file, link=True)
@@ -97,9 +96,8 @@ def too_large(size: int, limit: int) -> str:
     return f"{size / 2**20:.1f} MiB is more than {limit // 2**20} MiB: too large for a program"
 
 
-def _may_link(path: str, raw: bytes) -> bool:
-    small = len(raw) <= LARGEST and not path.endswith(NOTEBOOK)
-    return small and _IMPORTS.search(raw) is not None
+def _is_small(path: str, raw: bytes) -> bool:
+    return len(raw) <= LARGEST and not path.endswith(NOTEBOOK)
 
 
 def _maybe_python2(path: str, raw: bytes) -> bool:

@@ -80,6 +80,7 @@ TAKEN = [
     case("read behind the towers", LAYERS, BEHIND),
     case("waited for where they are read", LAYERS, (APPLIED, "    with tf.control_dependencies(tf.get_collection('update_ops', scope=scope)):\n    " + APPLIED)),
     case("grouped", LAYERS, LAST, (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = tf.group(apply_op, *updates)\n")),
+    case("grouped in a group", LAYERS, LAST, (APPLIED, APPLIED.replace("train_op", "apply_op") + "    train_op = tf.group(apply_op, tf.group(*updates))\n")),
     case("grouped by themselves", LAYERS, LAST, (APPLIED, APPLIED.replace("train_op", "apply_op") + "    moved = tf.group(*updates)\n    train_op = tf.group(apply_op, moved)\n")),
     case("run beside the update", LAYERS, LAST, (APPLIED, APPLIED + "    moved = tf.group(*updates)\n"), ("[train_op, loss]", "[train_op, moved, loss]"), ("_, value", "_, _, value")),
     case("run in some steps", LAYERS, LAST, (APPLIED, APPLIED + "    moved = tf.group(*updates)\n    both = tf.group(train_op, moved)\n"),

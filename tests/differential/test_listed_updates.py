@@ -21,6 +21,8 @@ def update(text: str) -> tuple[str, str]:
 
 TAKEN = [
     taken("a list", update("ops = [apply_op, averaged]\ntrain_op = tf.group(*ops)")),
+    taken("groups in groups", update("train_op = tf.group(tf.group(apply_op, tf.group(averaged)), name='train')")),
+    taken("a group in a group", update("train_op = tf.group(apply_op, tf.group(\n    averaged,\n))")),
     taken("as it is", update("ops = [apply_op, averaged]\ntrain_op = tf.group(ops)")),
     taken("with a name", update("ops = [apply_op, averaged]\ntrain_op = tf.group(*ops, name='train')")),
     taken("appended", update("ops = [apply_op]\nops.append(averaged)\ntrain_op = tf.group(*ops)")),

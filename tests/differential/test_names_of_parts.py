@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of
+from tests.differential.spellings import asked_of_all
 
 IMPORT = "import tensorflow as tf\n"
 SLIM = (IMPORT, IMPORT + "\nslim = tf.contrib.slim\n")
@@ -46,4 +46,5 @@ LEFT = [
     test_it_is_in_loop_style,
     test_its_neighbour_is_not,
     test_all_of_them_do_the_same_rewritten,
-) = asked_of(TAKEN, LEFT)
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)

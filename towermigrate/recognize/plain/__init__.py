@@ -74,7 +74,12 @@ from towermigrate.recognize.plain.global_steps import (
     steps_asked_again,
     steps_without_a_name,
 )
-from towermigrate.recognize.plain.groups import grouped_updates, groups, listed_updates
+from towermigrate.recognize.plain.groups import (
+    grouped_updates,
+    groups,
+    listed_updates,
+    nested_groups,
+)
 from towermigrate.recognize.plain.handed_on import handed_on
 from towermigrate.recognize.plain.identities import identities
 from towermigrate.recognize.plain.inner_names import inner_numbers, names_beside_variables
@@ -256,6 +261,8 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     loaded_variables,
     fetched_rates,
     returned_values,
+    nested_groups,
+    nested_groups,
     waited_updates,
     updates_of_each,
     fetched_updates,
@@ -405,6 +412,7 @@ def plain(
                 if file is None or file.text != text:
                     file = PlainFile(each, text, frozenset(words))
                     file.imported = lambda path=each: _imported(tree, path)  # type: ignore[misc]
+                    file.module_path = partial(tree.module_path, each)
             except Unjoined:
                 break
             file.begin()

@@ -41,13 +41,14 @@ class PlainFile(Module):
     """One file as Python reads it, and what its changes are made of; `words_of_users` are all of the files that import it.
 
     `twice` are names that one run fetches several times, as a change found: one value is bound to several names then.
-    `imported` gives the texts of the files that it imports, at whatever remove.
+    `imported` gives the texts of the files that it imports, at whatever remove; `module_path` the file of the tree that a module is.
     """
 
     def __init__(self, path: str, text: str, words_of_users: frozenset[str] = frozenset()) -> None:
         super().__init__(path, text)
         self.words_of_users = words_of_users
         self.imported: Callable[[], Sequence[str]] = list
+        self.module_path: Callable[[str], str | None] = lambda module: None
         self.words = frozenset(re.findall(r"\w+", text))
         self.begin()
 

@@ -19,12 +19,16 @@ _MAKES_NO_VARIABLE = re.compile(
     r"^tf\.train\.\w+(?<!global_step)$|^\w+\.(?:apply_gradients|minimize)$"
 )
 _MAY_NOT_RUN = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension)
+_SAVES = re.compile(r"\btf\.train\.Saver\((?:var_list=)?tf\.(?:global|all)_variables\(\)")
+"""A saver finds its variables by their names, in whichever order they were made."""
 _ASKS = re.compile(r"get_global_step\(|global_step\(|\b(?:global|all)_variables\(")
 
 
 def global_steps(file: PlainFile) -> list[Change]:
     """`step = tf.train.get_or_create_global_step()` where it is the only one and nothing lists variables in their order."""
-    if file.text.count(_MAKES) != 1 or _ASKS.search(file.text.replace(_MAKES, "")):
+    if file.text.count(_MAKES) != 1:
+        return []
+    if _ASKS.search(_SAVES.sub("", file.text.replace(_MAKES, ""))):
         return []
     for where, scope in file.scopes:
         for body, always in blocks(scope):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from typing import TypeGuard
 
 from towermigrate.recognize.plain.changes import (
     Change,
@@ -36,6 +37,30 @@ def groups(file: PlainFile) -> list[Change]:
                 if change is not None:
                     found.append(Change(*change, where))
     return found
+
+
+def nested_groups(file: PlainFile) -> list[Change]:
+    """`tf.group(apply_op, tf.group(*updates))` as `tf.group(apply_op, *updates)`."""
+    if file.text.count("group(") < 2:
+        return []
+    return [
+        Change(
+            *file.span(inner),
+            (file.span(inner.args[0])[:1] + file.span(inner.args[-1])[1:],),
+            where,
+        )
+        for where, scope in file.scopes
+        for outer in own_nodes(scope)
+        if _is_group(outer)
+        for inner in outer.args
+        if _is_group(inner) and inner.args and not inner.keywords
+        if not any(_is_group(each) for each in inner.args)
+        if not file.commented(*file.span(inner))
+    ]
+
+
+def _is_group(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _last(node.func) == "group"
 
 
 def _last(node: ast.expr) -> str:

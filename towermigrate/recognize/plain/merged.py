@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Iterator
 
 from towermigrate.recognize.plain.changes import (
@@ -20,6 +21,13 @@ from towermigrate.recognize.plain.first_summaries import first_blocks, without_c
 from towermigrate.recognize.plain.summary_loops import listed_summaries
 from towermigrate.recognize.plain.told import outermost
 
+_SILENT = {
+    *sys.stdlib_module_names,
+    *"attr colorama cv2 easydict gensim h5py hdf5storage imageio joblib librosa lmdb lxml matplotlib medpy msgpack nibabel "
+    "nltk numba numpy pandas PIL psutil pycocotools pydicom requests scipy shapely SimpleITK simplejson six skimage "
+    "sklearn soundfile spacy tables tensorflow termcolor tqdm ujson yaml".split(),
+}
+"""Packages that make nothing in a graph of TensorFlow unasked."""
 _KINDS = frozenset({"scalar", "histogram", "image", "audio", "text"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 _OF_TOWER = "tf.summary.merge(tf.get_collection(tf.GraphKeys.SUMMARIES, {}))"
@@ -33,6 +41,12 @@ _OTHERWISE = re.compile(
     r"(?<!\btf\.)\bsummary\.(?:scalar|histogram|image|audio|text|tensor_summary)\b|\btf\.summary\b(?!\.)"
     r"|\btf\.summary\.\w+\b(?!\()|tensorflow\.\S*summary|summarize_\w+\(|optimize_loss\(|add_gradients_summaries"
 )
+_MAY_MAKE = re.compile(
+    r"summar|SUMMARIES|_producer\b|\btrain\.\w*batch|_batch_join\b|bucket|[qQ]ueue|\.training\b|\.learning\b|\.learn\b|import learn\b|provider"
+    r"|parallel_reader|[eE]stimator|keras|optimize_loss|add_to_collection|import_meta_graph"
+    r"|\b(?:getattr|exec|eval|importlib|__import__)\b|\bimport \*"
+)
+"""What a file that is imported may make summaries by, and other packages with it."""
 _QUIET = frozenset("tf np numpy os sys time math random re json datetime argparse".split())
 """Modules that make no summaries unasked; TensorFlow's queues are looked for by name."""
 
@@ -50,6 +64,10 @@ def merged_summaries(file: PlainFile) -> list[Change]:
                         if behind and ast.unparse(call) == "tf.summary.merge_all()":
                             return _Merge(file, scope, loop, each, call, where).changes()
     return []
+
+
+def _uncommented(text: str) -> str:
+    return re.sub(r"^[ \t]*#.*$", "", text, flags=re.MULTILINE)
 
 
 class _Merge:
@@ -195,22 +213,41 @@ class _Merge:
 
     def _may_hide_others(self) -> bool:
         """Whether something else may make summaries: queues of inputs do, and so may functions of other files and modules."""
-        if _QUEUES.search(self.file.text) or self._may_be_made_unseen():
+        if _QUEUES.search(_uncommented(self.file.text)) or self._may_be_made_unseen():
             return True
         inside = {id(each) for each in ast.walk(self.loop)}
-        imported = {
-            (alias.asname or alias.name).partition(".")[0]
-            for each in self.file.nodes
-            if isinstance(each, ast.Import | ast.ImportFrom)
-            for alias in each.names
-        }
+        quiet = all(self._is_quiet(text) for text in self.file.imported())
+        loud: set[str] = set()
+        for each in self.file.nodes:
+            if isinstance(each, ast.Import | ast.ImportFrom):
+                base = (
+                    "." * each.level + (each.module or "")
+                    if isinstance(each, ast.ImportFrom)
+                    else ""
+                )
+                for alias in each.names:
+                    module = base or alias.name
+                    root = (alias.asname or alias.name).partition(".")[0]
+                    if root in _QUIET or quiet and self._is_own(module):
+                        continue
+                    loud.add(root)
         return any(
             isinstance(each, ast.Call)
             and id(each) not in inside
-            and (root := ast.unparse(each.func).partition(".")[0]) in imported
-            and root not in _QUIET
+            and ast.unparse(each.func).partition(".")[0] in loud
             for each in ast.walk(self.scope)
         )
+
+    def _is_quiet(self, text: str) -> bool:
+        """Whether a file of the tree makes no summaries, and imports nothing that may."""
+        modules = re.findall(r"^[ \t]*(?:import|from)[ \t]+([\w.]+)", text, re.MULTILINE)
+        return not _MAY_MAKE.search(_uncommented(text)) and all(
+            module.partition(".")[0] in _SILENT or self._is_own(module) for module in modules
+        )
+
+    def _is_own(self, module: str) -> bool:
+        """Whether a module is a file of the tree."""
+        return self.file.module_path(module) is not None
 
     def _may_be_made_unseen(self) -> bool:
         """Whether something makes summaries that is no function of the file by its name: a method, a lambda, a `partial`."""
