@@ -37,6 +37,11 @@ FORM = (
     (RUN, FEED + FROM_FEED),
 )
 ENUMERATED = FEED.replace("for k in range(2):\n                px, py = fed[k]\n", "for k, (px, py) in enumerate(fed):\n")  # fmt: skip
+ITEMS = (
+    FEED.replace("                px, py = fed[k]\n", "")
+    .replace("[px]", "[fed[k][0]]")
+    .replace("[py]", "[fed[k][1]]")
+)
 BOTH = (
     (LOSS, LOSS + "                    both.append((loss, out))\n"),
     ("    tower_grads = []\n", "    tower_grads = []\n    both = []\n"),
@@ -63,6 +68,7 @@ def mean(text: str) -> tuple[Change, ...]:
 TAKEN = [
     case("by number"),
     case("by enumerate", (FEED, ENUMERATED)),
+    case("by two numbers", (FEED, ITEMS)),
     case("in a tower's names", (FEED, FEED.replace("px", "x").replace("py", "y"))),
     case("read twice", (FROM_FEED, FROM_FEED + FEED + "            print('%.5f' % sess.run(loss, feed_dict=feed))\n")),
     case("bound anew behind it", ("                    out = net(x)\n", "                    x = x * 2.0\n                    out = net(x)\n")),
@@ -71,6 +77,9 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    other("from the end", "TM211", (FEED, ITEMS.replace("[1]]", "[-1]]"))),
+    other("by a number that is bound anew", "TM209", (FEED, ITEMS.replace("                feed[fed[k][1]]", "                k = 1 - k\n                feed[fed[k][1]]"))),
+    other("of the other tower", "TM209", (FEED, ITEMS.replace("fed[k]", "fed[1 - k]"))),
     other("handed on", "TM211", (AVERAGED, AVERAGED + "    print(len(list(fed)))\n")),
     other("turned round", "TM211", (AVERAGED, AVERAGED + "    fed.reverse()\n")),
     other("of more than names", "TM211", ("fed.append((x, y))", "fed.append((x, y + 0.0))")),

@@ -28,7 +28,7 @@ class _Unread(Exception):
 def tuple_lists(file: PlainFile) -> list[Change]:
     """`fed.append((x, y))` as `fed_x.append(x)` and `fed_y.append(y)`, and what is read of the list by the number of its item.
 
-    Only where the list is filled once and read by `x, y = fed[k]`, `for x, y in fed` or `for k, (x, y) in enumerate(fed)`,
+    Only where the list is filled once and read by `x, y = fed[k]`, `fed[k][0]`, `for x, y in fed` or `for k, (x, y) in enumerate(fed)`,
     whose names stand for the items where they are read.
     """
     if ".append((" not in file.text:
@@ -126,6 +126,10 @@ class _Tuples:
                 self.found.append((*self.file.without(statement), ()))
                 if len(body) == 1:
                     raise _Unread
+            case ast.Subscript(slice=number, ctx=ast.Load()), ast.Subscript(
+                slice=ast.Constant(value=int(place))
+            ) if statement.value is holder and 0 <= place < len(self.lists) and _is_plain(number):
+                self._replace(statement, f"{self.lists[place]}[{ast.unparse(number)}]")
             case ast.For(target=target, iter=over), _ if over is use:
                 self._loop(holder, target, self.file.fresh("k"))
             case ast.Call(func=ast.Name(id="enumerate"), args=[_], keywords=[]), ast.For(
