@@ -56,7 +56,7 @@ from towermigrate.recognize.plain.fed_values import (
     chosen_feeds,
     copied_feeds,
 )
-from towermigrate.recognize.plain.feed_functions import feed_functions
+from towermigrate.recognize.plain.feed_functions import feed_functions, filling_functions
 from towermigrate.recognize.plain.feeds import built_feeds, feeds_apart
 from towermigrate.recognize.plain.fetches import (
     added_fetches,
@@ -95,6 +95,7 @@ from towermigrate.recognize.plain.kept_updates import (
 from towermigrate.recognize.plain.keyed_lists import keyed_lists
 from towermigrate.recognize.plain.keyed_parts import keyed_parts
 from towermigrate.recognize.plain.lambdas import named_lambdas
+from towermigrate.recognize.plain.lengths import lengths_of_lists
 from towermigrate.recognize.plain.lines import lists_apart, one_a_line
 from towermigrate.recognize.plain.local_aliases import local_aliases
 from towermigrate.recognize.plain.lone_gradients import lone_gradients
@@ -239,6 +240,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     saved_lists,
     last_of_lists,
     items_of_lists,
+    lengths_of_lists,
     placeholders_of_towers,
     bounds,
     whole_inputs,
@@ -400,6 +402,7 @@ def plain(
             *[partial(run_methods, True)] * 4,
             partial(named_results, tree),
             *[partial(run_methods, False)] * 2,
+            filling_functions,
             *alone,
             *own,
             *_READERS,

@@ -22,7 +22,12 @@ from towermigrate.recognize.plain.feeds import displayed, fed_by_name, mentions,
 from towermigrate.recognize.python_scopes import Unjoined
 
 
-def feed_functions(file: PlainFile) -> list[Change]:
+def filling_functions(file: PlainFile) -> list[Change]:
+    """`feed = fill(feed, towers, batch)` as the statements of the function, which fills the dict that it is given in a loop."""
+    return feed_functions(file, True)
+
+
+def feed_functions(file: PlainFile, filling: bool = False) -> list[Change]:
     """`feed = make_feed(x, y, batch)` as the statements of the function, whose parameters are what it is given."""
     found: list[Change] = []
     called: list[tuple[ast.FunctionDef, str]] = []
@@ -31,7 +36,7 @@ def feed_functions(file: PlainFile) -> list[Change]:
         for body, _ in blocks(scope):
             for each in body:
                 made = _Made.of(file, scope, each, fed)
-                if made is None:
+                if made is None or made.fills != filling:
                     continue
                 try:
                     found.append(Change(*made.change(), where))
@@ -95,6 +100,19 @@ class _Made:
             return None
         return cls(file, scope, statement, call, function, target)
 
+    @property
+    def fills(self) -> bool:
+        """Whether the function fills a dict that it is given and gives back, which is the name that is bound to it again."""
+        last = self.function.body[-1]
+        if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Name):
+            return False
+        given = [each.arg for each in self.function.args.args]
+        if last.value.id not in given or self.call.keywords:
+            return False
+        place = given.index(last.value.id)
+        own = self.call.args[place] if place < len(self.call.args) else None
+        return isinstance(own, ast.Name) and own.id == self.target
+
     def change(self) -> Changed:
         """The function's statements in place of the call; raises `Unjoined` where they may mean something else."""
         file, function = self.file, self.function
@@ -104,10 +122,11 @@ class _Made:
         if not body or not isinstance(body[-1], ast.Return) or body[-1].value is None:
             raise Unjoined
         returned, body = body[-1].value, body[:-1]
-        for each in body:
+        for each in self._statements(body):
             if not isinstance(each, ast.Assign | ast.Expr) or file.alone(each) is None:
                 raise Unjoined
-        self._makes_a_dict(body, returned)
+        if not self.fills:
+            self._makes_a_dict(body, returned)
         names = self._names(body, returned)
         margin = file.alone(self.statement) or ""
         parts: list[Part] = []
@@ -128,6 +147,16 @@ class _Made:
             value = self._renamed(returned, renamed, *file.span(returned))
             parts += [(start, file.start(self.call)), *value, (file.end(self.call), end)]
         return start, end, tuple(parts)
+
+    def _statements(self, body: list[ast.stmt]) -> Iterator[ast.stmt]:
+        """The statements of a body; where it fills a dict also those of its loops."""
+        for each in body:
+            if self.fills and isinstance(each, ast.For) and not each.orelse:
+                if each.body[0].lineno == each.lineno:
+                    raise Unjoined
+                yield from self._statements(each.body)
+            else:
+                yield each
 
     def _makes_a_dict(self, body: list[ast.stmt], returned: ast.expr) -> None:
         """What it returns must be a dict display, or a name that is bound to one."""

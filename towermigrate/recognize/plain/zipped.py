@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import ast
 
-from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, bindings, blocks
+from towermigrate.recognize.plain.changes import (
+    Change,
+    Changed,
+    Part,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    names_in,
+    stores,
+)
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers
 from towermigrate.recognize.plain.handed_on import functions_of
 from towermigrate.recognize.source import Tree
@@ -20,6 +30,8 @@ _READERS = frozenset({"len", "sum", "enumerate", "zip", "list", "tuple", "min", 
 
 def tuples_of_towers(tree: Tree, file: PlainFile) -> list[Change]:
     """`towers.append((grads, loss))` and `tower_grads, losses = zip(*towers)` as two lists that the towers fill.
+
+    What is read by `x, y = towers[k]` is read of the lists, then: `x_of_towers[k]`.
 
     Only where nothing can tell the lists from the tuples that they are to Python: a run that fetches one gives such a one.
     """
@@ -75,9 +87,12 @@ def _apart(
     )
     filled = _filled(loop, name)
     own = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
-    if made is None or filled is None or len(own) != 3:
+    if made is None or filled is None:
         return []
     statement, values = filled
+    read = _read(file, scope, taken, name, names)
+    if read is None or len(own) != 3 + read[0]:
+        return []
     if made.lineno > loop.lineno or len(values) != len(names):
         return []
     margins = [file.alone(each) for each in (made, statement, taken)]
@@ -97,7 +112,64 @@ def _apart(
         Change(*file.span(made), (lists,), where),
         Change(*file.span(statement), tuple(parts), where),
         Change(*file.without(taken), (), where),
+        *(Change(*each, where) for each in read[1]),
     ]
+
+
+def _read(
+    file: PlainFile, scope: Scope, taken: ast.Assign, name: str, names: list[str]
+) -> tuple[int, list[Changed]] | None:
+    """How often the tuples are read behind by `x, y, _ = towers[k]` and `len(towers)`, and what that is of the lists."""
+    count = 0
+    found: list[Changed] = []
+    for body, _ in blocks(scope):
+        for row, each in enumerate(body):
+            match each:
+                case ast.Assign(
+                    targets=[ast.Tuple(elts=targets)],
+                    value=ast.Subscript(value=ast.Name(id=of), slice=ast.Name(id=number)),
+                ) if of == name:
+                    items = _items(file, scope, targets, body[row + 1 :], names, number)
+                    if items is None or each.lineno < taken.lineno or file.alone(each) is None:
+                        return None
+                    if file.commented(*file.span(each)) or len(body) == 1:
+                        return None
+                    count += 1
+                    found += [(*file.without(each), ()), *items]
+    for node in ast.walk(scope):
+        match node:
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=of) as listed], keywords=[]):
+                if of == name and is_pythons(file, "len") and node.lineno > taken.lineno:
+                    count += 1
+                    found.append((*file.span(listed), (names[0],)))
+    return count, found
+
+
+def _items(
+    file: PlainFile,
+    scope: Scope,
+    targets: list[ast.expr],
+    behind: list[ast.stmt],
+    names: list[str],
+    number: str,
+) -> list[Changed] | None:
+    """The reads of names that a tuple is taken apart to, as items of the lists; None where they may be something else."""
+    if len(targets) != len(names) or any(stores(each, number) for each in behind):
+        return None
+    inside = {id(one) for each in behind for one in ast.walk(each)}
+    found: list[Changed] = []
+    for target, listed in zip(targets, names, strict=True):
+        if not isinstance(target, ast.Name) or target.id in file.shared_between_functions:
+            return None
+        used = [one for one in names_in(scope, target.id) if isinstance(one.ctx, ast.Load)]
+        if used and bindings(scope, target.id) != 1:
+            return None
+        if isinstance(scope, ast.Module) and (used or target.id in file.words_of_users):
+            return None
+        if any(id(one) not in inside for one in used):
+            return None
+        found += [(*file.span(one), (f"{listed}[{number}]",)) for one in used]
+    return found
 
 
 def _filled(loop: ast.For, name: str) -> tuple[ast.stmt, list[ast.expr]] | None:
