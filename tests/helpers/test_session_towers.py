@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -344,3 +345,59 @@ def test_slots_are_new_where_the_outermost_scope_shares_its_variables(
             assert session.run(w).tolist() == [0.0, 0.0]
             names = sorted(v.op.name for v in v1.global_variables())
         assert names == ["w", "w/ExponentialMovingAverage", "w/Momentum"]
+
+
+def test_the_largest_of_several_numbers_counts() -> None:
+    with tf.Graph().as_default():
+        tm.mirror_variables(1, None, 3, 2)
+        assert devices_of(v1.get_variable("w", [])) == ["0", "1", "2"]
+
+
+def test_a_number_settles_what_a_call_without_one_could_not_know() -> None:
+    with tf.Graph().as_default():
+        tm.mirror_variables()
+        x = v1.placeholder(tf.float32, [])
+        tm.mirror_variables(2)
+        assert devices_of(v1.get_variable("w", [], initializer=v1.ones_initializer())) == ["0", "1"]
+        outs = []
+        for _ in tm.towers(range(2)):
+            with v1.variable_scope("", reuse=True):
+                outs.append(x * v1.get_variable("w", []))
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            assert session.run(outs, {x: 3.0}) == [3.0, 3.0]
+
+
+@pytest.mark.parametrize("first", ["tower", "variable", "number", "creator"])
+def test_a_number_that_comes_too_late_changes_nothing(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Three devices are here, as on a machine with three GPUs.
+    with tf.Graph().as_default(), contextlib.ExitStack() as stack:
+        with monkeypatch.context() as patched:
+            patched.setenv(strategy.DEVICES_VARIABLE, "cpu:3")
+            tm.mirror_variables(3 if first == "number" else None)
+        if first == "variable":
+            v1.get_variable("early", [])
+        if first == "creator":
+            stack.enter_context(tf.variable_creator_scope(lambda make, **given: make(**given)))
+        for _ in tm.towers([0]) if first == "tower" else ():
+            pass
+        tm.mirror_variables(2)
+        assert devices_of(v1.get_variable("w", [])) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_number_may_be_smaller_than_what_is_here(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tf.Graph().as_default():
+        with monkeypatch.context() as patched:
+            patched.setenv(strategy.DEVICES_VARIABLE, "cpu:3")
+            tm.mirror_variables()
+        tm.mirror_variables(number)
+        made = v1.get_variable("w", [])
+        assert isinstance(made, TowerVariable) == (number > 1)
+        with v1.Session() as session:
+            session.run(v1.global_variables_initializer())
+            session.run(made)

@@ -20,7 +20,8 @@ class TowerGraph:
     """What session style knows of one graph.
 
     `gpu_pieces` are the memory limits, in megabytes, of the logical devices of each physical GPU, empty where
-    none is split. `strategy` is None where nothing is mirrored: towers then only get their devices. `creator` makes its variables, and `variables` are the
+    none is split. `told` is whether the program said how many towers it has, `begun` whether one was built, and `entered` counts the
+    threads that build in the graph. `strategy` is None where nothing is mirrored: towers then only get their devices. `creator` makes its variables, and `variables` are the
     mirrored ones by the name of each copy's handle, with the copy's index. `read_after` are a variable and what reads it after an update of it.
     `checked` is the graph's version
     when its writes were last compared, `looked_at` how many operations it had, `writes` what was counted.
@@ -34,8 +35,11 @@ class TowerGraph:
     graph: Any
     devices: tuple[str, ...]
     gpu_pieces: tuple[tuple[int, ...], ...] = ()
+    told: bool = True
+    begun: bool = False
     strategy: Any = None
     creator: Any = None
+    entered: int = 0
     threads: Any = field(default_factory=threading.local)
     variables: dict[str, tuple[Any, int]] = field(default_factory=dict)
     plans: dict[Any, Any] = field(default_factory=dict)
@@ -99,11 +103,27 @@ def mirrored(graph: Any = None) -> TowerGraph | None:
 
 def enter(towers: TowerGraph) -> None:
     """What this thread builds in the graph from now on is mirrored; outside of towers it is replica 0's."""
-    if towers.strategy is None or getattr(towers.threads, "entered", False):
+    if towers.strategy is None or getattr(towers.threads, "entered", None) is not None:
         return
-    towers.threads.entered = True
+    towers.threads.entered = TowerContext(towers.strategy, 0)
+    towers.entered += 1
     private.add_variable_creator(towers.graph, towers.creator)
-    private.enter_replica(towers.graph, TowerContext(towers.strategy, 0))
+    private.enter_replica(towers.graph, towers.threads.entered)
+
+
+def leave(towers: TowerGraph) -> bool:
+    """Undo `enter`, where this thread alone did it, last, and no tower was begun; whether that could be."""
+    if towers.begun:
+        return False
+    if towers.strategy is None:
+        return True
+    context = getattr(towers.threads, "entered", None)
+    if context is None or towers.entered != 1:
+        return False
+    if not private.remove_variable_creator(towers.graph, towers.creator):
+        return False
+    private.leave_replica(towers.graph, context)
+    return True
 
 
 def remember(towers: TowerGraph) -> None:

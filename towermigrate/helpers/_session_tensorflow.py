@@ -130,6 +130,15 @@ def add_variable_creator(graph: Any, creator: Any) -> None:
     graph._variable_creator_stack = [*graph._variable_creator_stack, (100, creator)]
 
 
+def remove_variable_creator(graph: Any, creator: Any) -> bool:
+    """Undo `add_variable_creator`, where no other creator came after it; whether that could be."""
+    stack = graph._variable_creator_stack
+    if not stack or stack[-1][1] is not creator:
+        return False
+    graph._variable_creator_stack = stack[:-1]
+    return True
+
+
 def outermost(graph: Any) -> Any:
     """The graph that a function's graph is built for; the graph itself where it is none."""
     while (outer := getattr(graph, "outer_graph", None)) is not None:

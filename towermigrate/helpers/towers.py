@@ -24,18 +24,20 @@ _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
 _strategies: dict[tuple[str, ...], Any] = {}
 
 
-def mirror_variables(num_towers: int | None = None) -> None:
+def mirror_variables(num_towers: int | None = None, *more: int | None) -> None:
     """From here on, each variable of the default graph has a copy on every replica's device.
 
     The program goes on as it was: names, collections, savers, optimizers, sessions and summaries mean what
     they meant under TensorFlow 1. Call it where the graph is begun, before the first variable; a second call
-    for the same graph changes nothing.
+    for the same graph changes nothing, but that a call with a number, before the first variable and the first
+    tower, settles what one without a number could not know.
 
     Args:
       num_towers: how many towers the program has. The environment variable `TOWERMIGRATE_DEVICES`
         (`cpu:4`, `gpu:0,1`, `gpu:2`) chooses the replicas' devices; without it they are as many GPUs as
         there are towers, or all that are here, or else so many virtual CPUs. Fewer replicas than towers
         are shared by them. None takes every GPU, or one CPU.
+      *more: how many towers other loops of the same graph have: the largest number counts.
 
     On one device nothing needs a copy: variables stay what they were. If the graph has variables already,
     none is mirrored, which one warning says; the towers then only get their devices.
@@ -62,16 +64,17 @@ def mirror_variables(num_towers: int | None = None) -> None:
             "call tf.compat.v1.disable_v2_behavior() at the top of the script, or build inside of "
             "`with tf.Graph().as_default():`."
         )
-    if num_towers is not None and num_towers < 1:
-        num_towers = None
+    told = [each for each in (num_towers, *more) if each is not None and each >= 1]
     graph = _session_tensorflow.outermost(_v1.get_default_graph())
     found = graphs.find(graph)
+    has_variables = any(operation.type in _VARIABLES for operation in graph.get_operations())
     if found is not None:
-        graphs.enter(found)
-        return
-    devices, pieces = replica_devices(num_towers)
-    towers = TowerGraph(graph, tuple(devices), gpu_pieces=pieces)
-    if any(operation.type in _VARIABLES for operation in graph.get_operations()):
+        if not told or found.told or has_variables or not graphs.leave(found):
+            graphs.enter(found)
+            return
+    devices, pieces = replica_devices(max(told, default=None))
+    towers = TowerGraph(graph, tuple(devices), gpu_pieces=pieces, told=bool(told))
+    if has_variables:
         _log.warning(
             "towermigrate: the graph has variables already, so none is mirrored: the towers share them, as "
             "they did. Call mirror_variables() before the first variable."
@@ -143,6 +146,7 @@ def _tower(index: int) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         if found is not None:  # not eager, nor in another graph by now
             graphs.enter(found)
+            found.begun = True
             _session_hooks.install_where_loaded()
             replica = index % found.replicas
             stack.enter_context(_v1.device(None))
