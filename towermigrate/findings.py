@@ -297,8 +297,9 @@ _rule(
 )  # fmt: skip
 _rule(
     "TM251", "The towers play different roles", "error",
-    "One tower computes another loss than the next (a critic here, its penalty there): that is no data parallelism, "
-    "and replicas that each hold all variables gain nothing.",
+    "One tower computes another loss than the next (a critic here, its penalty there), in branches of one loop or in loops of "
+    "one graph that each go over devices of their own: that is no data parallelism, and replicas that each hold all "
+    "variables gain nothing. Loops that share devices from the first on are not meant.",
     "Give every tower the whole loss of its share of the batch, or keep the program as a tower graph: "
     "`--refused symbols` takes its names to TensorFlow 2.",
     "for i in range(2):\n    if i == 0:\n        cost = critic_loss(x)\n    else:\n        cost = penalty(x)",

@@ -16,6 +16,7 @@ from towermigrate.emit.apart import apart
 from towermigrate.emit.check import lost_comments, parses, unbound
 from towermigrate.emit.cleanup import Unpin, add_import, remove_unused
 from towermigrate.emit.loop_style import LoopStyle
+from towermigrate.emit.one_graph import in_one_graph
 from towermigrate.emit.openings import above, runs_again
 from towermigrate.emit.parting import NotParted
 from towermigrate.emit.session import Headline, SessionStyle
@@ -28,6 +29,7 @@ from towermigrate.recognize import Place
 from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.entered import around_of
 from towermigrate.recognize.joined import Joined
+from towermigrate.recognize.loop_devices import on_other_devices
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.source import SourceFile, Tree
@@ -223,7 +225,9 @@ class _Emission:
         wanted = [
             key for key in self.not_loop if key not in self.in_loop and not self._is_written(key)
         ]
-        wanted = self._whole([key for key in wanted if self._fits(key)])
+        wanted = [key for key in wanted if self._fits(key)]
+        self._keep_devices_apart(wanted)
+        wanted = self._whole([key for key in wanted if not self.not_session[key]])
         while True:
             demoted = [
                 (key, other)
@@ -296,6 +300,24 @@ class _Emission:
             found = [self._said(key, "TM290", what_failed(error))]
         self.not_session[key] = found
         return not found
+
+    def _keep_devices_apart(self, wanted: Sequence[int]) -> None:
+        """Put loops on record that build towers in one graph, each on devices of its own."""
+        for key in wanted:
+            place = self.recognitions[key].place
+            for other in wanted:
+                beside = self.recognitions[other].place
+                if key == other or not isinstance(place, Place) or not isinstance(beside, Place):
+                    continue
+                own, its = place.candidate, beside.candidate
+                try:
+                    found = on_other_devices(place.tree, own, its)
+                    if found is not None and in_one_graph(place.tree, own, its):
+                        self.not_session[key].append(found)
+                        break
+                except Exception as error:  # one program's fault is no other's
+                    self.not_session[key].append(self._said(key, "TM290", what_failed(error)))
+                    break
 
     def _write_session(self, wanted: Sequence[int], fixed: frozenset[str]) -> set[int]:
         """Write the programs; those that cannot be written after all, then nothing is."""

@@ -96,6 +96,11 @@ def above(tree: Tree, file: SourceFile, function: cst.FunctionDef | None) -> lis
     return list(found.values())
 
 
+def callers(tree: Tree, scope: Scope) -> list[tuple[Scope, cst.Call]]:
+    """The calls of a function in the tree, each with the scope that it stands in."""
+    return _Search(tree, scope, None).callers(scope)
+
+
 def runs_again(
     tree: Tree, file: SourceFile, function: cst.FunctionDef | None
 ) -> tuple[SourceFile, cst.Call] | None:

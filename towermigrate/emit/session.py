@@ -71,7 +71,7 @@ class SessionStyle:
         self._splices: dict[str, Splices] = {}
         self._aliases: dict[str, str] = {}
         self._loops: set[str] = set()
-        self._opened: set[tuple[str, int]] = set()
+        self._opened: dict[tuple[str, int], list[Opening]] = {}
         self._softened: set[tuple[str, int]] = set()
 
     def convert(self, head: Headline) -> list[Finding]:
@@ -93,6 +93,8 @@ class SessionStyle:
 
     def texts(self) -> dict[str, str]:
         """The new texts of the files that change; raises ValueError where edits overlap."""
+        for opened in self._opened.values():
+            self._put(opened[0], _most(each.count for each in opened))
         for path, splices in self._splices.items():
             if splices.edits:
                 self._import(splices, self._aliases[path])
@@ -148,8 +150,9 @@ class SessionStyle:
         for opening in places:
             if opening.file.path in self.fixed:
                 continue
-            self._put(opening)
             node = opening.before
+            offset, _ = self._file(opening.file)[0].span(node)
+            self._opened.setdefault((opening.file.path, offset), []).append(opening)
             said.append(f"{opening.file.path}:{opening.file.line(node)}")
             if opening.count is None:
                 findings.append(
@@ -166,14 +169,11 @@ class SessionStyle:
         line = head.file.line(head.node)
         return [Finding("TM310", head.file.path, line, 0, message), *findings]
 
-    def _put(self, opening: Opening) -> None:
+    def _put(self, opening: Opening, count: str) -> None:
         node = opening.before
         splices, alias = self._file(opening.file)
         offset, _ = splices.span(node)
-        if (opening.file.path, offset) in self._opened:
-            return
-        self._opened.add((opening.file.path, offset))
-        call = f"{alias}.mirror_variables({opening.count or ''})"
+        call = f"{alias}.mirror_variables({count})"
         indentation = splices.text.indentation(offset)
         if indentation is None:  # `with graph.as_default(): build()`
             splices.insert(offset, f"{call}; ", depth=-1)
@@ -240,6 +240,14 @@ class SessionStyle:
             newline = splices.text.newline
             line = f"{newline * 2}{called}.disable_v2_behavior()"
             splices.insert(splices.text.line_end(end), line, depth=-1)
+
+
+def _most(counts: Iterable[str | None]) -> str:
+    """The numbers of towers of the loops of one graph, as they are written; those that are known, and may be the largest."""
+    known = dict.fromkeys(each for each in counts if each is not None)
+    written = [each for each in known if not each.isdecimal()]
+    largest = max((int(each) for each in known if each.isdecimal()), default=0)
+    return ", ".join([*written, *([str(largest)] if largest > bool(written) else [])])
 
 
 def _is_import(node: cst.CSTNode) -> bool:
