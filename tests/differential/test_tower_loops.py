@@ -41,6 +41,11 @@ PLACE = "'/gpu:%d' % i"
 TAKEN = [
     taken("devices with their numbers, parts of a written count", over("i, d in enumerate(DEVICES)"), PARTS, ITEMS),
     taken("as many as there are devices", over("i in range(len(DEVICES))", "DEVICES[i]"), PARTS, ITEMS),
+    taken("a range from zero", over("i in range(0, 2)", PLACE)),
+    taken("a range from zero, in ones", over("i in range(0, 2, 1)", PLACE)),
+    taken("a range from zero of a count with a name", (DEVICES, DEVICES + "COUNT = 2\n"), over("i in range(0, COUNT)", PLACE), ITEMS,
+          (BEFORE, "    xs, ys = tf.split(X, COUNT), tf.split(Y, COUNT)\n" + BEFORE)),
+    taken("a range from zero of as many as there are devices", over("i in range(0, len(DEVICES))", "DEVICES[i]"), PARTS, ITEMS),
     taken("numbered, of devices and parts", ZIP, PARTS, NO_ROWS),
     taken("devices and parts", over("d, x, y in zip(DEVICES, xs, ys)"), PARTS, NO_ROWS, SAME_SCOPE),
     taken("parts made in the loop's head",
@@ -81,6 +86,10 @@ TAKEN = [
 ]  # fmt: skip
 
 LEFT = [
+    left("a range that begins with one", "TM201", over("i in range(1, 3)", PLACE), rows("x, y = X[i * 2 - 2:i * 2], Y[i * 2 - 2:i * 2]")),
+    left("a range in twos", "TM201", over("i in range(0, 4, 2)", PLACE), rows("x, y = X[i:i + 2], Y[i:i + 2]")),
+    left("a range that goes back", "TM201", over("i in range(1, -1, -1)", PLACE)),
+    left("a range from no", "TM201", over("i in range(False, 2)", PLACE)),
     left("fewer parts than devices", "TM201", (DEVICES, "DEVICES = ['/gpu:0', '/gpu:1', '/gpu:2']\n"), ZIP, PARTS, NO_ROWS),
     left("more parts than devices", "TM201", ZIP, NO_ROWS,
          (BEFORE, "    xs, ys = tf.split(X, 4), tf.split(Y, 4)\n" + BEFORE)),

@@ -293,6 +293,15 @@ PLACES = [
     pytest.param("n = 2\ntm.mirror_variables(n)\nstep = tf.Variable(0)\n" + loop(0), id="at module level"),
     pytest.param("def f():\n    return 1\n\n\nn = 2\n\ntm.mirror_variables(n)\n# The step.\nstep = tf.Variable(0)\n" + loop(0), id="at module level, behind functions, above a comment"),
     pytest.param("FLAGS = tf.app.flags.FLAGS\n\n\ndef train():\n    with tf.Graph().as_default():\n        tm.mirror_variables(FLAGS.n)\n" + loop(2, "FLAGS.n"), id="a flag"),
+    pytest.param("n = 2\n\n\ndef train():\n    with tf.Graph().as_default():\n        tm.mirror_variables(n)\n" + loop(2, "0, n"), id="a number from zero"),
+    pytest.param("def train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables(max(n, 1))\n" + loop(2, "max(n, 1)"), id="one at least"),
+    pytest.param("from pylab import *\n\n\ndef train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables()\n" + loop(2, "max(n, 1)"), id="one at least, by a function that may be another's"),
+    pytest.param("def train(n, max):\n    with tf.Graph().as_default():\n        tm.mirror_variables()\n" + loop(2, "max(n, 1)"), id="one at least, by a function that is given"),
+    pytest.param("def train(n, found):\n    with tf.Graph().as_default():\n        tm.mirror_variables()\n" + loop(2, "max(len(found), 1)"), id="one at least of what may have no length"),
+    pytest.param("def train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables(n)\n" + loop(2, "0, n, 1"), id="a number from zero, in ones"),
+    pytest.param("def train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables(n)\n" + loop(2, "0, n").replace("range", "xrange"), id="a number from zero, of Python 2"),
+    pytest.param("def train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables()\n" + loop(2, "1, n"), id="a number from one"),
+    pytest.param("def train(n):\n    with tf.Graph().as_default():\n        tm.mirror_variables()\n" + loop(2, "0, n, 2"), id="a number in twos"),
     pytest.param("class Trainer:\n    def build(self):\n        '''Build.'''\n        tm.mirror_variables(self.n)\n        step = tf.Variable(0)\n" + loop(2, "self.n"), id="a method"),
     pytest.param("class Trainer:\n    def __init__(self, n):\n        self.n = n\n        self.graph = tf.Graph()\n        with self.graph.as_default():\n            tm.mirror_variables(self.n)\n            self.build()\n\n    def build(self):\n" + loop(2, "self.n"), id="a method that the constructor calls in a graph"),
     pytest.param("class Trainer:\n    def __init__(self, n):\n        self.n = n\n        tm.mirror_variables(self.n)\n        step = tf.Variable(0)\n" + loop(2, "self.n"), id="the constructor"),
@@ -303,9 +312,11 @@ PLACES = [
 
 def before(text: str) -> str:
     """A program as it was, from what it becomes."""
-    text = re.sub(r" *tm\.mirror_variables\([^()\n]*\)\n", "", text)
+    text = re.sub(r" *tm\.mirror_variables\((?:[^()\n]|\([^()\n]*\))*\)\n", "", text)
     text = re.sub(r"tm\.mirror_variables\([^()\n]*\); ", "", text)
-    text = re.sub(r"tm\.towers\((range\([^()\n]*\))\)", r"\1", text)
+    text = re.sub(
+        r"tm\.towers\((x?range\((?:[^()\n]|\((?:[^()\n]|\([^()\n]*\))*\))*\))\)", r"\1", text
+    )
     return text.replace("import towermigrate.helpers as tm\n", "")
 
 

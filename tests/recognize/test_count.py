@@ -49,6 +49,11 @@ COUNTS = [
         ("constant", None, 2),
         id="literal in the loop",
     ),
+    pytest.param(
+        (("range(num_gpus)", "range(0, num_gpus, 1)"),),
+        ("argument", "num_gpus", 2),
+        id="from zero, in ones",
+    ),
 ]
 
 

@@ -11,9 +11,19 @@ import libcst as cst
 
 from towermigrate.emit.blocks import Scope, around, has_line, lines_of, suites_of
 from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import argument, binds, dotted, elements, parameters, reads, walk
+from towermigrate.recognize.syntax import (
+    argument,
+    binds,
+    counted_by,
+    dotted,
+    elements,
+    parameters,
+    reads,
+    walk,
+)
 
 _COUNTED = frozenset({"split", "strip"})
+_CHOOSES = frozenset({"max", "min"})
 
 
 @dataclass(frozen=True)
@@ -58,13 +68,30 @@ class TowerCount:
         for name in reads(counted):
             if name == "len":
                 continue
+            if name in _CHOOSES:
+                if self._is_bound(scope, name):
+                    return None
+                continue
             known = self._self_is_known if name == "self" else self._is_known
             if not known(scope, name, line):
                 return None
-        if isinstance(counted, cst.Call) and dotted(counted.func) == "len":
-            if not self._has_length(counted.args[0].value):
-                return None
+        for node in walk(counted):
+            if isinstance(node, cst.Call) and dotted(node.func) == "len":
+                if not self._has_length(node.args[0].value):
+                    return None
         return cst.Module(body=[]).code_for_node(counted)
+
+    def _is_bound(self, scope: Scope, name: str) -> bool:
+        """Whether a name of Python's may mean another thing in the files that the number is, or was, written in."""
+        functions = [each for each in (self.scope.function, scope.function) if each is not None]
+        return (
+            self._owner(name) is not None
+            or any(
+                name in each.bound or name in each.imports or each.star_imports
+                for each in (self.scope.file, scope.file)
+            )
+            or any(name in (*parameters(each), *binds(each.body)) for each in functions)
+        )
 
     def _kept_before(self, scope: Scope, counted: cst.BaseExpression, line: int) -> bool:
         """Whether `self.num_gpus` was set before a line of another method of the same class."""
@@ -182,7 +209,7 @@ def tower_count_of(over: cst.BaseExpression) -> cst.BaseExpression | None:
     while isinstance(over, cst.Call) and over.args and isinstance(over.func, cst.Name):
         name, first = over.func.value, over.args[0].value
         if name in ("range", "xrange"):
-            return first if len(over.args) == 1 else None
+            return counted_by(over)
         if name not in ("enumerate", "zip", "list", "tuple", "sorted", "reversed"):
             return None
         if over.args[0].star:
@@ -190,7 +217,7 @@ def tower_count_of(over: cst.BaseExpression) -> cst.BaseExpression | None:
         over = first
     if isinstance(over, cst.Call):  # six.moves.xrange(n), six.moves.range(n)
         name = (dotted(over.func) or "").rpartition(".")[2]
-        return over.args[0].value if name in ("range", "xrange") and len(over.args) == 1 else None
+        return counted_by(over) if name in ("range", "xrange") else None
     shown = elements(over)
     if shown is not None:
         return cst.Integer(str(len(shown)))
@@ -250,6 +277,10 @@ def _is_plain(node: cst.CSTNode) -> bool:
     if isinstance(node, cst.Call):
         if dotted(node.func) in ("len", "int"):
             return len(node.args) == 1 and _is_plain(node.args[0].value)
+        if dotted(node.func) in _CHOOSES:
+            return len(node.args) > 1 and all(
+                arg.keyword is None and not arg.star and _is_plain(arg.value) for arg in node.args
+            )
         return (
             isinstance(node.func, cst.Attribute)
             and node.func.attr.value in _COUNTED

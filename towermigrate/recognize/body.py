@@ -29,9 +29,9 @@ from towermigrate.recognize.syntax import (
     binds,
     calls,
     code,
+    counted_by,
     dotted,
     elements,
-    integer,
     reads,
     statements,
     text,
@@ -53,8 +53,7 @@ def loop_index(file: SourceFile, loop: cst.For) -> str | None:
         )  # fmt: skip
     name = (dotted(iterated.func) or "").split(".")[-1]
     if name in ("range", "xrange") and isinstance(target, cst.Name):
-        from_zero = len(iterated.args) == 2 and integer(iterated.args[0].value) == 0
-        if len(iterated.args) == 1 or from_zero:
+        if counted_by(iterated) is not None:
             return target.value
     if name == "enumerate" and len(iterated.args) == 1:
         items = elements(target)

@@ -6,7 +6,16 @@ import libcst as cst
 
 from towermigrate.program import Count
 from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import argument, code, dotted, integer, statements, text, walk
+from towermigrate.recognize.syntax import (
+    argument,
+    code,
+    counted_by,
+    dotted,
+    integer,
+    statements,
+    text,
+    walk,
+)
 
 
 def tower_count(
@@ -15,7 +24,7 @@ def tower_count(
     """The tower count of `range(n)` or `enumerate(devices)`, with the literal behind it when there is one."""
     assert isinstance(loop.iter, cst.Call)
     name = (dotted(loop.iter.func) or "").split(".")[-1]
-    expression = loop.iter.args[-1].value
+    expression = counted_by(loop.iter) or loop.iter.args[-1].value
     if name == "enumerate":
         return Count(f"len({code(expression)})", "devices", dotted(expression))
     value = integer(expression)

@@ -184,6 +184,23 @@ def text(node: cst.CSTNode | None) -> str | None:
     return None
 
 
+def counted_by(call: cst.Call) -> cst.BaseExpression | None:
+    """The number of turns that what a `range` is given says: `n`, `0, n`, `0, n, 1`; None where it says another.
+
+    Example:
+        >>> code(counted_by(cst.parse_expression("range(0, n)")))
+        'n'
+    """
+    if any(arg.star or arg.keyword is not None for arg in call.args):
+        return None
+    given = [arg.value for arg in call.args]
+    if len(given) == 1:
+        return given[0]
+    if len(given) not in (2, 3) or integer(given[0]) != 0:
+        return None
+    return given[1] if len(given) == 2 or integer(given[2]) == 1 else None
+
+
 def elements(node: cst.CSTNode) -> list[cst.BaseExpression] | None:
     """The items of a list or tuple display, None for anything else or when one is starred."""
     if not isinstance(node, cst.List | cst.Tuple):

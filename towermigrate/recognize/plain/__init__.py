@@ -160,7 +160,7 @@ from towermigrate.recognize.plain.summary_loops import collected_merges, summary
 from towermigrate.recognize.plain.switches import switches
 from towermigrate.recognize.plain.taken_tags import scoped_tags, taken_tags
 from towermigrate.recognize.plain.told import told_in_front
-from towermigrate.recognize.plain.tower_loops import tower_loops
+from towermigrate.recognize.plain.tower_loops import loops_from_zero, tower_loops
 from towermigrate.recognize.plain.tower_objects import tower_objects
 from towermigrate.recognize.plain.tuple_lists import tuple_lists
 from towermigrate.recognize.plain.two_loops import joined_loops, lists_in_front
@@ -178,6 +178,7 @@ _HINTS = re.compile(
 _Reader = Callable[[PlainFile], list[Change]]
 _OfTree = Callable[[Tree, PlainFile], list[Change]]
 _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
+    loops_from_zero,
     one_a_line,
     lists_apart,
     defined_behind,

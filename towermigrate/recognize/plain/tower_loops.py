@@ -36,6 +36,20 @@ def tower_loops(file: PlainFile) -> list[Change]:
     ]
 
 
+def loops_from_zero(file: PlainFile) -> list[Change]:
+    """`for i in range(0, n)` and `range(0, n, 1)` as a loop over `range(n)`."""
+    found: list[Change] = []
+    for loop in _loops(file):
+        given = _called(loop.node.iter, "range") or []
+        if len(given) in (2, 3) and is_pythons(file, "range"):
+            ends = [given[0], *given[2:]]
+            numbers = [each.value if isinstance(each, ast.Constant) else None for each in ends]
+            if all(type(each) is int for each in numbers) and numbers in ([0], [0, 1]):
+                text = f"range({file.of(given[1])})"
+                found.append(Change(*file.span(loop.node.iter), (text,), loop.where))
+    return found
+
+
 def _over_numbers(loop: _Loop) -> list[Change]:
     """`for i in [0, 1]`, and over a name of such a list, as a loop over a range."""
     over = loop.node.iter
@@ -482,4 +496,4 @@ def _count(loop: _Loop) -> list[Change]:
     return _recounted(loop, lists, devices.id)
 
 
-__all__ = ["pairs_of", "split_count", "tower_loops"]
+__all__ = ["loops_from_zero", "pairs_of", "split_count", "tower_loops"]
