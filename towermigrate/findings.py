@@ -442,7 +442,8 @@ _rule(
 _rule(
     "TM310", "The program is in session style", "info",
     "Graph and session stay as they were, on variables that are mirrored on every tower's device: "
-    "`tm.mirror_variables(…)` stands where the graph begins, before the first variable. What keeps the program from "
+    "`tm.mirror_variables(…)` stands where the graph begins, before the first variable. Where the text does not show that none "
+    "is made earlier, the finding says so: then none is mirrored, and the towers share them as they did. What keeps the program from "
     "loop style (eager, ready for TPUs and several workers) is listed with it.",
     "Nothing need be done. Look at what is listed if loop style is wanted.",
     "tm.mirror_variables(num_gpus)\nfor i in tm.towers(range(num_gpus)):\n    ...",
@@ -450,7 +451,8 @@ _rule(
 _rule(
     "TM311", "The number of towers is not known where the graph begins", "info",
     "`tm.mirror_variables()` without a number takes every GPU that is visible, or one CPU. Numbers come out the same: "
-    "two towers may share a replica, and a replica may have no tower.",
+    "two towers may share a replica, and a replica may have no tower. A call with the number, "
+    "before the first variable of the graph, settles it.",
     "Write the number into the call where it is known, or set TOWERMIGRATE_DEVICES (`gpu:0,1`, `cpu:4`).",
     "tm.mirror_variables()",
 )  # fmt: skip

@@ -10,15 +10,16 @@ from __future__ import annotations
 import posixpath
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
 from towermigrate.emit.blocks import Scope, guards, lines_of, path_to, scope_of
+from towermigrate.emit.inherited import Class, Classes, of_its_class
 from towermigrate.emit.tower_count import TowerCount, tower_count_of
 from towermigrate.recognize.reach import reached
 from towermigrate.recognize.source import Function, SourceFile, Tree
-from towermigrate.recognize.syntax import binds, calls, dotted, walk
+from towermigrate.recognize.syntax import argument, binds, calls, dotted, walk
 
 _DEPTH = 6
 """How many calls up from the loop are followed."""
@@ -52,11 +53,13 @@ class Opening:
         file: the file.
         before: the statement in front of which it goes.
         count: the number of towers as it is written there; None where it is not known there.
+        sure: whether nothing of the graph can have been made by then.
     """
 
     file: SourceFile
     before: cst.CSTNode
     count: str | None
+    sure: bool = True
 
 
 def openings(
@@ -76,7 +79,9 @@ def openings(
     search = _Search(tree, start, counted)
     found: dict[tuple[str, int], Opening] = {}
     for opening in search.up(start, loop, _DEPTH, frozenset(), search.counted):
-        found.setdefault((opening.file.path, id(opening.before)), opening)
+        key = opening.file.path, id(opening.before)
+        known = found.setdefault(key, opening)
+        found[key] = replace(known, sure=known.sure and opening.sure)
     return list(found.values())
 
 
@@ -127,6 +132,7 @@ def runs_again(
 class _Search:
     def __init__(self, tree: Tree, start: Scope, counted: cst.BaseExpression | None) -> None:
         self.tree = tree
+        self.classes = Classes(tree)
         self.counted = None if counted is None else TowerCount(tree, counted, start)
 
     def up(
@@ -136,37 +142,104 @@ class _Search:
         depth: int,
         seen: frozenset[int],
         counted: TowerCount | None,
+        own: Class | None = None,
+        sure: bool = True,
     ) -> Iterator[Opening]:
-        """Where the graph begins that is the default one at `node`, which stands in `scope`."""
+        """Where the graph begins that is the default one at `node`, which stands in `scope`.
+
+        Args:
+            scope: the function that is looked at, one of those that call the loop's.
+            node: the loop, or the call that leads to it.
+            depth: how many calls up are still followed.
+            seen: the functions that were looked at on the way.
+            counted: the number of towers, as it is written in `scope`.
+            own: the class of the object that the towers are built in, where `scope` is a method of it.
+            sure: whether every call on the way up to here is seen to lead to the towers.
+        """
         self.counted = counted
         path = path_to(scope.file, scope.block, node)
         begun = self._begun(scope, path)
         if begun is not None:
-            yield begun
+            yield replace(begun, sure=begun.sure and sure)
             return
         function = scope.function
-        sites = self.callers(scope) if function is not None and depth else []
-        if all(self._starts(caller, call) for caller, call in sites):
-            sites = []
-        if function is not None and id(function) not in seen and 0 < len(sites) <= _MANY:
-            for caller, call in sites:
-                given = None if counted is None else counted.at(caller, call)
-                yield from self.up(caller, call, depth - 1, seen | {id(function)}, given)
+        sites, direct = self._sites(scope, own) if function is not None else ([], True)
+        starts = all(self._starts(caller, call) for caller, call, _ in sites)
+        followed = function is not None and depth and id(function) not in seen
+        if sites and not starts and followed and len({id(call) for _, call, _ in sites}) <= _MANY:
+            for caller, call, kind in sites:
+                given = None if counted is None else counted.at(scope, caller, call)
+                yield from self.up(
+                    caller, call, depth - 1, seen | {id(function)}, given, kind, sure and direct
+                )
             return
         # What stands under `if __name__ == "__main__":` is to run in the program only.
         path = [*path[guards(path) :]]
         if path:
-            yield self._in_block(scope, path[0][0], 0, path[0][1], late=True)
+            is_entry = function is None or bool(sites) and starts and direct or _is_main(scope)
+            while (inside := self._into_branch(scope, path)) is not None:
+                path = [*inside]
+            found = self._in_block(scope, path[0][0], 0, path[0][1], late=True)
+            yield replace(found, sure=sure and is_entry)
+
+    def _sites(
+        self, scope: Scope, own: Class | None
+    ) -> tuple[list[tuple[Scope, cst.Call, Class | None]], bool]:
+        """The calls that reach a function, each with the class of the object at hand; and whether they name it."""
+        by_name, of_class = self._named_calls(scope)
+        of = self.classes.of(scope)
+        if of is None:
+            return [(*each, None) for each in by_name], True
+        assert scope.function is not None
+        is_made = scope.function.name.value == "__init__"
+        found: list[tuple[Scope, cst.Call, Class | None]] = []
+        kinds = [own] if own is not None and of in self.classes.line(own) else self.classes.made(of)
+        for kind in kinds:
+            found += [(*each, kind) for each in self.classes.calls(kind, scope)]
+            if is_made and self.classes.takes(kind, "__init__") is scope.function:
+                found += [(*each, None) for each in self._making(kind)]
+        for caller, call in by_name:
+            if not of_its_class(call) or self.classes.of(caller) is None:
+                found.append((caller, call, None))
+        if found or is_made:
+            return found, True
+        # A method that nobody is seen to call is reached through its class.
+        return [(*each, None) for each in of_class], False
+
+    def _making(self, kind: Class) -> list[tuple[Scope, cst.Call]]:
+        """The calls that make an object of a class."""
+        found: list[tuple[Scope, cst.Call]] = []
+        for path in sorted(self.tree.users[kind.file.path]):
+            other = None if _is_test(path) else self.tree.file(path)
+            if other is not None and kind.name in other.text:
+                for call in self.tree.calls_of(path, kind.name):
+                    if self.classes.named(other, dotted(call.func) or "") == kind:
+                        found.append((scope_of(other, call), call))
+        return found
+
+    def _into_branch(
+        self, scope: Scope, path: Sequence[tuple[Sequence[cst.CSTNode], int]]
+    ) -> Sequence[tuple[Sequence[cst.CSTNode], int]] | None:
+        """The rest of the way, inside of the branch of an `if` in front of which nothing is made; None where it is no such one."""
+        block, index = path[0]
+        node = block[index]
+        if not isinstance(node, cst.If) or len(path) < 2:
+            return None
+        harmless = _Harmless(self.tree, scope)
+        if not all(harmless.statement(each) for each in block[:index]):
+            return None
+        return path[1:] if all(map(harmless.expression, _asked(node))) else None
 
     def _starts(self, caller: Scope, call: cst.Call) -> bool:
         """Whether a call at module level starts the program: nothing before it makes anything of a graph."""
         if caller.function is not None:
             return False
         harmless = _Harmless(self.tree, caller)
+        path = path_to(caller.file, caller.block, call)
         return all(
-            harmless.statement(each)
-            for block, index in path_to(caller.file, caller.block, call)
-            for each in block[:index]
+            all(harmless.statement(each) for each in block[:index])
+            and (level + 1 == len(path) or all(map(harmless.expression, _asked(block[index]))))
+            for level, (block, index) in enumerate(path)
         )
 
     def _begun(
@@ -177,14 +250,15 @@ class _Search:
             block, index = path[level]
             for earlier in range(index - 1, -1, -1):
                 if self._resets(scope.file, block[earlier]):
-                    return self._in_block(scope, block, earlier + 1, index, late=False)
+                    found = self._in_block(scope, block, earlier + 1, index, late=False)
+                    return replace(found, sure=not isinstance(block[earlier], cst.If | cst.Try))
             if level and isinstance(owner := path[level - 1][0][path[level - 1][1]], cst.With):
                 entered = [item for item in owner.items if _enters_graph(scope.file, item)]
                 if entered:
-                    earlier_block = self._entered_before(scope, owner, entered[-1])
-                    if earlier_block is not None:
-                        return earlier_block
-                    return self._in_block(scope, block, 0, index, late=False)
+                    is_new = _is_new(scope.file, entered[-1])
+                    begun = self._entered_before(scope, owner, entered[-1])
+                    begun = begun or self._in_block(scope, block, 0, index, late=False)
+                    return replace(begun, sure=is_new)
         return None
 
     def _resets(self, file: SourceFile, node: cst.CSTNode) -> bool:
@@ -246,6 +320,13 @@ class _Search:
 
     def callers(self, scope: Scope) -> list[tuple[Scope, cst.Call]]:
         """The calls of a function in the tree, each with the scope that it stands in."""
+        found, of_class = self._named_calls(scope)
+        return found or of_class
+
+    def _named_calls(
+        self, scope: Scope
+    ) -> tuple[list[tuple[Scope, cst.Call]], list[tuple[Scope, cst.Call]]]:
+        """The calls by a function's name, and those by the name of the class that it is a method of."""
         function = scope.function
         assert function is not None
         names = {function.name.value}
@@ -267,9 +348,7 @@ class _Search:
                         if inside.function is not function:
                             direct = name == function.name.value
                             (found if direct else of_class).append((inside, call))
-        return (
-            found or of_class
-        )  # a method that nobody is seen to call is reached through its class
+        return found, of_class
 
 
 class _Harmless:
@@ -290,6 +369,10 @@ class _Harmless:
             return False
         self.bound |= set(binds(node)) if isinstance(node, cst.BaseStatement) else set()
         return True
+
+    def expression(self, node: cst.CSTNode) -> bool:
+        """Whether what is asked makes nothing of a graph."""
+        return all(self._call(call) for call in calls(node))
 
     def function(self, node: cst.FunctionDef) -> bool:
         """Whether a call of the function makes nothing of a graph."""
@@ -324,6 +407,16 @@ class _Harmless:
         return root in self.bound
 
 
+def _asked(node: cst.CSTNode) -> list[cst.CSTNode]:
+    """What an `if` asks before one of its branches is taken, those of `elif` too."""
+    found: list[cst.CSTNode] = []
+    branch: cst.CSTNode | None = node
+    while isinstance(branch, cst.If):
+        found.append(branch.test)
+        branch = branch.orelse
+    return found
+
+
 def _resets(file: SourceFile, call: cst.Call) -> bool:
     return file.tf(call.func) in (
         "tf.reset_default_graph",
@@ -341,6 +434,32 @@ def _enters_graph(file: SourceFile, item: cst.WithItem) -> bool:
     return file.tf(call.func) in ("tf.Session", "tf.InteractiveSession") and any(
         arg.keyword is not None and arg.keyword.value == "graph" for arg in call.args
     )
+
+
+def _is_new(file: SourceFile, item: cst.WithItem) -> bool:
+    """Whether the graph that is entered is `tf.Graph()`, or has a name that only such ones are given in its file."""
+    call = item.item
+    assert isinstance(call, cst.Call)
+    graph = call.func.value if isinstance(call.func, cst.Attribute) else None
+    if file.tf(call.func) in ("tf.Session", "tf.InteractiveSession"):
+        graph = argument(call, None, "graph")
+    if isinstance(graph, cst.Call):
+        return file.tf(graph.func) == "tf.Graph"
+    name = None if graph is None else dotted(graph)
+    given = [
+        each.value
+        for each in walk(file.module)
+        if isinstance(each, cst.Assign)
+        and any(dotted(target.target) == name for target in each.targets)
+    ]
+    return bool(given) and all(
+        isinstance(each, cst.Call) and file.tf(each.func) == "tf.Graph" for each in given
+    )
+
+
+def _is_main(scope: Scope) -> bool:
+    """Whether a function that nobody calls is what a program starts with: `main`, which `tf.app.run()` calls."""
+    return scope.function is not None and scope.function.name.value in ("main", "_main")
 
 
 def _graph_name(item: cst.WithItem) -> str | None:

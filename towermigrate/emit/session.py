@@ -166,6 +166,11 @@ class SessionStyle:
                 )
         where = " and ".join(sorted(set(said))) or "the first tower"
         message = f"variables are mirrored from {where} on, where the graph of the towers begins"
+        if not all(each.sure for each in places):
+            message = (
+                f"variables are mirrored from {where} on, where the graph of the towers seems to begin: where it has "
+                "variables by then, none is mirrored, which a warning says in the run"
+            )
         line = head.file.line(head.node)
         return [Finding("TM310", head.file.path, line, 0, message), *findings]
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from towermigrate.emit.blocks import Scope, around, has_line, lines_of, suites_of
+from towermigrate.emit.inherited import of_its_class, of_self, of_super
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import (
     argument,
@@ -34,30 +35,69 @@ class TowerCount:
     expression: cst.BaseExpression
     scope: Scope
 
-    def at(self, caller: Scope, call: cst.Call) -> TowerCount | None:
-        """The number as the caller of a function gives it; None where that is not plain."""
-        function = self.scope.function
-        if function is None:
+    def at(self, callee: Scope, caller: Scope, call: cst.Call) -> TowerCount | None:
+        """The number as the caller of a function gives it; None where that is not plain.
+
+        Args:
+            callee: the function that is called, whose names the number reads, or the attributes of its object.
+            caller: the function that calls it, or a module.
+            call: the call.
+        """
+        function = callee.function
+        if function is None or self.scope.function is None:
             return self
-        names = set(reads(self.expression)) & {*parameters(function), *binds(function.body)}
-        if not names or (names == {"self"} and (dotted(call.func) or "").startswith("self.")):
-            return self
+        counted = self._as_made(callee)
+        function = counted.scope.function
+        assert function is not None
+        names = set(reads(counted.expression)) & {*parameters(function), *binds(function.body)}
+        if not names or (names == {"self"} and of_its_class(call)):
+            return counted
         if names & set(binds(function.body)) or any(arg.star for arg in call.args):
             return None
+        args = list(call.args)
+        if of_its_class(call) and not of_self(call) and not of_super(call):
+            args = args[1:]  # `Base.__init__(self, n)`
         given: dict[str, cst.BaseExpression] = {}
         positions = [name for name in parameters(function) if name != "self"]
         for name in names:
             position = positions.index(name) if name in positions else None
-            value = argument(call, position, name) or _default(function, name)
+            value = argument(call.with_changes(args=args), position, name) or _default(function, name)  # fmt: skip
             if name == "self":
-                value = call.func.value if isinstance(call.func, cst.Attribute) else None
-                value = value if value is not None and dotted(value) == "self" else None
+                value = cst.Name("self") if of_its_class(call) else None
             if value is None:
                 return None
             given[name] = value
-        changed = self.expression.visit(_Names(given))
+        changed = counted.expression.visit(_Names(given))
         assert isinstance(changed, cst.BaseExpression)
         return TowerCount(self.tree, changed, caller)
+
+    def _as_made(self, callee: Scope) -> TowerCount:
+        """The number in terms of what `__init__` is given, where that is what it keeps."""
+        function = callee.function
+        if function is None or function.name.value != "__init__":
+            return self
+        given = set(parameters(function)) - {"self", *binds(function.body)}
+        values: dict[str, cst.BaseExpression] = {}
+        for node in walk(self.expression):
+            chain = dotted(node) or ""
+            if not isinstance(node, cst.Attribute) or not chain.startswith("self."):
+                continue
+            if chain.count(".") == 1:
+                kept = [
+                    value
+                    for owner in dict.fromkeys(map(_class_around, (callee, self.scope)))
+                    for value in _values_in(owner, chain)
+                ]
+                if len(kept) != 1 or not _is_plain(kept[0]) or not set(reads(kept[0])) <= given:
+                    return self
+                if not _attribute_bound_before(callee, function, chain, sys.maxsize):
+                    return self
+                values[chain] = kept[0]
+        if not values:
+            return self
+        changed = self.expression.visit(_Attributes(values))
+        assert isinstance(changed, cst.BaseExpression)
+        return TowerCount(self.tree, changed, callee)
 
     def known_at(self, scope: Scope, block: Sequence[cst.CSTNode], place: int) -> str | None:
         """The number of towers, where all that it reads is known in front of `block[place]`."""
@@ -249,11 +289,40 @@ class _Names(cst.CSTTransformer):
         return self.given.get(original_node.value, updated_node)
 
 
+class _Attributes(cst.CSTTransformer):
+    """Puts expressions in the place of attributes of `self`."""
+
+    def __init__(self, given: Mapping[str, cst.BaseExpression]) -> None:
+        self.given = given
+
+    def leave_Attribute(
+        self, original_node: cst.Attribute, updated_node: cst.Attribute
+    ) -> cst.BaseExpression:
+        return self.given.get(dotted(original_node) or "", updated_node)
+
+
+def _class_around(scope: Scope) -> cst.CSTNode:
+    """The class that a method is one of; the file of a function."""
+    return next(
+        (
+            node
+            for node in scope.file.module.body
+            if isinstance(node, cst.ClassDef) and any(each is scope.function for each in walk(node))
+        ),
+        scope.file.module,
+    )
+
+
 def _values(file: SourceFile, name: str) -> list[cst.BaseExpression]:
     """Everything that is assigned to a name anywhere in a file."""
+    return _values_in(file.module, name)
+
+
+def _values_in(node: cst.CSTNode, name: str) -> list[cst.BaseExpression]:
+    """Everything that is assigned to a name below a node."""
     return [
         found.value
-        for found in walk(file.module)
+        for found in walk(node)
         if isinstance(found, cst.Assign)
         and any(dotted(target.target) == name for target in found.targets)
     ]
