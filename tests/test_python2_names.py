@@ -27,6 +27,10 @@ SAID = [
     pytest.param("d = {}\nd.has_key(1)", "`.has_key()` of a dictionary, it is `key in dictionary` there", id="has_key of what is a dictionary"),
     pytest.param("def g(): yield 1\nx = g()\nx.next()", "`.next()` of a generator, it is `next(…)` there", id="next of what is a generator"),
     pytest.param("print >>f, x", "`print >>`, it is `print(…, file=…)` there", id="print to a file, which Python 3 parses"),
+    pytest.param("f(a.values() + b.values())", "`+` for what `.values()` gives, it is `list(…) + list(…)` there", id="two views added"),
+    pytest.param("x = set(self.a.keys() + self.b.keys() + c)", "`+` for what `.keys()` gives, it is `list(…) + list(…)` there", id="three things added"),
+    pytest.param("d = {1: 2}\nx = d.items() + [(3, 4)]", "`+` for what `.items()` gives, it is `list(…) + list(…)` there", id="a view of a dictionary and a list"),
+    pytest.param("d = dict(a=1)\nx = ['b'] + d.keys()", "`+` for what `.keys()` gives, it is `list(…) + list(…)` there", id="a list and a view of a dictionary"),
     pytest.param("import cPickle as pickle", "module `cPickle`, it is `pickle` there", id="a module"),
     pytest.param("import os, sys, Queue", "module `Queue`, it is `queue` there", id="a module among others"),
     pytest.param("from StringIO import StringIO", "module `StringIO`, it is `io` there", id="from a module"),
@@ -83,6 +87,11 @@ QUIET = [
     pytest.param("from .urllib import quote\nfrom .StringIO import x", id="modules of the package"),
     pytest.param("import commands, thread, exceptions", id="modules that the tree may have"),
     pytest.param("import urllib.request\nurllib.request.urlopen(u); urllib.parse.quote(u)", id="Python 3's urllib"),
+    pytest.param("x = list(a.values()) + list(b.values())", id="lists of views added"),
+    pytest.param("x = store.values() + y; y = n + store.keys()", id="views of what may be no dictionary"),
+    pytest.param("x = a.keys() - b.keys() | c.keys(); x = a.values(1) + b.values(1)", id="what views have, and other methods"),
+    pytest.param("class D:\n    def values(self): return []\nx = D().values() + D().values()", id="views that the file makes lists of"),
+    pytest.param("if six.PY2: x = a.values() + b.values()", id="views added in a part for Python 2"),
     pytest.param("x = 'xrange(3)'  # xrange(3), d.iteritems()", id="texts and comments"),
     pytest.param("x = tf.reduce_sum(np.long(y.file(3)))\n7 / 2", id="attributes, and no word about `/`"),
 ]  # fmt: skip
@@ -125,6 +134,7 @@ def test_a_quick_look_passes_over_most_files() -> None:
     assert not may_be_python2(
         "from six.moves import xrange\nfor i in xrange(3): profile(tf.reduce(i))\n"
     )
+    assert not may_be_python2("for k, v in d.items(): n += f(k) + sum(d.values()) * 2\n")
     assert not may_be_python2("import unicodedata\n# how long (or file) it takes\n'unicode'\n")
 
 

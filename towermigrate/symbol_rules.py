@@ -191,7 +191,8 @@ SYMBOL_RULES: tuple[Rule, ...] = (
         "TM127", "A name that only Python 2 has", "warning",
         "Python 3 parses the file, so it is not known which Python it was written for, and only its TensorFlow names "
         "change. The name is bound nowhere in the file, nor in a part that asks for the Python version: Python 3 "
-        "raises an error there, and TensorFlow 2 runs on Python 3 only.",
+        "raises an error there, and TensorFlow 2 runs on Python 3 only. So it is with `+` of what `.keys()`, `.values()` and "
+        "`.items()` of dictionaries give, which were lists.",
         "Write what Python 3 calls it, or import it from `six.moves` to keep both.",
         "for i in xrange(num_gpus):\n    grads[i] = {k: v for k, v in sums.iteritems()}",
     ),

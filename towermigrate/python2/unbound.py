@@ -56,6 +56,8 @@ _CALLED = ("xrange", "reduce", "raw_input", "unicode", "unichr", "long", "file",
 _CALLS = re.compile(r"\((?:" + "|".join(rf"(?<=\b{name}\()" for name in _CALLED) + ")")
 _METHOD_CALLS = re.compile(r"\.(?:(?:iter|view)(?:items|values|keys)\(\)|next\(\)|has_key\()")
 _PRINT = re.compile(r"print *>>")
+_ADDED_VIEWS = re.compile(r"\.(?:(?:keys|values|items)\(\) *\+)")
+_ADDS_A_VIEW = re.compile(r"\+ *[\w.]+\.(?:keys|values|items)\(\)")
 _OLD_MODULES = r"(?:cPickle|c?StringIO|ConfigParser|Queue|urllib2?|urlparse|__builtin__|itertools|Tkinter|string)\b"
 _IMPORTS = re.compile(rf"import (?:[\w.]+, *)*{_OLD_MODULES}")
 _FROM_IMPORTS = re.compile(f"from {_OLD_MODULES}")
@@ -71,7 +73,8 @@ _Use = tuple[ast.expr | ast.stmt, str, str]
 
 def may_be_python2(text: str) -> bool:
     """Whether it is worth walking a file's tree for names of Python 2: a quick look at its text."""
-    if any(pattern.search(text) for pattern in (_METHOD_CALLS, _PRINT, _IMPORTS, _FROM_IMPORTS)):
+    patterns = (_METHOD_CALLS, _PRINT, _ADDED_VIEWS, _ADDS_A_VIEW, _IMPORTS, _FROM_IMPORTS)
+    if any(pattern.search(text) for pattern in patterns):
         return True
     called = _CALLED if _CALLS.search(text) else ()
     return any(_is_free(name, text) for name in (*called, "unicode", "basestring"))
@@ -171,7 +174,9 @@ def _uses(source: Source) -> Iterator[_Use]:
         if name.id in _BUILTINS and name.id not in source.bound and name.id not in given:
             yield name, f"`{name.id}`", _BUILTINS[name.id]
     # Both methods are as common among those that programs define themselves.
-    dictionaries = _dictionaries(source) if "has_key" in source.text.text else ()
+    text = source.text.text
+    adds = any(pattern.search(text) for pattern in (_ADDED_VIEWS, _ADDS_A_VIEW))
+    dictionaries = _dictionaries(source) if "has_key" in text or adds else set()
     iterators = generators(source, of_iter=False) if ".next()" in source.text.text else ()
     for call in source.all(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.keywords or call.func.attr in given:
@@ -188,6 +193,10 @@ def _uses(source: Source) -> Iterator[_Use]:
     for shift in source.all(ast.BinOp):
         if isinstance(shift.op, ast.RShift) and source.is_builtin(shift.left, "print"):
             yield shift, "`print >>`", "print(…, file=…)"
+    for added in source.all(ast.BinOp) if adds else ():
+        view = _added_view(added, dictionaries, given)
+        if view is not None:
+            yield added, f"`+` for what `.{view}()` gives", "list(…) + list(…)"
     modules = _modules(source)
     for attribute in source.all(ast.Attribute):
         if isinstance(attribute.value, ast.Name) and attribute.value.id in modules:
@@ -205,6 +214,24 @@ def _uses(source: Source) -> Iterator[_Use]:
             whole = f"{taken.module}.{alias.name}"
             if taken.level == 0 and whole in _FUNCTIONS:
                 yield taken, f"`{whole}`", _FUNCTIONS[whole]
+
+
+def _added_view(node: ast.expr, dictionaries: set[str | None], given: set[str]) -> str | None:
+    """`values` of `a.values() + b.values()`, and of `a.values() + c` where `a` is a dictionary: lists of Python 2."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        return None
+    views = [
+        (side.func.attr, dotted(side.func.value) in dictionaries)
+        for side in (node.left, node.right)
+        if isinstance(side, ast.Call)
+        and isinstance(side.func, ast.Attribute)
+        and side.func.attr in ("keys", "values", "items")
+        and side.func.attr not in given
+        and not side.args
+        and not side.keywords
+    ]
+    known = [name for name, is_known in views if is_known or len(views) == 2]
+    return known[0] if known else None
 
 
 def _dictionaries(source: Source) -> set[str | None]:
