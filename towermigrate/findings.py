@@ -499,6 +499,15 @@ _rule(
     "    train_op = optimizer.apply_gradients(average_gradients(tower_grads))",
 )  # fmt: skip
 _rule(
+    "TM317", "A loop beside the towers keeps its devices", "info",
+    "It enters a device for each of its values, as towers do, but computes no gradients and makes neither variables nor layers, "
+    "so it is taken for no tower and stays as it is. What it builds is the same; the devices are those that are written, where "
+    "towers go to the devices of their replicas (`TOWERMIGRATE_DEVICES`, fewer GPUs than towers, CPUs).",
+    "Nothing, where the devices that are written are there. Else write `for i in tm.towers(range(n)):` here too, and take the "
+    "device out, or allow soft placement.",
+    "for i in range(len(images)):\n    with tf.device('/gpu:%d' % i):\n        half.append(tf.cast(images[i], tf.float16))",
+)  # fmt: skip
+_rule(
     "TM401", "A replica's mean loss is applied without dividing it by the replicas", "warning",
     "`apply_gradients` sums the gradients over the replicas. The mean over each replica's own examples then gives "
     "N times the gradient of one device. Adam and other optimizers that divide by the gradient's size hide it; "

@@ -200,6 +200,35 @@ def test_a_file_without_a_last_line_end() -> None:
     assert converted(text) == converted(text + "\n").rstrip("\n")
 
 
+# Loops beside the towers
+
+HALVES = "for k in range(len(parts)):\n    with tf.device('/gpu:%d' % k):\n        halves.append(tf.cast(parts[k], tf.float16))\n"
+BESIDE = [
+    pytest.param(HALVES, "`tf.device('/gpu:%d' % k)` stays in what is taken for no towers: line 14", id="a loop of its own"),
+    pytest.param(HALVES + HALVES, "lines 14, 17", id="two"),
+    pytest.param("for d in devices:\n    name = '/' + d\n    with tf.device(name):\n        halves.append(tf.cast(1, tf.float16))\n", "`tf.device(name)` stays in what is taken for no towers: line 14", id="by a name"),
+    pytest.param(HALVES.replace("'/gpu:%d' % k", "'/cpu:0'"), None, id="on one CPU"),
+    pytest.param(HALVES.replace("'/gpu:%d' % k", "'/gpu:0'"), None, id="on one device"),
+    pytest.param("for k in range(2):\n    halves.append(k)\n", None, id="without a device"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("beside", "said"), BESIDE)
+def test_loops_that_keep_devices_are_named(beside: str, said: str | None) -> None:
+    text = train("for i in range(n):") + "\n\ndef halved(parts, devices):\n    halves = []\n"
+    text += textwrap.indent(beside, "    ") + "    return halves\n"
+    (result,) = emitted({"m.py": text}).results
+    found = [each.message for each in result.findings if each.rule == "TM317"]
+    assert len(found) == (said is not None) and (said or "") in "".join(found)
+    assert converted(text).endswith(text[text.index("    halves = []") :])
+
+
+def test_loops_in_functions_that_towers_call_are_no_loops_beside_them() -> None:
+    text = train("for i in range(n):", GRADS.replace("loss(i)", "loss(halved(i))"))
+    text += "\n\ndef halved(parts):\n    halves = []\n" + textwrap.indent(HALVES, "    ")
+    assert "TM317" not in rules(text) and "tm.device('/gpu:%d' % k)" in converted(text)
+
+
 # Functions that the towers call
 
 MODEL = """\

@@ -350,6 +350,9 @@ class _Emission:
             for key, place in places.items():
                 assert isinstance(place, Place)
                 said[key] = style.convert(Headline.of(place.candidate))
+            for path, finding in style.left({(r.path, r.line) for r in self.recognitions}).items():
+                key = next(key for key in wanted if self.recognitions[key].path == path)
+                said[key].append(finding)
             texts = style.texts()
         except ValueError as error:  # edits that overlap
             raise _NotWritten("TM213", str(error)) from error

@@ -15,7 +15,7 @@ import libcst as cst
 
 from towermigrate.emit.openings import Opening, openings
 from towermigrate.emit.splices import Splices
-from towermigrate.emit.tower_devices import drop_devices, names_of, soften_devices
+from towermigrate.emit.tower_devices import drop_devices, kept_devices, names_of, soften_devices
 from towermigrate.findings import Finding
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.reach import tower_functions
@@ -73,11 +73,13 @@ class SessionStyle:
         self._loops: set[str] = set()
         self._opened: dict[tuple[str, int], list[Opening]] = {}
         self._softened: set[tuple[str, int]] = set()
+        self._heard: list[tuple[SourceFile, cst.CSTNode]] = []
 
     def convert(self, head: Headline) -> list[Finding]:
         """Put the edits for one loop on record; what is to be said of them."""
         file = head.file
         self._loops.add(file.path)
+        self._heard.append((file, head.node))
         splices, alias = self._file(file)
         if head.turns is None:
             self._go_over_towers(splices, head.over, alias)
@@ -90,6 +92,32 @@ class SessionStyle:
         for function in tower_functions(self.tree, file, list(nodes)):  # type: ignore[arg-type]
             self._soften(function.file, function.node, head)
         return self._open(head)
+
+    def left(self, towers: Collection[tuple[str, int]]) -> dict[str, Finding]:
+        """By path, what is to be said of loops in the files of towers that keep a device for each turn.
+
+        Args:
+            towers: where tower loops stand, those too that are not converted.
+        """
+        said: dict[str, Finding] = {}
+        for path in sorted(self._loops):
+            file = self._splices[path].file
+            lines: list[int] = []
+            devices: list[str] = []
+            heard = [file.span(node) for each, node in self._heard if each is file]
+            for loop in walk(file.module):
+                line = file.line(loop) if isinstance(loop, cst.For) else 0
+                if not isinstance(loop, cst.For) or (path, line) in towers:
+                    continue
+                if not any(each.line <= line <= each.end_line for each in heard):
+                    kept = kept_devices(file, loop)
+                    devices += kept
+                    lines += [line] * bool(kept)
+            if lines:
+                listed = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+                message = f"`{devices[0]}` stays in what is taken for no towers: {listed}"
+                said[path] = Finding("TM317", path, lines[0], 0, message)
+        return said
 
     def texts(self) -> dict[str, str]:
         """The new texts of the files that change; raises ValueError where edits overlap."""
@@ -141,6 +169,7 @@ class SessionStyle:
         if around or (file.path, where.line) in self._softened:
             return  # the function that the loop stands in; it calls itself, or its name is another's too
         self._softened.add((file.path, where.line))
+        self._heard.append((file, node))
         soften_devices(splices, node.body, alias)
 
     def _open(self, head: Headline) -> list[Finding]:
@@ -161,7 +190,7 @@ class SessionStyle:
                         head.file.path,
                         head.file.line(head.node),
                         0,
-                        f"how many towers there are is not known at {said[-1]}, where the graph begins",
+                        f"how many towers there are is not known at {said[-1]}, from where on variables are mirrored",
                     )  # fmt: skip
                 )
         where = " and ".join(sorted(set(said))) or "the first tower"

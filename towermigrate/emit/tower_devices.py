@@ -14,6 +14,7 @@ from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import (
     argument,
     binds,
+    code,
     elements,
     reads,
     statements,
@@ -54,6 +55,18 @@ def drop_devices(splices: Splices, body: cst.BaseSuite, values: set[str], alias:
             if entered:
                 _drop(splices, node, entered)
     soften_devices(splices, body, alias)
+
+
+def kept_devices(file: SourceFile, loop: cst.For) -> list[str]:
+    """The devices, as they are written, that a loop enters for each of its values."""
+    own = made_of(loop.body, set(names_of(loop.target)))
+    return [
+        code(item.item)
+        for node in walk(loop.body)
+        if isinstance(node, cst.With)
+        for item in node.items
+        if _enters_device(file, item) and own & set(reads(item.item))
+    ]
 
 
 _NAMES = (
