@@ -23,6 +23,19 @@ def found(text: str) -> list[int]:
     return [file.line(c.loop) - 2 for c in LoopFinder(tree).loops(file)]
 
 
+def _placed(
+    test: str, place: str, work: str, other: str = "", before: str = "", after: str = ""
+) -> str:
+    """A loop that does something on a device or on none."""
+    lines = [
+        before,
+        f"if {test}:\n    with tf.device({place}):\n        {work}\nelse:\n    {other or work}",
+        after,
+    ]
+    body = "\n".join(each for each in lines if each)
+    return f"for k in count:\n{textwrap.indent(body, '    ')}\n"
+
+
 TOWERS = {
     "range": (
         "for k in range(count):\n    with tf.device('/gpu:%d' % k):\n        loss = model(x[k])\n",
@@ -137,6 +150,36 @@ TOWERS = {
         """,
         [4],
     ),
+    "each tower placed or not, by a setting of the program": (
+        _placed("use_gpus", "'/gpu:%d' % k", "total = model(xs[k], total)"),
+        [1],
+    ),
+    "each tower placed or not, by its own setting": (
+        _placed("places[k]", "places[k]", "loss = model(xs[k])"),
+        [1],
+    ),
+    "placed or not, with other work where it is not": (
+        _placed(
+            "places[k]", "places[k]", "total = model(xs[k], total)", "total = other(xs[k], total)"
+        ),
+        [1],
+    ),
+    "placed or not, with an input of its own": (
+        _placed("places[k]", "places[k]", "x = model(x)", before="x = xs[k]"),
+        [1],
+    ),
+    "placed or not, with gradients": (
+        _placed(
+            "places[k]", "places[k]", "x = model(x)", after="grads.append(opt.compute_gradients(x))"
+        ),
+        [1],
+    ),
+    "placed or not, over devices": (
+        _placed("place", "place", "total = model(place, total)").replace(
+            "for k in count", "for place in devices"
+        ),
+        [1],
+    ),
     "clones, each with its own device": (
         "for clone in clones:\n    with tf.device(clone.device):\n        loss = model(clone)\n",
         [1],
@@ -161,6 +204,15 @@ OTHERS = {
     "a session per pass": (
         "for k in range(num_gpus):\n    with tf.device('/gpu:%d' % k):\n"
         "        sess.run(step, feed_dict={x: batch(k)})\n"
+    ),
+    "layers some of which have a device": (
+        _placed(
+            "'place' in layer",
+            "layer['place']",
+            "h = dense(h, layer)",
+            before="layer = layers[k]",
+            after="hs.append(h)",
+        )
     ),
     "layers on another device each": (
         "while k < n:\n    with tf.device(places[0]):\n        h = tf.layers.dense(h, 4)\n    k += 1\n"

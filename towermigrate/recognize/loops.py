@@ -2,8 +2,8 @@
 
 A tower loop picks a device for each of its values and builds a model there, in its own body, through a
 context manager or in a function that it calls, or it computes one list of gradients per value. Loops that
-only place something beside a variable (`with tf.device(v.device)`) or work on gradients that are there
-already are no towers.
+only place something beside a variable (`with tf.device(v.device)`), work on gradients that are there
+already, or place some of a model's layers, each of which takes what the layer before gave, are no towers.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from towermigrate.hints import DEPTH, OVER_DEVICES
+from towermigrate.recognize.layer_loops import places_layer
 from towermigrate.recognize.source import Function, SourceFile, Tree
 from towermigrate.recognize.syntax import (
     binds,
@@ -148,6 +149,7 @@ class LoopFinder:
                         if self._computes_gradients(file, loop.body, DEPTH):
                             return True
                         beside = not over_devices and not _picks(item.item, values)
+                        beside = beside or not over_devices and places_layer(loop, inner, values)
                         if not over_gradients and not beside and _builds(file, loop.body):
                             return True
             elif isinstance(inner, cst.Call) and not over_gradients:
