@@ -98,6 +98,52 @@ OTHERS = [
                "def build(x, layer):\n    tf.layers.dense(x, 1, name=layer)\n"),
         id="a name that a template is given",
     ),
+    pytest.param(towers(SCOPE.format("'w{}_{}'.format(*names[i])")), id="a text of what a star takes apart"),
+    pytest.param(
+        towers(SCOPE.format("'w{}'.format(*seen)") + "seen.append(seen[0])\n", inside="seen = [n for n in names]\n"),
+        id="a text of a list of unknown length that grows",
+    ),
+    pytest.param(
+        towers("build(config, **names.given(i))\n", "def build(x, name='w'):\n    tf.get_variable(name)\n"),
+        id="a default that a table may replace",
+    ),
+    pytest.param(
+        towers("if i == 0:\n    build(*names)\nelse:\n    build('x', *names)\n",
+               "def build(x, name='w', size=1):\n    tf.get_variable(name)\n"),
+        id="arguments that a star gives at other places",
+    ),
+    pytest.param(
+        towers("config.given['name'] = 'w%d' % i\ntf.layers.dense(config, 1, **config.given)\n"),
+        id="an entry of a table of arguments",
+    ),
+    pytest.param(
+        towers("config.given.update(name='w%d' % i)\ntf.layers.dense(config, 1, **config.given)\n"),
+        id="an entry that a table of arguments is updated with",
+    ),
+    pytest.param(
+        towers("build(config, i, **names)\n",
+               "def build(x, k, **given):\n    given['name'] = 'w%d' % k\n    tf.layers.dense(x, 1, **given)\n"),
+        id="an entry of what a function takes by name",
+    ),
+    pytest.param(towers(SCOPE.format("names.pop()")), id="what is taken from a list of which nothing is known"),
+    pytest.param(
+        towers(SCOPE.format("'w%d' % len(config.seen)") + "config.seen.append(1)\n"),
+        id="the length of a list of which nothing is known",
+    ),
+    pytest.param(
+        towers("x = tf.placeholder(tf.float32, [None, names[i]])\nsize = x.get_shape().as_list()\n"
+               + SCOPE.format("'w{}_{}'.format(*size)")),
+        id="a shape that goes by the tower",
+    ),
+    pytest.param(
+        towers("x = tf.layers.dense(tf.image.resize_images(config.x, [names[i], 8]), 4)\n"
+               "_, size = x.get_shape().as_list()\n" + SCOPE.format("'w%d' % size")),
+        id="a shape behind one that goes by the tower",
+    ),
+    pytest.param(
+        towers("x = tf.identity(config.x)[:, :8 * i]\n" + SCOPE.format("'w%d' % x.shape[1]")),
+        id="columns by the tower",
+    ),
 ]  # fmt: skip
 
 
@@ -163,6 +209,32 @@ ALIKE = [
                "def build(x, sizes):\n    for k, _ in enumerate(sizes):\n        tf.layers.dense(x, 1, name='layer%d' % k)\n",
                "net = tf.make_template('net', build, sizes=[2, 2])\n"),
         id="layers of what a template was given",
+    ),
+    pytest.param(
+        towers("size = names[i].get_shape().as_list()\nif size[1] is None:\n    kernel = config.kernel\n"
+               "else:\n    kernel = [min(size[1], 5), min(size[2], 5)]\n"
+               + SCOPE.format("'conv_{}x{}'.format(*kernel)")),
+        id="a text of what a star takes apart that goes by a shape",
+    ),
+    pytest.param(
+        towers("x = tf.identity(config.x)[8 * i:8 * i + 8]\n" + SCOPE.format("'w%d' % x.shape[1]")),
+        id="a shape of the tower's rows",
+    ),
+    pytest.param(
+        towers("Net(config, **names)\n",
+               "class Net(object):\n    def __init__(self, x, name='w'):\n        tf.get_variable(name)\n"),
+        id="an argument that a table may give",
+    ),
+    pytest.param(
+        towers("build(*names)\n", "def build(*given):\n    tf.get_variable(*given)\n"),
+        id="arguments that are handed on",
+    ),
+    pytest.param(
+        towers("config.given.update(name='w')\ntf.layers.dense(config, 1, **config.given)\n"),
+        id="a table that is updated with the same",
+    ),
+    pytest.param(
+        towers("config.given.update(size=i)\n" + SCOPE.format("'w'")), id="a table that no name goes by"
     ),
 ]  # fmt: skip
 

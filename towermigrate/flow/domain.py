@@ -111,7 +111,8 @@ class Call:
     """One call, with the values of its arguments.
 
     `name` is the full name of a library's function, or that of a method. `known` is False where a `*` or `**` among
-    the arguments could not be taken apart: then those behind it are not there.
+    the arguments could not be taken apart: then those behind it are not there. `stars` are what such
+    ones were given, and what stands behind them.
     """
 
     interpreter: Asked
@@ -121,6 +122,7 @@ class Call:
     args: Sequence[Value]
     keywords: Mapping[str, Value]
     known: bool = True
+    stars: Sequence[Value] = ()
 
     def get(self, index: int, *names: str) -> Value | None:
         """An argument by position or by one of its names."""
@@ -172,6 +174,15 @@ class Domain:
 
     def entered(self, call: Call, function: Value) -> Value | None:
         """A call of a function or class of the tree that the domain gives a meaning of its own."""
+        return None
+
+    def given(
+        self, name: str, position: int | None, default: Value | None, stars: Sequence[Value]
+    ) -> Value | None:
+        """What a parameter is given by stars that could not be taken apart, or else its default.
+
+        `position` counts the parameters that may be given by position from the first one that a star gives.
+        """
         return None
 
     def attribute(self, owner: Value, node: ast.Attribute, place: Place) -> Value | None:

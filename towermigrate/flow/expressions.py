@@ -281,15 +281,15 @@ class Expressions(Operators):
         args: list[Value] = []
         keywords: dict[str, Value] = {}
         known = True
+        stars: list[Value] = []
         for arg in node.args:
             value = self.evaluate(arg, scope)
             if not isinstance(arg, ast.Starred):
-                if known:
-                    args.append(value)
+                (args if known else stars).append(value)
                 continue
             entries = self.turns(value)
             known = known and entries is not None
-            args += entries or () if known else ()
+            (args if known else stars).extend([value] if entries is None else entries)
         for keyword in node.keywords:
             value = self.evaluate(keyword.value, scope)
             if keyword.arg is not None:
@@ -298,10 +298,11 @@ class Expressions(Operators):
                 keywords.update((str(key), each) for key, each in value.known())
             else:
                 known = False
+                stars.append(value)
         name = func.attr if isinstance(func, ast.Attribute) else ""
         if isinstance(target, External):
             name = target.name
-        call = Call(self, node, scope, name, args, keywords, known)
+        call = Call(self, node, scope, name, args, keywords, known, stars)
         return self.invoke(target, call, receiver)
 
     def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value:

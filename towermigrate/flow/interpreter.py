@@ -91,7 +91,7 @@ class Interpreter(Statements):
         keywords = {**dict(fixed), **call.keywords}
         if function.bound is not None and function.form != "static":
             args = [function.bound, *args]
-        return self._entered(function, node, args, keywords, call.place, call.known)
+        return self._entered(function, node, args, keywords, call.place, call.known, call.stars)
 
     def call_unknown(self, function: Function) -> Value:
         """Run a function that nothing calls; of its arguments nothing is known."""
@@ -107,6 +107,7 @@ class Interpreter(Statements):
         keywords: Mapping[str, Value],
         place: Place,
         known: bool,
+        stars: Sequence[Value] = (),
     ) -> Value:
         active = [k for k, frame in enumerate(self.frames) if frame.node is node]
         why = ""
@@ -128,7 +129,7 @@ class Interpreter(Statements):
         )
         spec = node.args
         scope = Scope(function.scope.path, parent=function.scope, local=_locals(node))
-        self._parameters(function, spec, scope, args, keywords, place, known)
+        self._parameters(function, spec, scope, args, keywords, place, known, stars)
         with self._frame(node) as frame:
             frame.function = function
             frame.cells = scope.cells
@@ -172,6 +173,7 @@ class Interpreter(Statements):
         keywords: Mapping[str, Value],
         place: Place,
         known: bool,
+        stars: Sequence[Value],
     ) -> None:
         positional = [each.arg for each in (*spec.posonlyargs, *spec.args)]
         names = {*(each.arg for each in (*spec.args, *spec.kwonlyargs))}
@@ -179,6 +181,10 @@ class Interpreter(Statements):
         given.update((name, value) for name, value in keywords.items() if name in names)
         for name in [*positional, *(each.arg for each in spec.kwonlyargs)]:
             value = given.get(name)
+            if value is None and stars:
+                position = positional.index(name) - len(args) if name in positional else None
+                default = function.defaults.get(name)
+                value = self.domain.given(name, position, default, stars)
             if value is None and (
                 known or name in function.defaults and function.bound is None and args
             ):
@@ -188,11 +194,14 @@ class Interpreter(Statements):
             self.store.set(scope.cells, named(name), value)
             self.named(name, value, place)
         if spec.vararg is not None:
+            one: Value | None = None
+            if stars:
+                one = self.domain.given(spec.vararg.arg, len(positional) - len(args), None, stars)
             rest = self.items(
                 args[len(positional) :] if known else None,
                 place,
                 "tuple",
-                Unknown("an argument", place),
+                one or Unknown("an argument", place),
             )
             self.store.set(scope.cells, named(spec.vararg.arg), rest)
         if spec.kwarg is not None:

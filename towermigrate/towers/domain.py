@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -27,6 +27,7 @@ from towermigrate.flow.values import (
     Instance,
     Items,
     Made,
+    Many,
     Method,
     Place,
     Scope,
@@ -76,6 +77,18 @@ _NO_VARIABLES = re.compile(
 )
 """The ones among them that make none."""
 
+_NO_SHAPE = {"name", "scope", "reuse", "seed", "collections", "family"}
+"""Arguments of operations that have nothing to do with the shape of what they give."""
+
+_LOOKS = {"tf.slice": 1, "tf.gather": 1}
+"""Which argument only says where to look."""
+
+_CHANGES = {
+    **dict.fromkeys("append appendleft extend insert pop popitem popleft remove".split(), True),
+    **dict.fromkeys("clear setdefault update".split(), False),
+}
+"""Methods of Python's containers that change them, and whether they do so each time that they are called."""
+
 _SAME = {"shape", "get_shape", "dtype", "get_next", "dequeue"}
 """What is asked of a tower's inputs: tensors, and what is the same of all towers' tensors."""
 
@@ -122,6 +135,8 @@ class Towers(Domain):
 
     def __init__(self) -> None:
         self.terms = Terms()
+        self.index: Value = self.terms.first
+        """The index of the tower that is read."""
         self.events: list[Event] = []
         self.scopes: tuple[Key, ...] = ()
         self.names: tuple[Key, ...] = ()
@@ -129,6 +144,8 @@ class Towers(Domain):
         """What was asked, and left open, on the way to what is read."""
         self.without_class: Callable[[Value, str], Sequence[Instance]] = lambda owner, name: ()
         """The objects that a value may be whose method of that name is called, where nothing else is known of it."""
+        self.note_change: Callable[[Term | Unknown, Value], None] = lambda owner, change: None
+        """Notes what is done to what a value stands for of which no more is known."""
         self.lost = False
         """Whether something is run that cannot be followed: code that is made then, calls that nest too deeply."""
         self.flagged = False
@@ -161,7 +178,7 @@ class Towers(Domain):
         name = call.name
         if not name.startswith("tf.") and name != "tf":
             return self._of_python(call)
-        for place, value in _naming(call):
+        for place, value in self._naming(call):
             key = self.terms.key(value)
             path = value.path if isinstance(value, VariableScope) else (*self.scopes, key)
             self.events.append(Event("names", call.place, call.node, key, path, place))
@@ -171,7 +188,41 @@ class Towers(Domain):
         if meaning is not None:
             return meaning(self, call)
         self._run_given(call)
-        return TENSOR
+        return self._computed(call)
+
+    def _computed(self, call: Call) -> Tensor:
+        """What an operation gives, whose shape goes by what it is given but for names, seeds and where it looks."""
+        keywords = {name: each for name, each in call.keywords.items() if name not in _NO_SHAPE}
+        beside = _LOOKS.get(call.name)
+        args = [each for number, each in enumerate(call.args) if number != beside]
+        given = [*args, *keywords.values(), *call.stars]
+        of_tensors = self.tensor_of(given)
+        if of_tensors is TENSOR and any(
+            "tower" in self.terms.marks(self.terms.key(each)) for each in given
+        ):
+            return Tensor(self.terms.key(self.index))
+        return of_tensors
+
+    def tensor_of(self, values: Iterable[Value]) -> Tensor:
+        """What is computed of some values: of the shape that is the tower's own where one of theirs is."""
+        return next((e for e in values if isinstance(e, Tensor) and e.by is not None), TENSOR)
+
+    def _naming(self, call: Call) -> Iterator[tuple[ast.expr | None, Value]]:
+        """The arguments of a call that name variables, with where they are written."""
+        places: Sequence[tuple[int | None, str]] = _NAMES.get(call.name, ())
+        if not places and call.name.startswith(_LAYERS) and not _NO_VARIABLES.search(call.name):
+            places = ((None, "name"), (None, "scope"))
+        for position, keyword in places:
+            value = call.get(len(call.args) if position is None else position, keyword)
+            if value is not None:
+                written = next((e.value for e in call.node.keywords if e.arg == keyword), None)
+                if written is None and position is not None and position < len(call.node.args):
+                    written = call.node.args[position]
+                yield written, value
+        if places and not call.known:
+            told = self._are_told_apart(call.stars)
+            given = self.terms.of("given", (len(call.args), *call.stars)) if told else None
+            yield None, given or call.unknown("arguments that are not known")
 
     def _of_python(self, call: Call) -> Value | None:
         own = _PYTHON.get(call.name)
@@ -193,10 +244,34 @@ class Towers(Domain):
     def _opaque(self, call: Call, of: Value | str) -> Value:
         """What a call gives that is not followed."""
         self._goes_by(call)
-        if not call.known:
+        if not call.known and not self._are_told_apart(call.stars):
             return call.unknown("a call whose arguments are not known")
         named = [part for name, value in call.keywords.items() for part in (name, value)]
-        return self.terms.of("call", (of, *call.args, *named))
+        stars = () if call.known else ("*", *call.stars)
+        return self.terms.of("call", (of, *call.args, *named, *stars))
+
+    def _are_told_apart(self, stars: Sequence[Value]) -> bool:
+        """Whether what stars are given is the same where its key is: a list's, or a table's, may hold more by then."""
+        return bool(stars) and all(map(self._is_told_apart, stars))
+
+    def _is_told_apart(self, value: Value) -> bool:
+        if isinstance(value, Items):
+            held = value.held
+            if value.kind != "tuple" or not isinstance(held, Many) or held.entry is None:
+                return False
+            return self._is_told_apart(held.entry)
+        if isinstance(value, Made):
+            return False
+        own = self.terms.key(value)
+        return not any(cell[0] == "entry" and cell[1] == own for cell in self.set_elsewhere)
+
+    def given(
+        self, name: str, position: int | None, default: Value | None, stars: Sequence[Value]
+    ) -> Value | None:
+        if not self._are_told_apart(stars):
+            return Unknown("an argument that is not known")
+        may_be = (default,) if isinstance(default, Made) else ()
+        return self.terms.of("given", (name, position, default or "none", *stars), may_be)
 
     def _goes_by(self, call: Call) -> None:
         self.decides(call.node, call.place, *call.args, *call.keywords.values())
@@ -221,9 +296,15 @@ class Towers(Domain):
         if isinstance(owner, Tensor) or call.name in _SAME:
             self._run_given(call)
             self._goes_by(call)
-            return TENSOR
+            return (
+                self._computed(call)
+                if self.tensor_of([owner]) is TENSOR
+                else self.tensor_of([owner])
+            )
         if isinstance(owner, Term | Unknown):
             self._goes_by(call)
+            if call.name in _CHANGES:
+                self.note_change(owner, self._changed(call, owner))
             changed = [each for each in owner.may_be if isinstance(each, Items | Table)]
             call.interpreter.escape(changed, call.unknown("it may be changed"))
             kinds = {self.terms.key(e): e for e in owner.may_be if isinstance(e, Instance)}
@@ -232,6 +313,11 @@ class Towers(Domain):
                 return found
         self._run_given(call)
         return self._opaque(call, self.terms.of("attribute", (owner, call.name)))
+
+    def _changed(self, call: Call, owner: Value) -> Value:
+        """What a method does to what a value stands for: some do it each time, some once for all."""
+        before = (owner,) if _CHANGES[call.name] else ()
+        return self.terms.of("changed", (*before, call.name, *call.args, *call.keywords.values()))
 
     def _of_one(self, call: Call, objects: Sequence[Instance], owner: Value) -> Value | None:
         """What a method gives that one of several objects has; None where none has it."""
@@ -270,7 +356,7 @@ class Towers(Domain):
             case Tensor():
                 self._run_given(call)
                 self._goes_by(call)
-                return TENSOR
+                return self._computed(call) if value.by is None else value
             case Template():
                 return call.interpreter.invoke(value.function, call)
             case Instance():
@@ -312,7 +398,7 @@ class Towers(Domain):
             if found is not None:
                 return read(found)
         if isinstance(owner, Tensor) or name in _SAME:
-            return TENSOR
+            return self.tensor_of([owner])
         if isinstance(owner, VariableScope) and name == "name":
             return self.scope_name(owner.path)
         return self.terms.of("attribute", (owner, name))
@@ -329,14 +415,21 @@ class Towers(Domain):
             cell = ("entry", self.terms.key(owner), self.terms.key(key))
             if cell in self.set_elsewhere:
                 return read(self.set_elsewhere[cell])
-        return TENSOR if isinstance(owner, Tensor) else self.terms.of("entry", (owner, key))
+        if not isinstance(owner, Tensor):
+            return self.terms.of("entry", (owner, key))
+        if owner is TENSOR and isinstance(key, Items):
+            # Which rows it takes a tower may say, but not what it takes of each.
+            of_each = [self.terms.key(each) for each in (key.entries or ())[1:]]
+            if "tower" in self.terms.marks(tuple(of_each)):
+                return Tensor(self.terms.key(self.index))
+        return owner
 
     def entry(self, value: Value) -> Value | None:
-        return TENSOR if isinstance(value, Tensor) else self.terms.of("turn", (value,))
+        return value if isinstance(value, Tensor) else self.terms.of("turn", (value,))
 
     def unpacked(self, value: Value, count: int) -> Sequence[Value] | None:
         if isinstance(value, Tensor):
-            return [TENSOR] * count
+            return [value] * count
         return [self.terms.of("entry", (value, Const(number))) for number in range(count)]
 
     # ---- operators -------------------------------------------------------------------------------
@@ -348,7 +441,7 @@ class Towers(Domain):
                 return Const(known)
         if any(isinstance(each, Tensor) for each in operands):
             if all(isinstance(each, Tensor) or _is_number(each) for each in operands):
-                return TENSOR
+                return self.tensor_of(operands)
         written = getattr(node, "ops", [getattr(node, "op", None)])
         kinds = [type(each).__name__ for each in written]
         return self.terms.of(type(node).__name__, (*kinds, *operands))
@@ -378,7 +471,7 @@ class Towers(Domain):
 
     def join(self, first: Value, second: Value) -> Value | None:
         if isinstance(first, Tensor) or isinstance(second, Tensor):
-            return TENSOR
+            return self.tensor_of((first, second))
         if NONE in (first, second):  # a module that may not be there
             other = second if first == NONE else first
             if isinstance(other, External):
@@ -413,9 +506,7 @@ def _running(call: Call, target: Value, found: list[Value]) -> Callable[[], bool
     def run() -> bool:
         one = call
         if isinstance(target, External):
-            one = Call(
-                call.interpreter, call.node, call.scope, target.name, call.args, call.keywords, call.known
-            )  # fmt: skip
+            one = replace(call, name=target.name)
         found.append(call.interpreter.invoke(target, one))
         return True
 
@@ -450,22 +541,6 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.Gt,
     ast.LtE: ast.GtE,
 }
-
-
-def _naming(call: Call) -> Iterator[tuple[ast.expr | None, Value]]:
-    """The arguments of a call that name variables, with where they are written."""
-    places: Sequence[tuple[int | None, str]] = _NAMES.get(call.name, ())
-    if not places and call.name.startswith(_LAYERS) and not _NO_VARIABLES.search(call.name):
-        places = ((None, "name"), (None, "scope"))
-    for position, keyword in places:
-        value = call.get(len(call.args) if position is None else position, keyword)
-        if value is not None:
-            written = next((each.value for each in call.node.keywords if each.arg == keyword), None)
-            if written is None and position is not None and position < len(call.node.args):
-                written = call.node.args[position]
-            yield written, value
-    if places and not call.known:
-        yield None, call.unknown("arguments that are not known")
 
 
 # ---- what calls mean -----------------------------------------------------------------------------

@@ -31,7 +31,7 @@ from towermigrate.flow.values import (
     read,
 )
 from towermigrate.towers.domain import Towers
-from towermigrate.towers.values import TENSOR, Key, Tensor, Term
+from towermigrate.towers.values import Key, Tensor, Term
 
 _MADE_HERE = {
     "no such entry", "no such key", "no key", "a key", "it is empty", "it may be empty", "one of several entries",
@@ -53,6 +53,7 @@ class Reading(Interpreter):
         super().__init__(sources, towers, limits)
         self.towers = towers
         self.towers.without_class = self._without_class
+        self.towers.note_change = self._note_change
         self._objects: dict[tuple[Key, Place], Instance] = {}
         self._statements: list[ast.stmt] = []
         self._flagged: Scope | None = None
@@ -117,7 +118,7 @@ class Reading(Interpreter):
         if len(parts) == 1 and isinstance(parts[0], Made | Tensor):
             return parts[0]
         if parts and all(isinstance(each, Tensor) for each in parts):
-            return TENSOR
+            return self.towers.tensor_of(parts)
         may_be: list[Value] = []
         for each in parts:
             may_be += each.may_be if isinstance(each, Term | Unknown) else ()
@@ -177,6 +178,10 @@ class Reading(Interpreter):
         if isinstance(owner, Term | Unknown):
             self.escape(owner.may_be, Unknown("it may be changed"))
         self.store.set(self.towers.set_elsewhere, cell, value)
+
+    def _note_change(self, owner: Term | Unknown, change: Value) -> None:
+        terms = self.towers.terms
+        self.store.set(terms.changed, terms.change(owner), change)
 
     def entry_at(self, owner: Value, key: Value, node: ast.Subscript, scope: Scope) -> Value:
         self._decides(key)

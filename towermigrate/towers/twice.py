@@ -130,11 +130,12 @@ class _Run(Reading):
         keywords: Mapping[str, Value],
         place: Place,
         known: bool,
+        stars: Sequence[Value] = (),
     ) -> Value:
         if node in self._functions and node is not self._enters:
             # It is entered once, with arguments of which nothing is known: others may call it, too.
             return Unknown("it builds the towers", place)
-        return super()._entered(function, node, args, keywords, place, known)
+        return super()._entered(function, node, args, keywords, place, known, stars)
 
     def _object(self, kind: Class) -> Value:
         node = ast.copy_location(ast.Call(ast.Name(kind.node.name), [], []), kind.node)
@@ -231,6 +232,7 @@ class _Run(Reading):
 
     def _tower(self, other: bool, scope: Scope) -> bool:
         terms = self.towers.terms
+        self.towers.index = terms.tower if other else terms.first
         match self.node:
             case ast.For():
                 self.bind(self.node.target, self._given(self.node.iter, other, scope), scope)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from towermigrate.flow.values import (
     HELD,
+    Cells,
     Class,
     Const,
     External,
@@ -22,6 +23,7 @@ from towermigrate.flow.values import (
     Table,
     Unknown,
     Value,
+    read,
 )
 
 Key = Hashable
@@ -42,7 +44,12 @@ class Term(Value):
 
 @dataclass(frozen=True)
 class Tensor(Value):
-    """What TensorFlow gives. Of a tensor Python sees the shape and the type, which are those of all towers' tensors."""
+    """What TensorFlow gives. Of a tensor Python sees the shape and the type, which are those of all towers' tensors.
+
+    They are not where the tower's index says what they are: then `by` is its key.
+    """
+
+    by: Key = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Template(Value):
 
 TENSOR = Tensor()
 _NOTHING: frozenset[str] = frozenset()
+_TOWER = frozenset({"tower"})
 
 
 class Terms:
@@ -77,10 +85,12 @@ class Terms:
         self._known: dict[tuple[str, tuple[Key, ...]], Term] = {}
         self._kept: dict[int, Unknown] = {}
         self._marked: dict[Key, frozenset[str]] = {}
+        self.changed: Cells = {}
+        """What was done, by methods, to what values stand for of which no more is known."""
         self.stands_for: dict[int, Key] = {}
         """Keys of objects that stand for values of which no more is known."""
-        self.first = self._made("first tower", (), frozenset({"tower"}), ())
-        self.tower = self._made("other tower", (), frozenset({"tower"}), ())
+        self.first = self._made("first tower", (), _TOWER, ())
+        self.tower = self._made("other tower", (), _TOWER, ())
         self.flag = self._made("flag", (), frozenset({"flag"}), ())
         """What is False or None for the first tower and True for others."""
 
@@ -109,6 +119,8 @@ class Terms:
 
     def marks(self, key: Key) -> frozenset[str]:
         """What a key goes by."""
+        if isinstance(key, Tensor):
+            return _NOTHING if key.by is None else _TOWER
         if isinstance(key, tuple | frozenset):
             own = self._marked.get(key)
             return own if own is not None else _NOTHING.union(*map(self.marks, key))
@@ -119,14 +131,14 @@ class Terms:
             case Const():
                 return ("const", type(value.value).__name__, repr(value.value))
             case Term():
-                return ("term", value.number)
+                return self._own("term", value.number)
             case External():
                 return ("library", value.name)
             case Perhaps():
                 return ("perhaps", self.key(value.value, depth))
             case Unknown():
                 self._kept[id(value)] = value
-                return ("unknown", id(value))
+                return self._own("unknown", id(value))
             case Row():
                 return tuple(self.key(each, depth) for each in value.entries)
             case Many():
@@ -153,6 +165,17 @@ class Terms:
             case VariableScope():
                 return ("scope", value.path)
         return value
+
+    def _own(self, *own: str | int) -> Key:
+        changed = self.changed.get(own) if self.changed else None
+        return own if changed is None else (*own, self.key(read(changed)))
+
+    def change(self, value: Term | Unknown) -> tuple[str, int]:
+        """Where it is noted what is done to what a value stands for."""
+        if isinstance(value, Term):
+            return ("term", value.number)
+        self._kept[id(value)] = value
+        return ("unknown", id(value))
 
     def _inside(self, value: Made, depth: int) -> Key:
         """What an object or a table holds, one level deep: objects in it by where they were made."""
