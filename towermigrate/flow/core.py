@@ -75,9 +75,6 @@ class Core(Asked):
     def any_number(self, turn: Callable[[], bool]) -> None: ...
 
     @abstractmethod
-    def call(self, function: Function, call: Call) -> Value: ...
-
-    @abstractmethod
     def instance(self, kind: Class, call: Call) -> Value: ...
 
     @abstractmethod

@@ -38,6 +38,9 @@ class Asked(ABC):
     def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value: ...
 
     @abstractmethod
+    def call(self, function: Function, call: Call) -> Value: ...
+
+    @abstractmethod
     def invoke(self, target: Value, call: Call, receiver: Value | None = None) -> Value: ...
 
     @abstractmethod

@@ -36,8 +36,11 @@ from towermigrate.flow.values import (
     Value,
     read,
 )
+from towermigrate.towers.arg_scopes import TAKES, applied, key_of, named
+from towermigrate.towers.meanings import MEANINGS, PYTHON
 from towermigrate.towers.values import (
     TENSOR,
+    ArgScope,
     Key,
     NameScope,
     Template,
@@ -150,8 +153,12 @@ class Towers(Domain):
         """Whether something is run that cannot be followed: code that is made then, calls that nest too deeply."""
         self.flagged = False
         """Whether a flag stands for what says whether variables are reused."""
+        self.arg_scope = ArgScope()
+        """What functions are given besides their arguments."""
+        self._takes: set[Key] = set()
+        """The functions that are."""
         self._named: dict[Key, Value | None] = {}
-        self._around: list[tuple[tuple[Key, ...], tuple[Key, ...]]] = []
+        self._around: list[tuple[tuple[Key, ...], tuple[Key, ...], ArgScope]] = []
         self.set_elsewhere: Cells = {}
         """What was set on values that are no objects of the tree."""
 
@@ -178,13 +185,14 @@ class Towers(Domain):
         name = call.name
         if not name.startswith("tf.") and name != "tf":
             return self._of_python(call)
-        for place, value in self._naming(call):
+        told = named(self.arg_scope, call, key_of(External(name)))
+        for place, value in self._naming(told):
             key = self.terms.key(value)
             path = value.path if isinstance(value, VariableScope) else (*self.scopes, key)
             self.events.append(Event("names", call.place, call.node, key, path, place))
         others = [value for each, value in call.keywords.items() if each != "reuse"]
         self.decides(call.node, call.place, *call.args, *others)
-        meaning = _MEANINGS.get(name)
+        meaning = MEANINGS.get(name)
         if meaning is not None:
             return meaning(self, call)
         self._run_given(call)
@@ -225,7 +233,7 @@ class Towers(Domain):
             yield None, given or call.unknown("arguments that are not known")
 
     def _of_python(self, call: Call) -> Value | None:
-        own = _PYTHON.get(call.name)
+        own = PYTHON.get(call.name)
         if own is not None:
             found = own(self, call)
             if found is not None:
@@ -382,7 +390,15 @@ class Towers(Domain):
         )
 
     def decorated(self, decorator: Value, node: ast.expr, function: Value) -> Value | None:
+        if isinstance(decorator, External) and decorator.name in TAKES:
+            self._takes.add(key_of(function))
         return function
+
+    def entered(self, call: Call, function: Value) -> Value | None:
+        if not isinstance(function, Function) or key_of(function) not in self._takes:
+            return None
+        more = applied(self.arg_scope, call, key_of(function))
+        return None if more is None else call.interpreter.call(function, more)
 
     def decides(self, node: ast.AST, place: Place, *values: Value) -> None:
         """Note that something other than what is reused goes by some values, where one of them goes by a flag."""
@@ -487,7 +503,10 @@ class Towers(Domain):
     # ---- scopes ----------------------------------------------------------------------------------
 
     def entering(self, value: Value, node: ast.withitem, scope: Scope) -> Value | None:
-        self._around.append((self.scopes, self.names))
+        self._around.append((self.scopes, self.names, self.arg_scope))
+        if isinstance(value, ArgScope):
+            self.arg_scope = value
+            return value
         if isinstance(value, VariableScope):
             self.scopes = value.path
             return value
@@ -499,7 +518,7 @@ class Towers(Domain):
         return value if isinstance(value, Term | Tensor) else None
 
     def leaving(self, value: Value, node: ast.withitem, scope: Scope) -> None:
-        self.scopes, self.names = self._around.pop()
+        self.scopes, self.names, self.arg_scope = self._around.pop()
 
 
 def _running(call: Call, target: Value, found: list[Value]) -> Callable[[], bool]:
@@ -540,89 +559,4 @@ _TURNED: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.GtE: ast.LtE,
     ast.Lt: ast.Gt,
     ast.LtE: ast.GtE,
-}
-
-
-# ---- what calls mean -----------------------------------------------------------------------------
-
-
-def _variable_scope(domain: Towers, call: Call) -> Value:
-    first = 1 if call.name == "tf.variable_op_scope" else 0
-    value = call.get(first, "name_or_scope") or NONE
-    if value == NONE:
-        value = call.get(first + 1, "default_name") or NONE
-    if isinstance(value, VariableScope):
-        return value
-    return VariableScope((*domain.scopes, domain.terms.key(value)))
-
-
-def _current_scope(domain: Towers, call: Call) -> Value:
-    return VariableScope(domain.scopes)
-
-
-def _name_scope(domain: Towers, call: Call) -> Value:
-    value = call.get(1 if call.name == "tf.op_scope" else 0, "name") or NONE
-    return NameScope(domain.terms.key(value))
-
-
-def _make_template(domain: Towers, call: Call) -> Value:
-    function = call.get(1, "func_")
-    if isinstance(function, Function):
-        first, fixed = function.given
-        own = [(name, value) for name, value in call.keywords.items() if not name.endswith("_")]
-        function = replace(function, given=(first, (*fixed, *own)), names=[])
-    return TENSOR if function is None else Template(function)
-
-
-def _arg_scope(domain: Towers, call: Call) -> Value:
-    return TENSOR  # the functions that it is given are not called
-
-
-_MEANINGS: dict[str, Callable[[Towers, Call], Value]] = {
-    "tf.variable_scope": _variable_scope,
-    "tf.variable_op_scope": _variable_scope,
-    "tf.get_variable_scope": _current_scope,
-    "tf.name_scope": _name_scope,
-    "tf.op_scope": _name_scope,
-    "tf.make_template": _make_template,
-    "tf.contrib.framework.arg_scope": _arg_scope,
-    "tf.contrib.slim.arg_scope": _arg_scope,
-}
-
-
-def _range(domain: Towers, call: Call) -> Value | None:
-    if all(isinstance(each, Const) for each in call.args):
-        return None
-    number = domain.terms.of("number of", call.args)
-    return call.interpreter.items(None, call.place, "tuple", number)
-
-
-def _enumerate(domain: Towers, call: Call) -> Value | None:
-    if not call.args:
-        return None
-    over = call.args[0]
-    entries = over.entries if isinstance(over, Items) else None
-    if entries is not None and len(entries) <= call.interpreter.limits.turns:
-        return None
-    entry = call.interpreter.entry(over, call.node, call.scope)
-    pair = (domain.terms.of("count of", (over,)), entry)
-    made = call.interpreter.items(pair, call.place, "tuple")
-    return call.interpreter.items(None, call.place, "iterator", made)
-
-
-def _exec(domain: Towers, call: Call) -> Value:
-    domain.lost = True
-    return NONE
-
-
-def _fresh(domain: Towers, call: Call) -> Value:
-    return call.unknown("another value each time")
-
-
-_PYTHON: dict[str, Callable[[Towers, Call], Value | None]] = {
-    "builtins.range": _range,
-    "builtins.xrange": _range,
-    "builtins.enumerate": _enumerate,
-    "builtins.exec": _exec,
-    **dict.fromkeys((f"builtins.{name}" for name in ("eval", "globals", "locals", "vars")), _fresh),
 }

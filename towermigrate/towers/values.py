@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from towermigrate.flow.values import (
@@ -64,6 +64,17 @@ class NameScope(Value):
     """A scope that operations are named by."""
 
     name: Key
+
+
+@dataclass(eq=False)
+class ArgScope(Value):
+    """What functions are given by `arg_scope`, each by its key.
+
+    `given` are arguments by their names, `stars` what may hold more of them, or may be for that function.
+    """
+
+    given: Mapping[Key, Mapping[str, Value]] = field(default_factory=dict)
+    stars: Mapping[Key, tuple[Value, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -164,6 +175,10 @@ class Terms:
                 return ("template", self.key(value.function, depth))
             case VariableScope():
                 return ("scope", value.path)
+            case ArgScope():
+                given = [(of, self._of_each(each)) for of, each in value.given.items()]
+                stars = [(of, tuple(map(self.key, each))) for of, each in value.stars.items()]
+                return ("arg scope", tuple(given), tuple(stars))
         return value
 
     def _own(self, *own: str | int) -> Key:
@@ -176,6 +191,9 @@ class Terms:
             return ("term", value.number)
         self._kept[id(value)] = value
         return ("unknown", id(value))
+
+    def _of_each(self, values: Mapping[str, Value]) -> Key:
+        return tuple((name, self.key(each)) for name, each in values.items())
 
     def _inside(self, value: Made, depth: int) -> Key:
         """What an object or a table holds, one level deep: objects in it by where they were made."""

@@ -1,0 +1,101 @@
+"""What calls of TensorFlow's scopes and of Python's own functions mean to towers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from towermigrate.flow import Call
+from towermigrate.flow.values import NONE, Const, Function, Items, Value
+from towermigrate.towers.arg_scopes import CURRENT, OPENS, opened
+from towermigrate.towers.values import TENSOR, NameScope, Template, VariableScope
+
+if TYPE_CHECKING:
+    from towermigrate.towers.domain import Towers
+
+
+def _variable_scope(domain: Towers, call: Call) -> Value:
+    first = 1 if call.name == "tf.variable_op_scope" else 0
+    value = call.get(first, "name_or_scope") or NONE
+    if value == NONE:
+        value = call.get(first + 1, "default_name") or NONE
+    if isinstance(value, VariableScope):
+        return value
+    return VariableScope((*domain.scopes, domain.terms.key(value)))
+
+
+def _current_scope(domain: Towers, call: Call) -> Value:
+    return VariableScope(domain.scopes)
+
+
+def _name_scope(domain: Towers, call: Call) -> Value:
+    value = call.get(1 if call.name == "tf.op_scope" else 0, "name") or NONE
+    return NameScope(domain.terms.key(value))
+
+
+def _make_template(domain: Towers, call: Call) -> Value:
+    function = call.get(1, "func_")
+    if isinstance(function, Function):
+        first, fixed = function.given
+        own = [(name, value) for name, value in call.keywords.items() if not name.endswith("_")]
+        function = replace(function, given=(first, (*fixed, *own)), names=[])
+    return TENSOR if function is None else Template(function)
+
+
+def _arg_scope(domain: Towers, call: Call) -> Value:
+    return opened(domain.arg_scope, call)
+
+
+def _current_arg_scope(domain: Towers, call: Call) -> Value:
+    return domain.arg_scope
+
+
+MEANINGS: dict[str, Callable[[Towers, Call], Value]] = {
+    "tf.variable_scope": _variable_scope,
+    "tf.variable_op_scope": _variable_scope,
+    "tf.get_variable_scope": _current_scope,
+    "tf.name_scope": _name_scope,
+    "tf.op_scope": _name_scope,
+    "tf.make_template": _make_template,
+    **dict.fromkeys(OPENS, _arg_scope),
+    **dict.fromkeys(CURRENT, _current_arg_scope),
+}
+
+
+def _range(domain: Towers, call: Call) -> Value | None:
+    if all(isinstance(each, Const) for each in call.args):
+        return None
+    number = domain.terms.of("number of", call.args)
+    return call.interpreter.items(None, call.place, "tuple", number)
+
+
+def _enumerate(domain: Towers, call: Call) -> Value | None:
+    if not call.args:
+        return None
+    over = call.args[0]
+    entries = over.entries if isinstance(over, Items) else None
+    if entries is not None and len(entries) <= call.interpreter.limits.turns:
+        return None
+    entry = call.interpreter.entry(over, call.node, call.scope)
+    pair = (domain.terms.of("count of", (over,)), entry)
+    made = call.interpreter.items(pair, call.place, "tuple")
+    return call.interpreter.items(None, call.place, "iterator", made)
+
+
+def _exec(domain: Towers, call: Call) -> Value:
+    domain.lost = True
+    return NONE
+
+
+def _fresh(domain: Towers, call: Call) -> Value:
+    return call.unknown("another value each time")
+
+
+PYTHON: dict[str, Callable[[Towers, Call], Value | None]] = {
+    "builtins.range": _range,
+    "builtins.xrange": _range,
+    "builtins.enumerate": _enumerate,
+    "builtins.exec": _exec,
+    **dict.fromkeys((f"builtins.{name}" for name in ("eval", "globals", "locals", "vars")), _fresh),
+}
