@@ -16,6 +16,14 @@ def name_of(found: Turns) -> int | None:
 
 
 SCOPE = "with tf.variable_scope({}):\n    pass\n"
+LAYER = """
+def layer(x, name, reuse):
+    given = {'units': 8, 'name': name, 'reuse': reuse}
+    given['activation'] = None
+    return tf.layers.dense(x, **given)
+def named(x, name='w', **others):
+    return tf.layers.dense(x, 8, name=name, **others)
+"""
 COUNTER = "class Net(object):\n    made = 0\n    def __init__(self):\n        self.count = 0\n"
 BUILD = "    def build(self):\n        with tf.variable_scope('net_%d' % self.count):\n            pass\n"
 
@@ -97,6 +105,41 @@ OTHERS = [
         towers("tf.make_template('net', build, layer='w%d' % i)(config)\n",
                "def build(x, layer):\n    tf.layers.dense(x, 1, name=layer)\n"),
         id="a name that a template is given",
+    ),
+    pytest.param(
+        towers("for _ in range(config.views):\n    layer(config, 'w%d' % i, i > 0)\n", LAYER),
+        id="a table's name in a loop",
+    ),
+    pytest.param(
+        towers("for _ in range(config.views):\n    given = {'name': 'w'}\n    tables.append(given)\n"
+               "    tables[0]['name'] = 'w%d' % i\n    tf.layers.dense(config, 1, **given)\n", inside="tables = []\n"),
+        id="a name of a table that a list has, too",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[i]:\n    given['a'] = 1\n" + SCOPE.format("'w' if 'a' in given else 'v'")),
+        id="whether a table has an entry",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[0]:\n    given['name'] = 'w%d' % i\ntf.layers.dense(config, 1, **given)\n"),
+        id="a name that a table has on some ways",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[i]:\n    given['name'] = 'v'\nnamed(config, **given)\n", LAYER),
+        id="a name that a table has for some towers",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[0]:\n    given['name'] = 'w%d' % i\nnamed(config, **given)\n", LAYER),
+        id="a name that a function of the tree is given on some ways",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[0]:\n    given['scope'] = 'w%d' % i\n"
+               "def build(**other):\n    with tf.variable_scope(other.get('scope', 'w')):\n        pass\nbuild(**given)\n"),
+        id="a name that a table hands on on some ways",
+    ),
+    pytest.param(
+        towers("build(names[0], i)\n",
+               "def build(x, k):\n    if isinstance(x, (tf.Tensor, str)):\n        return\n    tf.get_variable('w%d' % k)\n"),
+        id="what is made of no tensor",
     ),
     pytest.param(towers(SCOPE.format("'w{}_{}'.format(*names[i])")), id="a text of what a star takes apart"),
     pytest.param(
@@ -209,6 +252,26 @@ ALIKE = [
                "def build(x, sizes):\n    for k, _ in enumerate(sizes):\n        tf.layers.dense(x, 1, name='layer%d' % k)\n",
                "net = tf.make_template('net', build, sizes=[2, 2])\n"),
         id="layers of what a template was given",
+    ),
+    pytest.param(
+        towers("for _ in range(config.views):\n    layer(config, 'w', i > 0)\n", LAYER),
+        id="a name of a table in a loop",
+    ),
+    pytest.param(
+        towers("given = {}\nif names[0]:\n    given['name'] = 'v'\nnamed(config, units=8, **given)\n", LAYER),
+        id="one name on some ways",
+    ),
+    pytest.param(
+        towers("given = {'name': 'w'}\nif names[i]:\n    given['trainable'] = False\ntf.layers.dense(config, 8, **given)\n"),
+        id="a table with something that no name goes by",
+    ),
+    pytest.param(
+        towers("build('a', i)\n",
+               "def build(x, k):\n    if not isinstance(x, (str, tf.Tensor)):\n        tf.get_variable('w%d' % k)\n"),
+        id="a text is a text",
+    ),
+    pytest.param(
+        towers("named(config, 'w', name='w%d' % i)\n" + SCOPE.format("'w'"), LAYER), id="a call that is an error"
     ),
     pytest.param(
         towers("size = names[i].get_shape().as_list()\nif size[1] is None:\n    kernel = config.kernel\n"

@@ -19,7 +19,9 @@ from towermigrate.flow.values import (
     Function,
     Instance,
     Made,
+    MayGive,
     Method,
+    Perhaps,
     Scope,
     Table,
     Unknown,
@@ -148,12 +150,17 @@ class Expressions(Operators):
 
     def _dict(self, node: ast.Dict, scope: Scope) -> Value:
         made = self.table({}, self.place(node, scope.path))
+        repeated, made.repeated = (
+            made.repeated,
+            False,
+        )  # until it is made, it stands for none but itself
         for key, each in zip(node.keys, node.values, strict=True):
             if key is None:
                 self.update(made, self.evaluate(each, scope), self.place(node, scope.path))
                 continue
             name = self.evaluate(key, scope)
             self.set_entry(made, name, self.evaluate(each, scope), self.place(node, scope.path))
+        made.repeated = repeated
         return made
 
     def _text(self, node: ast.JoinedStr, scope: Scope) -> Value:
@@ -294,8 +301,13 @@ class Expressions(Operators):
             value = self.evaluate(keyword.value, scope)
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
-            elif isinstance(value, Table) and value.exact and not value.wild:
-                keywords.update((str(key), each) for key, each in value.known())
+            elif isinstance(value, Table) and value.finite:
+                for key, each in value.cells.items():
+                    if isinstance(each, Perhaps):
+                        known = False
+                        stars.append(MayGive(str(key[-1]), each))
+                    elif key != ORDER:
+                        keywords[str(key[-1])] = each
             else:
                 known = False
                 stars.append(value)

@@ -23,12 +23,15 @@ from towermigrate.flow.values import (
     Const,
     Function,
     Instance,
+    MayGive,
     Place,
     Scope,
     Unknown,
     Value,
     named,
 )
+
+NEVER = "it returns on no way that was followed"
 
 
 class Interpreter(Statements):
@@ -156,7 +159,7 @@ class Interpreter(Statements):
                 return self.any_of(found)
         if isinstance(node, ast.AsyncFunctionDef):
             return Unknown("a coroutine", place)
-        return Unknown("it returns on no way that was followed", place)
+        return Unknown(NEVER, place)
 
     def _recurs(self, first: int) -> None:
         """A function goes on calling itself: what its calls changed so far, those that are not followed change too."""
@@ -193,9 +196,12 @@ class Interpreter(Statements):
                 value = Unknown("an argument that is not known", place)
             self.store.set(scope.cells, named(name), value)
             self.named(name, value, place)
+        loose = [each for each in stars if not isinstance(each, MayGive)]
+        perhaps = {each.name: each.value for each in stars if isinstance(each, MayGive)}
+        known = known or bool(perhaps) and not loose
         if spec.vararg is not None:
             one: Value | None = None
-            if stars:
+            if loose:
                 one = self.domain.given(spec.vararg.arg, len(positional) - len(args), None, stars)
             rest = self.items(
                 args[len(positional) :] if known else None,
@@ -207,6 +213,8 @@ class Interpreter(Statements):
         if spec.kwarg is not None:
             others = {name: value for name, value in keywords.items() if name not in names}
             table = self.table(others, place)
+            for name in sorted(perhaps.keys() - others.keys() - names):
+                self.store.set(table.cells, ("key", str, name), perhaps[name])
             if not known:
                 let_go(self.store, table, Unknown("an argument", place))
             self.store.set(scope.cells, named(spec.kwarg.arg), table)

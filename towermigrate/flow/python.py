@@ -11,6 +11,7 @@ from towermigrate.flow.values import (
     NONE,
     Class,
     Const,
+    External,
     Function,
     Instance,
     Items,
@@ -235,7 +236,37 @@ def _isinstance(call: Call) -> Value:
                 return Const(True)
             if kind.whole:
                 return Const(False)
+        case [Const() | Items() | Table() as value, wanted] if not call.keywords:
+            kinds = wanted.entries if isinstance(wanted, Items) else [wanted]
+            found = [_is_of(value, each) for each in kinds or ()]
+            if any(found):
+                return Const(True)
+            if found and None not in found:
+                return Const(False)
     return call.unknown("what kind of value it is")
+
+
+def _is_of(value: Value, kind: Value) -> bool | None:
+    """Whether a constant, a list or a table is of a kind; None where that is not known."""
+    name = kind.name if isinstance(kind, External) else ""
+    if name not in _KINDS:
+        return None
+    match value:
+        case Const():
+            return isinstance(value.value, _KINDS[name])
+        case Items() if value.kind != "iterator":
+            return name.rpartition(".")[2] == value.kind
+        case Table():
+            # It may be of a kind of dictionary, which `dict` is none of.
+            return True if name == "builtins.dict" else False if _KINDS[name] != (dict,) else None
+    return None
+
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    **{f"builtins.{kind.__name__}": (kind,) for kind in (str, int, float, bool, dict, list, tuple, set)},
+    "builtins.basestring": (str,),
+    **dict.fromkeys(("tf.Tensor", "tf.Variable", "tf.Operation", "tf.SparseTensor"), ()),
+}  # fmt: skip
 
 
 def _partial(call: Call) -> Value:

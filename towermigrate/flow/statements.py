@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from towermigrate.flow.definitions import Definitions
@@ -379,4 +379,8 @@ class Statements(Definitions):
                 inside = tuple(each for each in parts if each is not None)
                 self.store.set(cells, place[1], Many(Unknown("a loop changes it", None, inside)))
             else:
-                self.store.set(cells, place[1], Perhaps(why) if isinstance(value, Perhaps) else why)
+                self.store.set(
+                    cells,
+                    place[1],
+                    replace(value, value=why) if isinstance(value, Perhaps) else why,
+                )

@@ -6,7 +6,7 @@ any number of ways through the program is made, without a copy of the state itse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -22,6 +22,7 @@ from towermigrate.flow.values import (
     Perhaps,
     Unknown,
     Value,
+    read,
     same,
 )
 
@@ -40,6 +41,8 @@ class Store:
     def __init__(self) -> None:
         self.touched = 0
         """Cells that were written, compared, joined or undone: what the time of a run goes by."""
+        self.by: Callable[[], frozenset[Hashable]] = frozenset
+        """What says which way was taken."""
         self._log: list[tuple[Cells, Key, Value]] = []
         self._watches: list[dict[tuple[int, Key], tuple[Cells, list[Value]]]] = []
 
@@ -59,7 +62,7 @@ class Store:
             return
         old = made.cells.get(key, GONE)
         if made.repeated and not same(old, value):
-            value = joined(old, value, join)
+            value = self.joined(old, value, join)
         self.set(made.cells, key, value)
 
     def mark(self) -> int:
@@ -93,7 +96,7 @@ class Store:
                 value = before.get(place, cells.get(place[1], GONE))
                 self.touched += len(values)
                 for each in values:
-                    value = joined(value, each, join)
+                    value = self.joined(value, each, join)
                 found[place] = (cells, value)
 
     def undo(self, mark: int) -> None:
@@ -120,21 +123,20 @@ class Store:
             found: Value | None = None
             for way in ways:
                 value = way[place][1] if place in way else now
-                found = value if found is None else joined(found, value, join)
+                found = value if found is None else self.joined(found, value, join)
             if found is not None and found is not now:
                 self.set(cells, place[1], found)
 
-
-def joined(first: Value, second: Value, join: Join) -> Value:
-    """What a cell holds that holds one of two values."""
-    if first is GONE or second is GONE:
-        other = second if first is GONE else first
-        return other if other is GONE or isinstance(other, Perhaps) else Perhaps(other)
-    if isinstance(first, Perhaps) or isinstance(second, Perhaps):
-        one = first.value if isinstance(first, Perhaps) else first
-        two = second.value if isinstance(second, Perhaps) else second
-        return Perhaps(join(one, two))
-    return join(first, second)
+    def joined(self, first: Value, second: Value, join: Join) -> Value:
+        """What a cell holds that holds one of two values."""
+        if first is second:
+            return first
+        held = [each for each in (first, second) if each is not GONE]
+        value = join(read(held[0]), read(held[1])) if len(held) > 1 else read(held[0])
+        perhaps = [each for each in held if isinstance(each, Perhaps)]
+        if len(held) > 1 and not perhaps:
+            return value
+        return Perhaps(value, self.by().union(*(each.by for each in perhaps)))
 
 
 def let_go(store: Store, made: Made, why: Unknown) -> None:

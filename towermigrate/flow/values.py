@@ -9,7 +9,7 @@ A function holds the scope that it was made in, and a scope holds values: both s
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -68,9 +68,21 @@ class Unknown(Value):
 
 @dataclass(frozen=True)
 class Perhaps(Value):
-    """What a name or a key holds that is bound on some ways only: reading it gives `value`, asking for it is open."""
+    """What a name or a key holds that is bound on some ways only: reading it gives `value`, asking for it is open.
+
+    `by` is what the domain says of which ways those are.
+    """
 
     value: Value
+    by: frozenset[Hashable] = field(default=frozenset(), compare=False)
+
+
+@dataclass(frozen=True)
+class MayGive(Value):
+    """An argument that a `**` gives on some ways only."""
+
+    name: str
+    value: Perhaps
 
 
 @dataclass(eq=False)
@@ -149,6 +161,11 @@ class Table(Made):
         return REST not in self.cells and not any(
             isinstance(value, Perhaps) for key, value in self.cells.items() if key != ORDER
         )
+
+    @property
+    def finite(self) -> bool:
+        """Whether all keys are known that it may have."""
+        return REST not in self.cells and WILD not in self.cells
 
     @property
     def ordered(self) -> bool:

@@ -28,6 +28,7 @@ from towermigrate.flow.values import (
     Items,
     Made,
     Many,
+    MayGive,
     Method,
     Place,
     Scope,
@@ -227,7 +228,9 @@ class Towers(Domain):
                 if written is None and position is not None and position < len(call.node.args):
                     written = call.node.args[position]
                 yield written, value
-        if places and not call.known:
+        given_by_name = {keyword for _, keyword in places}
+        perhaps = [e for e in call.stars if isinstance(e, MayGive) and e.name in given_by_name]
+        if places and not call.known and (perhaps or not _only_names(call.stars)):
             told = self._are_told_apart(call.stars)
             given = self.terms.of("given", (len(call.args), *call.stars)) if told else None
             yield None, given or call.unknown("arguments that are not known")
@@ -268,6 +271,8 @@ class Towers(Domain):
             if value.kind != "tuple" or not isinstance(held, Many) or held.entry is None:
                 return False
             return self._is_told_apart(held.entry)
+        if isinstance(value, MayGive):
+            return not isinstance(value.value.value, Made)
         if isinstance(value, Made):
             return False
         own = self.terms.key(value)
@@ -276,9 +281,11 @@ class Towers(Domain):
     def given(
         self, name: str, position: int | None, default: Value | None, stars: Sequence[Value]
     ) -> Value | None:
-        if not self._are_told_apart(stars):
-            return Unknown("an argument that is not known")
-        may_be = (default,) if isinstance(default, Made) else ()
+        stars = [each for each in stars if not isinstance(each, MayGive) or each.name == name]
+        if not stars or not self._are_told_apart(stars):
+            return (None if stars else default) or Unknown("an argument that is not known")
+        values = (default, *(each.value.value for each in stars if isinstance(each, MayGive)))
+        may_be = tuple(each for each in values if isinstance(each, Made | External))
         return self.terms.of("given", (name, position, default or "none", *stars), may_be)
 
     def _goes_by(self, call: Call) -> None:
@@ -530,6 +537,10 @@ def _running(call: Call, target: Value, found: list[Value]) -> Callable[[], bool
         return True
 
     return run
+
+
+def _only_names(stars: Sequence[Value]) -> bool:
+    return bool(stars) and all(isinstance(each, MayGive) for each in stars)
 
 
 def _text(key: Key) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
@@ -53,6 +54,7 @@ class Reading(Interpreter):
         super().__init__(sources, towers, limits)
         self.towers = towers
         self.towers.without_class = self._without_class
+        self.store.by = lambda: self.towers.asked
         self.towers.note_change = self._note_change
         self._objects: dict[tuple[Key, Place], Instance] = {}
         self._statements: list[ast.stmt] = []
@@ -152,7 +154,8 @@ class Reading(Interpreter):
                 self.store.set(cells, place[1], Many(made))
             else:
                 made = terms.of("looped", (self.towers.asked, held), may_be)
-                self.store.set(cells, place[1], Perhaps(made) if held is not value else made)
+                own = replace(value, value=made) if isinstance(value, Perhaps) else made
+                self.store.set(cells, place[1], own)
 
     # ---- values that are no objects of the tree --------------------------------------------------
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from towermigrate.flow import Call, Limits
 from towermigrate.flow.frames import Loop
+from towermigrate.flow.interpreter import NEVER
 from towermigrate.flow.store import Changes
 from towermigrate.flow.values import (
     Class,
@@ -32,7 +33,9 @@ from towermigrate.towers.domain import FLAG, Event, Towers
 from towermigrate.towers.reading import Reading
 from towermigrate.towers.values import TENSOR, Tensor
 
-_LIMITS = Limits(steps=300_000, calls=8_000, depth=50, recursion=1, turns=8, entries=1_000)
+_LIMITS = Limits(
+    steps=700_000, cells=6_000_000, calls=12_000, depth=50, recursion=1, turns=8, entries=1_000
+)
 
 Loops = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.Call
 
@@ -102,6 +105,7 @@ class _Run(Reading):
         self.node = self.around[-1] if self.around else None
         self._functions = [each for each in self.around if isinstance(each, _FUNCTIONS)]
         self._enters: ast.AST | None = None
+        self._nothing = Unknown(NEVER)
         self.events: list[list[Event]] = []
         self.flags: dict[str, str] = {}
 
@@ -135,7 +139,11 @@ class _Run(Reading):
         if node in self._functions and node is not self._enters:
             # It is entered once, with arguments of which nothing is known: others may call it, too.
             return Unknown("it builds the towers", place)
-        return super()._entered(function, node, args, keywords, place, known, stars)
+        if known and not _takes(function, node.args, len(args), keywords):
+            return self._nothing  # an error: nothing behind it is reached
+        found = super()._entered(function, node, args, keywords, place, known, stars)
+        returns = not isinstance(found, Unknown) or found.reason != NEVER
+        return found if returns else self._nothing
 
     def _object(self, kind: Class) -> Value:
         node = ast.copy_location(ast.Call(ast.Name(kind.node.name), [], []), kind.node)
@@ -332,6 +340,22 @@ class _Run(Reading):
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _AROUND = (*_FUNCTIONS, ast.ClassDef)
+
+
+def _takes(
+    function: Function, spec: ast.arguments, count: int, keywords: Mapping[str, Value]
+) -> bool:
+    """Whether a function can be called with so many arguments by position, and these by name."""
+    positional = [each.arg for each in (*spec.posonlyargs, *spec.args)]
+    by_name = {each.arg for each in (*spec.args, *spec.kwonlyargs)}
+    if count > len(positional) and spec.vararg is None:
+        return False
+    if spec.kwarg is None and not keywords.keys() <= by_name:
+        return False
+    if keywords.keys() & by_name & {*positional[:count]}:
+        return False
+    wanted = {*positional[count:], *(each.arg for each in spec.kwonlyargs)}
+    return wanted <= {*keywords, *function.defaults}
 
 
 def _truth(value: Value | None) -> str | None:

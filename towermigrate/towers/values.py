@@ -16,6 +16,7 @@ from towermigrate.flow.values import (
     Items,
     Made,
     Many,
+    MayGive,
     Method,
     Module,
     Perhaps,
@@ -146,10 +147,12 @@ class Terms:
             case External():
                 return ("library", value.name)
             case Perhaps():
-                return ("perhaps", self.key(value.value, depth))
+                return ("perhaps", self.key(value.value, depth), value.by)
             case Unknown():
                 self._kept[id(value)] = value
                 return self._own("unknown", id(value))
+            case MayGive():
+                return ("perhaps", value.name, self.key(value.value, depth))
             case Row():
                 return tuple(self.key(each, depth) for each in value.entries)
             case Many():
