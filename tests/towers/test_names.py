@@ -16,6 +16,17 @@ def name_of(found: Turns) -> int | None:
 
 
 SCOPE = "with tf.variable_scope({}):\n    pass\n"
+RESET = """
+class Net(object):
+    def __init__(self):
+        self.count = 0
+    def build(self):
+        for _ in range(2):
+            with tf.variable_scope('bn%d' % self.count):
+                self.count += 1
+    def reset(self):
+        self.count = 0
+"""
 LAYER = """
 def layer(x, name, reuse):
     given = {'units': 8, 'name': name, 'reuse': reuse}
@@ -140,6 +151,23 @@ OTHERS = [
         towers("build(names[0], i)\n",
                "def build(x, k):\n    if isinstance(x, (tf.Tensor, str)):\n        return\n    tf.get_variable('w%d' % k)\n"),
         id="what is made of no tensor",
+    ),
+    pytest.param(towers("net.build()\nif i == 0:\n    net.reset()\n", RESET, "net = Net()\n"), id="a counter that the first tower resets"),
+    pytest.param(towers("net.build()\nif i > 0:\n    net.reset()\n", RESET, "net = Net()\n"), id="a counter that the others reset"),
+    pytest.param(towers("net.build()\nif i == 1:\n    net.reset()\n", RESET, "net = Net()\n"), id="a counter that the second tower resets"),
+    pytest.param(towers("net.build()\nif names[0]:\n    net.reset()\n", RESET, "net = Net()\n"), id="a counter that is reset on some ways"),
+    pytest.param(towers("net.build()\ntry:\n    config.check()\n    net.reset()\nexcept ValueError:\n    pass\n", RESET, "net = Net()\n"), id="a counter that an error may keep"),
+    pytest.param(towers("net.build()\nnet.count = 1\n", RESET, "net = Net()\n"), id="a counter that is reset to another number"),
+    pytest.param(towers("net.build()\nnet.reset()\nnet.build()\n", RESET, "net = Net()\n"), id="a counter that is reset before the last layers"),
+    pytest.param(
+        towers(SCOPE.format("'w%d' % k") + "if i > 0:\n    k += 1\n", inside="k = 0\n"), id="a number that the others count up"
+    ),
+    pytest.param(
+        towers(SCOPE.format("name") + "if i == 1:\n    name = 'b'\n", inside="name = 'a'\n"), id="a text of the third tower"
+    ),
+    pytest.param(
+        towers(SCOPE.format("'w%d' % seen.get('k', 0)") + "if i > 0:\n    seen['k'] = 1\n", inside="seen = {}\n"),
+        id="an entry that the others set",
     ),
     pytest.param(towers(SCOPE.format("'w{}_{}'.format(*names[i])")), id="a text of what a star takes apart"),
     pytest.param(
@@ -273,6 +301,9 @@ ALIKE = [
     pytest.param(
         towers("named(config, 'w', name='w%d' % i)\n" + SCOPE.format("'w'"), LAYER), id="a call that is an error"
     ),
+    pytest.param(towers("net.build()\nnet.reset()\n", RESET, "net = Net()\n"), id="a counter that each tower resets"),
+    pytest.param(towers("net.build()\nif names[0]:\n    net.reset()\nelse:\n    net.count = 0\n", RESET, "net = Net()\n"), id="a counter that is reset on all ways"),
+    pytest.param(towers("net.reset()\nnet.build()\n", RESET, "net = Net()\n"), id="a counter that each tower starts with"),
     pytest.param(
         towers("size = names[i].get_shape().as_list()\nif size[1] is None:\n    kernel = config.kernel\n"
                "else:\n    kernel = [min(size[1], 5), min(size[2], 5)]\n"

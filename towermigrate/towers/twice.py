@@ -8,13 +8,13 @@ arguments. The index of the first tower is 0, that of another is a number of whi
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from towermigrate.flow import Call, Limits
 from towermigrate.flow.frames import Loop
 from towermigrate.flow.interpreter import NEVER
-from towermigrate.flow.store import Changes
+from towermigrate.flow.store import GONE, Changes
 from towermigrate.flow.values import (
     Class,
     Const,
@@ -28,14 +28,18 @@ from towermigrate.flow.values import (
     Unknown,
     Value,
     reachable,
+    same,
 )
 from towermigrate.towers.domain import FLAG, Event, Towers
 from towermigrate.towers.reading import Reading
-from towermigrate.towers.values import TENSOR, Tensor
+from towermigrate.towers.values import TENSOR, Tensor, Term
 
 _LIMITS = Limits(
     steps=700_000, cells=6_000_000, calls=12_000, depth=50, recursion=1, turns=8, entries=1_000
 )
+
+_LATER = 2
+"""How many towers are run behind the second one, where each leaves something else to the next."""
 
 Loops = ast.For | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.Call
 
@@ -169,10 +173,30 @@ class _Run(Reading):
         starts = {name: _truth(scope.lookup(name)) for name in names}
         flags = [name for name, start in starts.items() if start is not None]
         before = self.store.mark()
-        for other in (False, True):
-            self._run(lambda other=other: self._tower(other, scope))  # type: ignore[misc]
-            self._count(before)
-            flags = [name for name in flags if _truth(scope.lookup(name)) == "True"]
+        self._run(lambda: self._tower(False, scope))
+        numbers = {place for place, (_, value) in self._moved(before).items() if _is_number(value)}
+        self._count(before, numbers)
+        flags = [name for name in flags if _truth(scope.lookup(name)) == "True"]
+        old = {id(each.cells) for each in self._held(scope)} | {id(scope.cells)}
+        found = self.store.mark()
+        self._run(lambda: self._tower(True, scope))
+        flags = [name for name in flags if _truth(scope.lookup(name)) == "True"]
+        for _ in range(_LATER):
+            # What one of the others leaves as it did not find it, those behind it find otherwise.
+            moved = {
+                place
+                for place, (before_it, value) in self._moved(found).items()
+                if place not in numbers
+                and isinstance(value, Const | Term)
+                and (isinstance(before_it, Const) or before_it is GONE and place[0] in old)
+            }
+            if not moved:
+                break
+            numbers |= moved
+            self._count(found, moved)
+            found = self.store.mark()
+            self._run(lambda: self._tower(True, scope))
+            self.events[1] += self.events.pop()
         self.flags = {name: start for name, start in starts.items() if start and name in flags}
         by_index = self._by_index(scope)
         differing = [name for name in flags if starts[name] != "True"]
@@ -219,11 +243,23 @@ class _Run(Reading):
         value = self.evaluate(node, scope)
         return isinstance(value, External) and value.name.startswith("tf.")
 
-    def _count(self, mark: int) -> None:
-        """Numbers that one tower leaves changed are others for each tower that follows."""
+    def _moved(self, mark: int) -> dict[tuple[int, object], tuple[Value, Value]]:
+        """What is held otherwise now than at a mark: what was held then, and what is."""
+        now = self.store.changes(mark)
+        self.store.undo(mark)
+        before = {place: cells.get(place[1], GONE) for place, (cells, _) in now.items()}
+        self.store.merge([now], self.join)
+        return {
+            place: (before[place], value)
+            for place, (_, value) in now.items()
+            if not same(before[place], value)
+        }
+
+    def _count(self, mark: int, places: Collection[tuple[int, object]]) -> None:
+        """What one tower leaves changed is another for each tower that follows."""
         terms = self.towers.terms
-        for (_, key), (cells, value) in self.store.changes(mark).items():
-            if isinstance(value, Const) and type(value.value) is int:
+        for (cell, key), (cells, _) in self.store.changes(mark).items():
+            if (cell, key) in places:
                 self.store.set(cells, key, terms.of("counted", (repr(key), terms.tower)))
 
     def _turn(self, run: Callable[[], bool]) -> None:
@@ -323,7 +359,9 @@ class _Run(Reading):
 
     def _within_reach(self, scope: Scope) -> set[int]:
         """The objects and containers that statements of a scope can get at."""
-        found: set[int] = set()
+        return {id(each) for each in self._held(scope)}
+
+    def _held(self, scope: Scope) -> Iterator[Made]:
         scopes: list[Scope | None] = [scope, *self._modules.values()]
         seen: set[int] = set()
         while scopes:
@@ -333,13 +371,16 @@ class _Run(Reading):
             seen.add(id(each))
             scopes += [each.parent, *each.elsewhere.values()]
             for made in reachable(each.cells.values()):
-                found.add(id(made))
+                yield made
                 scopes += [made.scope] if isinstance(made, Function) else []
-        return found
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _AROUND = (*_FUNCTIONS, ast.ClassDef)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, Const) and type(value.value) is int
 
 
 def _takes(
