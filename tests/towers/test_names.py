@@ -27,6 +27,17 @@ class Net(object):
     def reset(self):
         self.count = 0
 """
+SIZES = """
+class Net(object):
+    def __init__(self):
+        self.sizes = [16, 16, 32, 32, 64, 64, 128, 128, 256, 256]
+        self.outs = []
+    def build(self, sizes):
+        for k, size in enumerate(sizes):
+            with tf.variable_scope('encoder_{}_{}'.format(k, size)):
+                pass
+        self.outs.append(tf.zeros([]))
+"""
 LAYER = """
 def layer(x, name, reuse):
     given = {'units': 8, 'name': name, 'reuse': reuse}
@@ -169,6 +180,25 @@ OTHERS = [
         towers(SCOPE.format("'w%d' % seen.get('k', 0)") + "if i > 0:\n    seen['k'] = 1\n", inside="seen = {}\n"),
         id="an entry that the others set",
     ),
+    pytest.param(
+        towers("net.build(net.sizes)\nnet.sizes.append(8)\n", SIZES, "net = Net()\n"), id="layers of a list that grows"
+    ),
+    pytest.param(
+        towers("net.build(net.sizes)\nnet.sizes = net.sizes[::-1]\n", SIZES, "net = Net()\n"),
+        id="layers of a list that is turned round",
+    ),
+    pytest.param(
+        towers("net.build(net.sizes[i:])\n", SIZES, "net = Net()\n"), id="layers of a part by the tower"
+    ),
+    pytest.param(
+        towers(SCOPE.format("'a' if hasattr(net, 'built') else 'b'") + "net.built = True\n", SIZES, "net = Net()\n"),
+        id="whether an object has an attribute that the first tower sets",
+    ),
+    pytest.param(
+        towers("if names[i]:\n    net.built = True\n" + SCOPE.format("'a' if hasattr(net, 'built') else 'b'"),
+               SIZES, "net = Net()\n"),
+        id="whether an object has an attribute that some towers set",
+    ),
     pytest.param(towers(SCOPE.format("'w{}_{}'.format(*names[i])")), id="a text of what a star takes apart"),
     pytest.param(
         towers(SCOPE.format("'w{}'.format(*seen)") + "seen.append(seen[0])\n", inside="seen = [n for n in names]\n"),
@@ -304,6 +334,11 @@ ALIKE = [
     pytest.param(towers("net.build()\nnet.reset()\n", RESET, "net = Net()\n"), id="a counter that each tower resets"),
     pytest.param(towers("net.build()\nif names[0]:\n    net.reset()\nelse:\n    net.count = 0\n", RESET, "net = Net()\n"), id="a counter that is reset on all ways"),
     pytest.param(towers("net.reset()\nnet.build()\n", RESET, "net = Net()\n"), id="a counter that each tower starts with"),
+    pytest.param(
+        towers("if hasattr(net, 'built'):\n    tf.get_variable_scope().reuse_variables()\nif config.large(net):\n    config.go()\n"
+               "net.build(net.sizes)\nnet.built = True\n", SIZES, "net = Net()\n"),
+        id="many layers of an object that changes",
+    ),
     pytest.param(
         towers("size = names[i].get_shape().as_list()\nif size[1] is None:\n    kernel = config.kernel\n"
                "else:\n    kernel = [min(size[1], 5), min(size[2], 5)]\n"

@@ -9,12 +9,14 @@ from towermigrate.flow.domain import Call
 from towermigrate.flow.values import (
     HELD,
     NONE,
+    REST,
     Class,
     Const,
     External,
     Function,
     Instance,
     Items,
+    Perhaps,
     Row,
     Table,
     Value,
@@ -246,6 +248,24 @@ def _isinstance(call: Call) -> Value:
     return call.unknown("what kind of value it is")
 
 
+def _hasattr(call: Call) -> Value:
+    match call.args:
+        case [Instance() as owner, Const(value=str() as name)]:
+            special = [
+                call.interpreter.of_class(owner.kind, e)
+                for e in ("__getattr__", "__getattribute__")
+            ]
+            held = owner.cells.get(named(name))
+            of_class = call.interpreter.of_class(owner.kind, name)
+            computed = isinstance(of_class, Function) and of_class.form == "property"
+            if special == [None, None] and not computed and not owner.wild:
+                if of_class is not None or held is not None and not isinstance(held, Perhaps):
+                    return Const(True)
+                if held is None and REST not in owner.cells and owner.kind.whole:
+                    return Const(False)
+    return call.unknown("whether it has an attribute")
+
+
 def _is_of(value: Value, kind: Value) -> bool | None:
     """Whether a constant, a list or a table is of a kind; None where that is not known."""
     name = kind.name if isinstance(kind, External) else ""
@@ -345,6 +365,7 @@ FUNCTIONS: dict[str, Callable[[Call], Value | None]] = {
     "builtins.max": _of_all(max),
     "builtins.getattr": _getattr,
     "builtins.setattr": _setattr,
+    "builtins.hasattr": _hasattr,
     "builtins.isinstance": _isinstance,
     "builtins.print": _nothing,
     "builtins.object.__init__": _nothing,

@@ -104,6 +104,12 @@ class Reading(Interpreter):
                 self.entry(e, node, scope) for e in value.may_be if isinstance(e, Items | Table)
             ]
             return self._one_of_each("turn", (value,), parts)
+        entries = value.entries if isinstance(value, Items) else None
+        if entries and not any(isinstance(each, Made | External | Tensor) for each in entries):
+            may_be = [
+                e for each in entries if isinstance(each, Term | Unknown) for e in each.may_be
+            ]
+            return self.towers.terms.of("turn", (value,), tuple(may_be[:40]))
         return self._of_turn(value, super().entry(value, node, scope))
 
     def _of_turn(self, over: Value, value: Value) -> Value:
@@ -202,7 +208,8 @@ class Reading(Interpreter):
         if isinstance(node.slice, ast.Slice) and not isinstance(key, Const):
             if isinstance(owner, Items):
                 place = self.place(node, scope.path)
-                return self.items(None, place, owner.kind, self.entry(owner, node, scope))
+                entry = self._one_of_each("entry", (owner, key), [self.entry(owner, node, scope)])
+                return self.items(None, place, owner.kind, entry)
         if not isinstance(key, Const) and not isinstance(found, Made | Tensor):
             return self._one_of_each("entry", (owner, key), [found])
         if isinstance(found, Unknown) and found.reason in _MADE_HERE:
