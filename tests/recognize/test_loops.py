@@ -180,6 +180,30 @@ TOWERS = {
         ),
         [1],
     ),
+    "in layers, each of which goes over the devices": (
+        """\
+        def layer(parts, size):
+            for k in range(len(parts)):
+                with tf.device('/gpu:%d' % k):
+                    parts[k] = tf.layers.dense(parts[k], size)
+            return parts
+        for k in range(3):
+            parts = layer(parts, sizes[k])
+        """,
+        [2],
+    ),
+    "in layers that are given a device": (
+        """\
+        def layer(x, size, place):
+            for k in range(len(place)):
+                with tf.device(place[k]):
+                    x = tf.layers.dense(x, size)
+            return x
+        for k in range(3):
+            xs.append(layer(x, 4, places[k]))
+        """,
+        [2, 6],
+    ),
     "clones, each with its own device": (
         "for clone in clones:\n    with tf.device(clone.device):\n        loss = model(clone)\n",
         [1],

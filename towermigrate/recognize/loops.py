@@ -385,19 +385,33 @@ def _parameters_in_order(node: cst.FunctionDef) -> list[str]:
 
 
 def _derived(body: cst.CSTNode, values: set[str]) -> set[str]:
-    """The values and every name below that is made of them (`name = '/gpu:%d' % i`)."""
+    """The values and every name below that is made of them (`name = '/gpu:%d' % i`).
+
+    How long a list is says nothing of where its entries go: a loop over all of them picks their devices itself.
+    """
     found = set(values)
     for inner in walk(body):
         if isinstance(inner, cst.Assign):
             if _picks(inner.value, found):
                 found |= set(binds(inner))
         elif isinstance(inner, cst.For):
-            if _picks(inner.iter, found):
+            if _picks(inner.iter, found) and not _counts(inner.iter):
                 found |= _bound_by(inner.target)
         elif isinstance(inner, cst.WithItem) and inner.asname is not None:
             if _picks(inner.item, found):
                 found |= _bound_by(inner.asname.name)
     return found
+
+
+def _counts(node: cst.BaseExpression) -> bool:
+    """`range(len(entries))`."""
+    return (
+        isinstance(node, cst.Call)
+        and dotted(node.func) in ("range", "xrange")
+        and len(node.args) == 1
+        and isinstance(node.args[0].value, cst.Call)
+        and dotted(node.args[0].value.func) == "len"
+    )
 
 
 def _picks(node: cst.CSTNode, values: set[str]) -> bool:
