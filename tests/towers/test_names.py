@@ -199,6 +199,21 @@ OTHERS = [
                SIZES, "net = Net()\n"),
         id="whether an object has an attribute that some towers set",
     ),
+    pytest.param(
+        towers("if names[0]:\n    seen['a'] = 1\n    seen['b'] = 1\nfor key in ('ab' if names[i] else 'ba'):\n    seen[key] = 2\n"
+               "for key in seen:\n    " + SCOPE.format("key").replace("\n", "\n    "), inside="seen = {}\n"),
+        id="the order of a table's keys",
+    ),
+    pytest.param(
+        towers(SCOPE.format("'a' if parts[i] is not None else 'b'"),
+               inside="parts = names.parts if config.large else [None] * n\n"),
+        id="a list of which nothing is known, or of nothing",
+    ),
+    pytest.param(
+        towers(SCOPE.format("'a' if parts[i] is not None else 'b'"),
+               inside="parts = [None] * n\nif config.large:\n    parts = [None] * n\n    parts[0] = 1\n"),
+        id="a list with an entry for the first tower",
+    ),
     pytest.param(towers(SCOPE.format("'w{}_{}'.format(*names[i])")), id="a text of what a star takes apart"),
     pytest.param(
         towers(SCOPE.format("'w{}'.format(*seen)") + "seen.append(seen[0])\n", inside="seen = [n for n in names]\n"),
@@ -338,6 +353,16 @@ ALIKE = [
         towers("if hasattr(net, 'built'):\n    tf.get_variable_scope().reuse_variables()\nif config.large(net):\n    config.go()\n"
                "net.build(net.sizes)\nnet.built = True\n", SIZES, "net = Net()\n"),
         id="many layers of an object that changes",
+    ),
+    pytest.param(
+        towers(SCOPE.format("'a' if parts[i] is not None else 'b'"),
+               inside="parts = [tf.zeros([]) for _ in range(n)] if config.large else [None] * n\n"),
+        id="a list for each tower, or nothing for all",
+    ),
+    pytest.param(
+        towers("seen = {}\nfor k in range(2):\n    if names[0]:\n        seen['a'] = seen.get('a', 0) + 1\n"
+               "    seen['b'] = k\n" + SCOPE.format("'w_{}'.format('a' if 'a' in seen else 'b')")),
+        id="a table in an order that is not known",
     ),
     pytest.param(
         towers("size = names[i].get_shape().as_list()\nif size[1] is None:\n    kernel = config.kernel\n"

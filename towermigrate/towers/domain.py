@@ -505,7 +505,11 @@ class Towers(Domain):
                 parts += value.may_be
             elif isinstance(value, Made | External):
                 parts.append(value)
-        return self.terms.of("either", (self.asked, first, second), tuple(parts[:40]))
+        found = self.terms.of("either", (self.asked, first, second), tuple(parts[:40]))
+        lists = [
+            e for e in (first, second) if isinstance(e, Items) or isinstance(e, Term) and e.whole
+        ]
+        return replace(found, whole=True) if len(lists) == 2 and len(parts) <= 40 else found
 
     # ---- scopes ----------------------------------------------------------------------------------
 

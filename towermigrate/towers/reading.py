@@ -11,6 +11,7 @@ from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
 from towermigrate.flow.store import Changes
 from towermigrate.flow.values import (
+    ORDER,
     Class,
     Const,
     External,
@@ -32,7 +33,7 @@ from towermigrate.flow.values import (
     read,
 )
 from towermigrate.towers.domain import Towers
-from towermigrate.towers.values import Key, Tensor, Term
+from towermigrate.towers.values import TENSOR, Key, Tensor, Term
 
 _MADE_HERE = {
     "no such entry", "no such key", "no key", "a key", "it is empty", "it may be empty", "one of several entries",
@@ -57,6 +58,7 @@ class Reading(Interpreter):
         self.store.by = lambda: self.towers.asked
         self.towers.note_change = self._note_change
         self._objects: dict[tuple[Key, Place], Instance] = {}
+        self._orders: dict[Key, tuple[Value, tuple[Key, ...]]] = {}
         self._statements: list[ast.stmt] = []
         self._flagged: Scope | None = None
         """The scope some of whose names are flags."""
@@ -188,6 +190,20 @@ class Reading(Interpreter):
             self.escape(owner.may_be, Unknown("it may be changed"))
         self.store.set(self.towers.set_elsewhere, cell, value)
 
+    def _ordered(self, owner: Table, cell: tuple[object, ...], place: Place) -> None:
+        """An order that is not known goes by the one before, and by which keys were set that may have been there."""
+        old = read(owner.cells.get(ORDER, Const(())))
+        super()._ordered(owner, cell, place)
+        if isinstance(read(owner.cells[ORDER]), Unknown):
+            terms = self.towers.terms
+            there = owner.cells.get(cell)
+            by = there.by if isinstance(there, Perhaps) else there is not None
+            first, keys = self._orders.get(terms.key(old), (old, ()))
+            keys = keys if (repr(cell), by) in keys else (*keys, (repr(cell), by))
+            new = terms.of("order", (first, keys))
+            self._orders[terms.key(new)] = (first, keys)
+            self.store.set(owner.cells, ORDER, new)
+
     def _note_change(self, owner: Term | Unknown, change: Value) -> None:
         terms = self.towers.terms
         self.store.set(terms.changed, terms.change(owner), change)
@@ -200,6 +216,8 @@ class Reading(Interpreter):
                 for e in owner.may_be
                 if isinstance(e, Items | Table)
             ]
+            if owner.whole and all(isinstance(each, Const) or each == TENSOR for each in parts):
+                return self._one_of_each("entry", (owner,), parts)  # whichever it is, at any place
             if parts:
                 return self._one_of_each("entry", (owner, key), parts)
         found = super().entry_at(owner, key, node, scope)
@@ -210,7 +228,7 @@ class Reading(Interpreter):
                 place = self.place(node, scope.path)
                 entry = self._one_of_each("entry", (owner, key), [self.entry(owner, node, scope)])
                 return self.items(None, place, owner.kind, entry)
-        if not isinstance(key, Const) and not isinstance(found, Made | Tensor):
+        if not isinstance(key, Const) and not isinstance(found, Made | Tensor | Const):
             return self._one_of_each("entry", (owner, key), [found])
         if isinstance(found, Unknown) and found.reason in _MADE_HERE:
             return self.towers.terms.of("entry", (owner, key), found.may_be)

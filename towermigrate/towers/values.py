@@ -36,11 +36,13 @@ class Term(Value):
     """What an operation gives that is not run: the same operation of the same values gives the same term.
 
     `may_be` are the functions and objects that it may be one of, `marks` says what it goes by: the tower's index, a flag.
+    `whole` where it is one of `may_be` for certain.
     """
 
     number: int
     marks: frozenset[str] = field(compare=False)
     may_be: tuple[Value, ...] = field(default=(), compare=False, repr=False)
+    whole: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
