@@ -6,7 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, bindings, blocks, own_calls
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    blocks,
+    own_calls,
+)
 from towermigrate.recognize.plain.collected import is_tower_loop, once_in
 from towermigrate.recognize.python_scopes import own_nodes
 
@@ -21,6 +28,7 @@ _MAKES_NO_VARIABLE = re.compile(
 _MAY_NOT_RUN = (ast.IfExp, ast.BoolOp, ast.Lambda, ast.comprehension)
 _SAVES = re.compile(r"\btf\.train\.Saver\((?:var_list=)?tf\.(?:global|all)_variables\(\)")
 """A saver finds its variables by their names, in whichever order they were made."""
+_KEEPERS = re.compile(r"\w*(?:Saver|Supervisor|Scaffold|Checkpoint\w*)|Monitored\w+")
 _ASKS = re.compile(r"get_global_step\(|global_step\(|\b(?:global|all)_variables\(")
 
 
@@ -42,8 +50,31 @@ def global_steps(file: PlainFile) -> list[Change]:
                     case ast.Assign(targets=[ast.Name(id=name)], value=value):
                         behind = each.lineno > towers[0].lineno
                         if behind and ast.unparse(value) == _MAKES and bindings(scope, name) == 1:
+                            if _may_be_kept_before(file, scope, each):
+                                return []
                             return _moved(file, each, towers[0], where)
     return []
+
+
+def _may_be_kept_before(file: PlainFile, scope: Scope, step: ast.stmt) -> bool:
+    """Whether a saver of all variables may be made in front of the step, which it does not save then."""
+    keeping = {
+        each.name
+        for each in file.nodes
+        if isinstance(each, ast.FunctionDef | ast.ClassDef)
+        and each is not scope
+        and any(isinstance(one, ast.Call) and _keeps(one) for one in ast.walk(each))
+    }
+    return any(
+        isinstance(each, ast.Call)
+        and each.lineno < step.lineno
+        and (_keeps(each) or ast.unparse(each.func).rpartition(".")[2] in keeping)
+        for each in own_nodes(scope)
+    )
+
+
+def _keeps(call: ast.Call) -> bool:
+    return bool(_KEEPERS.fullmatch(ast.unparse(call.func).rpartition(".")[2]))
 
 
 def steps_without_a_name(file: PlainFile) -> list[Change]:
