@@ -56,6 +56,27 @@ IN_PLACE = """\
                 feed[py] = by[k * 2:(k + 1) * 2]
 """
 
+ERROR = """\
+    all_y = tf.reshape(tf.stack(tower_y, 0), [-1, 1])
+    all_out = tf.reshape(tf.stack(tower_out, 0), [-1, 1])
+    error = tf.reduce_mean(tf.abs(all_y - all_out))
+"""
+TOLD = "            print('%.5f' % sess.run(error, feed_dict=feed))\n"
+JOINED = ERROR.replace("tf.reshape(tf.stack(tower_y, 0), [-1, 1])", "tf.concat(tower_y, 0)")
+LISTS = (
+    (APPEND, """\
+                    xs.append(x)
+                    ys.append(y)
+                    tower_out.append(out)
+                    tower_losses.append(loss)
+                    tower_grads.append(grads)
+"""),
+    ("    models = []\n", "    xs, ys, tower_out, tower_losses, tower_grads = [], [], [], [], []\n"),
+    (ZIP, ""),
+    (FED, IN_PLACE.replace("models", "xs").replace("                px, py, _, _, _ = xs[k]\n", "").replace("[px]", "[xs[k]]").replace("[py]", "[ys[k]]")),
+    (FILL, ""),
+)  # fmt: skip
+
 
 def case(name: str, *changes: Change) -> Any:
     return pytest.param((*FORM, *changes), id=name)
@@ -76,7 +97,20 @@ TAKEN = [
     case("batches that the function changes", (FILL, FILL.replace("    for i", "    bx = bx * 0.5\n    for i"))),
 ]  # fmt: skip
 
+EVALUATED = [
+    case("an evaluation of all", (MEAN, MEAN + ERROR), (FETCHED, FETCHED + TOLD)),
+    case("an evaluation of all, joined", (MEAN, MEAN + JOINED), (FETCHED, FETCHED + TOLD)),
+    case("an evaluation of others", (MEAN, MEAN + ERROR), (FETCHED, FETCHED + "            feed = {}\n            feed = fill(feed, models, 3, np.ones((6, 3)), np.ones((6, 1)))\n" + TOLD)),
+    case("lists", *LISTS),
+    case("an evaluation of lists", *LISTS, (MEAN, MEAN + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
+    case("a list that is for the evaluation alone", *LISTS, ("ys, tower_out", "ys, tower_y, tower_out"), ("= [], ", "= [], [], "), ("                    ys.append(y)\n", "                    ys.append(y)\n                    tower_y.append(y)\n"), (MEAN, MEAN + ERROR), (FETCHED, FETCHED + TOLD)),
+]  # fmt: skip
+TAKEN += EVALUATED
+
 LEFT = [
+    other("an evaluation of a list whose item is set", "TM206", *LISTS, (MEAN, MEAN + "    ys[0] = ys[1]\n" + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
+    other("an evaluation of a list that is made longer", "TM206", *LISTS, (MEAN, MEAN + "    ys.extend(ys[:1])\n    tower_out.extend(tower_out[:1])\n" + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
+    other("an evaluation of what is bound anew", "TM209", *LISTS, ("                    out = net(x)\n", "                    fed = y\n                    y = y * 2.0\n                    out = net(x)\n"), ("ys.append(y)", "ys.append(fed)"), (MEAN, MEAN + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
     other("the other tower's rows", "TM209", (FILL, FILL.replace("= models[i]", "= models[1 - i]"))),
     other("a number that is bound anew", "TM204", (FILL, FILL.replace("        start =", "        i = 1 - i\n        start ="))),
     other("rows that are skipped", "TM209", (FILL, FILL.replace("        start =", "        if i > 5:\n            continue\n        start ="))),

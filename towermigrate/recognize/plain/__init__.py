@@ -129,6 +129,7 @@ from towermigrate.recognize.plain.placeholders import (
     placeholder_lists,
     placeholders_of_towers,
 )
+from towermigrate.recognize.plain.placeholders_behind import placeholders_behind
 from towermigrate.recognize.plain.prebuilt import prebuilt_models
 from towermigrate.recognize.plain.prepared import prepared_inputs
 from towermigrate.recognize.plain.rates import (
@@ -242,6 +243,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     last_of_lists,
     items_of_lists,
     lengths_of_lists,
+    placeholders_behind,
     placeholders_of_towers,
     bounds,
     whole_inputs,

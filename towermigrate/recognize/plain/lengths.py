@@ -62,7 +62,7 @@ def _stays(file: PlainFile, scope: Scope, count: ast.expr) -> bool:
 
 def _is_one_each(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> bool:
     """Whether a list begins empty, each turn of the loop appends to it once, and nothing else can change it."""
-    if not any(_begins(each, listed) for each in once_in(scope)):
+    if not any(begins_empty(each, listed) for each in once_in(scope)):
         return False
     if filled(file, scope, loop, listed) is None or listed in file.shared_between_functions:
         return False
@@ -87,7 +87,7 @@ def _is_one_each(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> b
     return all(id(each) in fine for each in uses if id(each) in own)
 
 
-def _begins(statement: ast.stmt, listed: str) -> bool:
+def begins_empty(statement: ast.stmt, listed: str) -> bool:
     """Whether a statement makes an empty list of a name, or of several."""
     match statement:
         case ast.Assign(targets=[ast.Name(id=name)], value=ast.List(elts=[])):
