@@ -71,8 +71,6 @@ FLAGS = [
 NO_FLAGS = [
     other("a factor", "TM214", FLAG, FLAGGED,
           (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x) * (2.0 if reuse else 1.0)\n                    reuse = True\n")),
-    other("a layer's keyword, by one tower", "TM227", FLAGGED,
-          (FORWARD, "                    out = tf.layers.dense(x, 1, kernel_initializer=init(3, 1), name='fc', reuse=i == 1)\n")),
     other("another keyword", "TM214", FLAG, FLAGGED,
           ("def net(x):\n", "def net(x, half=None):\n    x = x if half is None else x * 0.5\n"),
           (FORWARD, "                    with tf.variable_scope('net', reuse=reuse):\n                        out = net(x, half=reuse)\n                    reuse = True\n")),

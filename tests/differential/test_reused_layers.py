@@ -74,6 +74,7 @@ TAKEN = [
     case("in scopes that say it alone", *scoped("net(x, i > 0)", "None")),
     case("the scope reuses too", *layers("net(x, i > 0)", before="    if reuse:\n        tf.get_variable_scope().reuse_variables()\n")),
     case("in the tower itself", (OWN_SCOPE, REUSED), (REUSE, ""), ("                    out = net(x)\n", f"                    x = {FIRST.format(NAMES[0], 'i > 0')}\n                    out = net(x)\n")),
+    case("by the second tower", (OWN_SCOPE, REUSED), (REUSE, ""), ("                    out = net(x)\n", f"                    x = {FIRST.format(NAMES[0], 'i == 1')}\n                    out = net(x)\n")),
     case("in a scope of the tower", ("net(x)\n", "net(x, i > 0)\n"), ("def net(x):\n", f"def net(x, reuse=False):\n    x = {FIRST.format(NAMES[0], 'reuse')}\n")),
 ]  # fmt: skip
 

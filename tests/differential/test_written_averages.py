@@ -213,7 +213,7 @@ TAKEN += [
 LEFT = [
     other("by another number", "TM204", *GPUS, ("N = 2\n", "N = 2\nM = 3\n"), filled("tf.add_n([g for g, _ in gv]) / M")),
     other("by a number that is bound anew", "TM204", *GIVEN, filled("tf.add_n([g for g, _ in gv]) / count"), ("    tower_grads = []\n", "    tower_grads = []\n    count = count + 0\n")),
-    other("tuples that are read whole too", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    print(len(towers))\n")),
+    other("tuples that are read whole too", "TM204", LISTED, TUPLES, (CALL, TAKEN_APART + CALL + "    print(type(towers[0]).__name__)\n")),
     other("one that sets an item of the module's", "TM203", (BEGUN, "    drawn[0] += 5\n" + BEGUN)),
     other("one that sets an item under another name", "TM203", (BEGUN, "    seen = drawn\n    seen[0] = 5\n" + BEGUN)),
     other("one that makes a list of the module's grow", "TM203", (BEGUN, "    seen = drawn\n    seen += [5]\n" + BEGUN)),

@@ -300,7 +300,7 @@ def test_no_text_takes_long_to_look_through(text: str) -> None:
     assert time.process_time() - began < 2
 
 
-def test_only_what_may_import_is_read_as_a_link(tmp_path: Path) -> None:
+def test_what_programs_may_import_is_read_as_a_link(tmp_path: Path) -> None:
     texts = {
         "a.py": b"import b", "b.py": b"if x:\n    from . import a\n", "tf.py": TF.encode(), "plain.py": b"x = 1\n",
         "latin.py": b"import a  # \xe9", "big.py": b"import a\n" + b"#" * 2**20, "n.ipynb": b"import a\n",
@@ -312,6 +312,7 @@ def test_only_what_may_import_is_read_as_a_link(tmp_path: Path) -> None:
     assert {name: file.link for name, file in files.items()} == {
         "a.py": True,
         "b.py": True,
+        "plain.py": True,
         "tf.py": False,
     }
     assert set(read_tree(tmp_path, listing)) == {"tf.py"}

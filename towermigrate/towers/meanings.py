@@ -4,15 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from towermigrate.flow import Call
 from towermigrate.flow.values import NONE, Const, Function, Items, Value
 from towermigrate.towers.arg_scopes import CURRENT, OPENS, opened
-from towermigrate.towers.values import TENSOR, NameScope, Template, VariableScope
+from towermigrate.towers.values import (
+    TENSOR,
+    ArgScope,
+    Key,
+    NameScope,
+    Template,
+    Terms,
+    VariableScope,
+)
 
-if TYPE_CHECKING:
-    from towermigrate.towers.domain import Towers
+
+class Towers(Protocol):
+    """What is known of the towers where a call stands: the variable scopes that are entered, what `arg_scope` hands on, and
+    the terms of values that are not known. `towermigrate.towers.domain` has it.
+    """
+
+    scopes: tuple[Key, ...]
+    terms: Terms
+    arg_scope: ArgScope
+    lost: bool
 
 
 def _variable_scope(domain: Towers, call: Call) -> Value:
