@@ -108,6 +108,7 @@ EVALUATED = [
 TAKEN += EVALUATED
 
 LEFT = [
+    other("a number of towers that is another behind them", "TM210", *LISTS, ("def train():", "def train(n=2):"), ("range(2)", "range(n)"), ("    saver = ", "    n = 1\n    saver = ")),
     other("an evaluation of a list whose item is set", "TM206", *LISTS, (MEAN, MEAN + "    ys[0] = ys[1]\n" + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
     other("an evaluation of a list that is made longer", "TM206", *LISTS, (MEAN, MEAN + "    ys.extend(ys[:1])\n    tower_out.extend(tower_out[:1])\n" + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),
     other("an evaluation of what is bound anew", "TM209", *LISTS, ("                    out = net(x)\n", "                    fed = y\n                    y = y * 2.0\n                    out = net(x)\n"), ("ys.append(y)", "ys.append(fed)"), (MEAN, MEAN + ERROR.replace("tower_y", "ys")), (FETCHED, FETCHED + TOLD)),

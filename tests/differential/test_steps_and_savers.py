@@ -38,6 +38,7 @@ LEFT = [
     left("a saver that lists all, before", "TM211", *order(LISTED, IN_PLACE)),
     left("a saver before a step that has a name", "TM211", *order(SAVER, MADE, APPLY)),
     left("a saver by a function, before", "TM211", KEEP, *order(CALLED, IN_PLACE)),
+    left("a saver by a function of a function, before", "TM211", (KEEP[0], KEEP[1].replace("def batch(", "def kept():\n    return keep()\n\n\ndef batch(")), *order(CALLED.replace("keep", "kept"), IN_PLACE)),
     left("a saver by a lambda, before", "TM210", *order("    keep = lambda: tf.train.Saver()\n" + CALLED, IN_PLACE)),
     left("a variable that a saver before it does not save", "TM211", (APPLY + SAVER, APPLY + SAVER + "    best = tf.Variable(0.5, name='best', trainable=False)\n"), ("        saver.save", "        print(sess.run(best))\n        saver.save")),
 ]  # fmt: skip

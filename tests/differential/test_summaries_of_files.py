@@ -69,6 +69,8 @@ LEFT = [
     left("a file that makes one", "TM219", (FILE, "import tensorflow as tf\n\ndrawn = [0]\n\n\ndef shown(x):\n    tf.summary.scalar('shown', x)\n\n\ndef batch"), ("    tower_grads = []\n", "    data.shown(tf.constant(1.0))\n    tower_grads = []\n")),
     left("a file with queues", "TM219", (FILE, "import tensorflow as tf\n\ndrawn = [0]\n\n\ndef queued(x):\n    return tf.train.batch([x], 2)\n\n\ndef batch")),
     left("a file that imports what is not known", "TM219", ("import settings\n\ndrawn", "import settings\ntry:\n    import stranger\nexcept ImportError:\n    pass\n\ndrawn")),
+    left("a file that imports what is not known beside another", "TM219", ("import settings\n\ndrawn", "import settings\ntry:\n    import os, stranger\nexcept ImportError:\n    pass\n\ndrawn")),
+    left("a saver by a function of another file, before the step", "TM211", *STEP, (FILE, "import tensorflow as tf\n\ndrawn = [0]\n\n\ndef kept():\n    return tf.train.Saver()\n\n\ndef batch"), ("    saver = tf.train.Saver()\n", ""), ("    train_op = opt", "    saver = data.kept()\n    train_op = opt")),
     left("a step in place, and variables that are listed", "TM211", *STEP, ("        saver.save", "        print([v.name for v in tf.global_variables()])\n        saver.save")),
 ]  # fmt: skip
 

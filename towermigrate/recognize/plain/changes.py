@@ -235,6 +235,18 @@ def bindings(scope: Scope, name: str) -> int:
     return _bound(scope)[1][name]
 
 
+def own_bindings(scope: Scope, name: str) -> int:
+    """How often a scope itself binds a name, as a parameter too; the functions in it aside."""
+    spec = scope.args if isinstance(scope, ast.FunctionDef) else None
+    given = [each for each in ast.walk(spec) if isinstance(each, ast.arg)] if spec else []
+    stored = [
+        each
+        for each in own_nodes(scope)
+        if isinstance(each, ast.Name) and each.id == name and not isinstance(each.ctx, ast.Load)
+    ]
+    return len(stored) + sum(each.arg == name for each in given)
+
+
 @lru_cache(maxsize=64)
 def _bound(scope: ast.AST) -> tuple[Mapping[str, Sequence[ast.Name]], Counter[str]]:
     """Where each name of a scope is bound, and how often: asked for many names of few scopes."""

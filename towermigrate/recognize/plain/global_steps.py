@@ -58,19 +58,35 @@ def global_steps(file: PlainFile) -> list[Change]:
 
 def _may_be_kept_before(file: PlainFile, scope: Scope, step: ast.stmt) -> bool:
     """Whether a saver of all variables may be made in front of the step, which it does not save then."""
-    keeping = {
-        each.name
-        for each in file.nodes
-        if isinstance(each, ast.FunctionDef | ast.ClassDef)
-        and each is not scope
-        and any(isinstance(one, ast.Call) and _keeps(one) for one in ast.walk(each))
-    }
+    keeping = _keeping(file, scope)
     return any(
         isinstance(each, ast.Call)
         and each.lineno < step.lineno
         and (_keeps(each) or ast.unparse(each.func).rpartition(".")[2] in keeping)
         for each in own_nodes(scope)
     )
+
+
+def _keeping(file: PlainFile, scope: Scope) -> set[str]:
+    """The functions and classes, of imported files too, that may make a saver, themselves or by others of them."""
+    nodes = list(file.nodes)
+    found: set[str] = set()
+    for text in file.imported():
+        if _KEEPERS.search(text):
+            try:
+                nodes += ast.walk(ast.parse(text))
+            except SyntaxError:  # any of them may
+                found |= set(re.findall(r"\b(?:def|class)\s+(\w+)", text))
+    called: dict[str, set[str]] = {}
+    for each in nodes:
+        if isinstance(each, ast.FunctionDef | ast.ClassDef) and each is not scope:
+            calls = [one for one in ast.walk(each) if isinstance(one, ast.Call)]
+            own = called.setdefault(each.name, set())
+            own |= {ast.unparse(one.func).rpartition(".")[2] for one in calls}
+            found |= {each.name} if any(map(_keeps, calls)) else set()
+    while more := {name for name, own in called.items() if own & found} - found:
+        found |= more
+    return found
 
 
 def _keeps(call: ast.Call) -> bool:

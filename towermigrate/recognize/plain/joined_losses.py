@@ -8,12 +8,17 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import TypeGuard
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, names_in
+from towermigrate.recognize.plain.changes import (
+    Change,
+    PlainFile,
+    Scope,
+    bindings,
+    names_in,
+    own_bindings,
+)
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers, once_in
 from towermigrate.recognize.plain.named import filled
-from towermigrate.recognize.python_scopes import own_nodes
 
 _ROW_BY_ROW = frozenset(
     f"tf.nn.{name}_cross_entropy_with_logits{version}"
@@ -104,10 +109,6 @@ def _are_even(file: PlainFile, scope: Scope, loop: ast.For, listed: str) -> bool
     return False
 
 
-def _binds(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
-
-
 def _bound_once(scope: Scope, loop: ast.For, name: str) -> ast.expr | None:
     """What a name is bound to, by one statement of a tower."""
     if bindings(scope, name) != 1:
@@ -142,8 +143,9 @@ def _are_equal_parts(
     if any(id(each) not in picked for each in read):
         return False
     numbers = {each.id for each in ast.walk(count) if isinstance(each, ast.Name)} - {"int", "len"}
-    stored = [each.id for each in own_nodes(scope) if _binds(each)]
-    if any(stored.count(name) > 1 or name in file.shared_between_functions for name in numbers):
+    if any(own_bindings(scope, name) > 1 for name in numbers):
+        return False
+    if numbers & file.shared_between_functions:
         return False
     for statement in once_in(scope):
         match statement:

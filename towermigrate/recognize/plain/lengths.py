@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, settled
+from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, own_bindings, settled
 from towermigrate.recognize.plain.collected import is_pythons, loops_of_towers, once_in
 from towermigrate.recognize.plain.named import filled
 from towermigrate.recognize.python_scopes import own_nodes
@@ -48,14 +48,7 @@ def _stays(file: PlainFile, scope: Scope, count: ast.expr) -> bool:
     if isinstance(count, ast.Constant):
         return type(count.value) is int
     if isinstance(count, ast.Name):
-        stored = [
-            each
-            for each in own_nodes(scope)
-            if isinstance(each, ast.Name)
-            and each.id == count.id
-            and not isinstance(each.ctx, ast.Load)
-        ]
-        mine = isinstance(scope, ast.FunctionDef) and len(stored) == 1
+        mine = isinstance(scope, ast.FunctionDef) and own_bindings(scope, count.id) == 1
         return mine and count.id not in file.shared_between_functions
     return settled(file, count)
 

@@ -240,7 +240,16 @@ class _Merge:
 
     def _is_quiet(self, text: str) -> bool:
         """Whether a file of the tree makes no summaries, and imports nothing that may."""
-        modules = re.findall(r"^[ \t]*(?:import|from)[ \t]+([\w.]+)", text, re.MULTILINE)
+        try:
+            nodes = list(ast.walk(ast.parse(text)))
+        except SyntaxError:
+            return False
+        modules = [one.name for each in nodes if isinstance(each, ast.Import) for one in each.names]
+        modules += [
+            "." * each.level + (each.module or "")
+            for each in nodes
+            if isinstance(each, ast.ImportFrom)
+        ]
         return not _MAY_MAKE.search(_uncommented(text)) and all(
             module.partition(".")[0] in _SILENT or self._is_own(module) for module in modules
         )
