@@ -175,7 +175,7 @@ class Bindings(Expressions):
         if isinstance(old, Items) and old.kind == "list" and isinstance(node.op, ast.Add):
             self.extend(old, value, node, scope)
             new: Value = old
-        elif isinstance(old, Unknown) or (isinstance(old, Made) and not isinstance(old, Items)):
+        elif self.changes_in_place(old):
             self.escape(
                 [old, value], Unknown("an operator changes it", self.place(node, scope.path))
             )
@@ -217,6 +217,12 @@ class Bindings(Expressions):
                     self.escape(
                         [owner], Unknown("an entry was deleted", self.place(target, scope.path))
                     )
+
+    def changes_in_place(self, value: Value) -> bool:
+        """Whether `+=` may change what a name is bound to, in a way that cannot be followed."""
+        return (
+            isinstance(value, Unknown) or isinstance(value, Made) and not isinstance(value, Items)
+        )
 
     def _nonlocal(self, node: ast.Nonlocal, scope: Scope) -> None:
         for name in node.names:

@@ -217,7 +217,7 @@ class Core(Asked):
         for made in list(reachable(values)):
             if isinstance(made, Items) and made.kind == "tuple":
                 continue
-            if not isinstance(made, Function):
+            if not isinstance(made, Function) and not made.wild:
                 let_go(self.store, made, why)
 
     # ---- ways ------------------------------------------------------------------------------------

@@ -141,9 +141,7 @@ class Store:
 
 def let_go(store: Store, made: Made, why: Unknown) -> None:
     """Nothing is known any more of what code that cannot be followed may change."""
-    if made.wild:
-        return
-    for key in list(made.cells):
+    for key in [each for each in made.cells if each != WILD]:
         store.set(made.cells, key, Perhaps(why))
     store.set(
         made.cells,

@@ -91,13 +91,14 @@ class Made(Value):
 
     `repeated` stands for several that one statement made, in a loop of an unknown number of turns: what is written
     to one of them may be written to any. Of a `wild` one, which code that cannot be followed may change, nothing
-    is known any more.
+    is known any more. `turn` is which of several runs of the same code made it, where they are told apart.
     """
 
     place: Place
     names: list[str] = field(default_factory=list, repr=False)
     cells: dict[Key, Value] = field(default_factory=dict, repr=False)
     repeated: bool = False
+    turn: int = field(default=0, kw_only=True, repr=False)
 
     @property
     def wild(self) -> bool:

@@ -49,6 +49,7 @@ from towermigrate.towers.values import (
     Term,
     Terms,
     VariableScope,
+    is_list,
 )
 
 _NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
@@ -92,6 +93,11 @@ _CHANGES = {
     **dict.fromkeys("clear setdefault update".split(), False),
 }
 """Methods of Python's containers that change them, and whether they do so each time that they are called."""
+
+_LOOKS_ONLY = set(
+    "copy count get has_key index items iteritems iterkeys itervalues keys values".split()
+)
+"""Methods of Python's containers that change nothing."""
 
 _SAME = {"shape", "get_shape", "dtype", "get_next", "dequeue"}
 """What is asked of a tower's inputs: tensors, and what is the same of all towers' tensors."""
@@ -141,6 +147,8 @@ class Towers(Domain):
         self.terms = Terms()
         self.index: Value = self.terms.first
         """The index of the tower that is read."""
+        self.turns = 0
+        """How many towers were begun."""
         self.events: list[Event] = []
         self.scopes: tuple[Key, ...] = ()
         self.names: tuple[Key, ...] = ()
@@ -156,6 +164,7 @@ class Towers(Domain):
         """Whether a flag stands for what says whether variables are reused."""
         self.arg_scope = ArgScope()
         """What functions are given besides their arguments."""
+        self._whys: dict[int, Unknown] = {}
         self._takes: set[Key] = set()
         """The functions that are."""
         self._named: dict[Key, Value | None] = {}
@@ -166,6 +175,7 @@ class Towers(Domain):
     def turn(self) -> None:
         """Another tower begins."""
         self._named = {}
+        self.turns += 1
 
     def spelled(self, name: str) -> str:
         return _spelled(name)
@@ -320,14 +330,21 @@ class Towers(Domain):
             self._goes_by(call)
             if call.name in _CHANGES:
                 self.note_change(owner, self._changed(call, owner))
-            changed = [each for each in owner.may_be if isinstance(each, Items | Table)]
-            call.interpreter.escape(changed, call.unknown("it may be changed"))
+            if call.name not in _LOOKS_ONLY:
+                changed = [each for each in owner.may_be if isinstance(each, Items | Table)]
+                done = (owner, call.name, *call.args, *call.keywords.values())
+                why = self.why("done", done, call.unknown("it may be changed"))
+                call.interpreter.escape(changed, why)
             kinds = {self.terms.key(e): e for e in owner.may_be if isinstance(e, Instance)}
             found = self._of_one(call, list(kinds.values()), owner) or self._by_name(call, owner)
             if found is not None:
                 return found
         self._run_given(call)
         return self._opaque(call, self.terms.of("attribute", (owner, call.name)))
+
+    def why(self, operation: str, given: Sequence[Value | str | Key], why: Unknown) -> Unknown:
+        """Why nothing is known of what is changed: the same where the same is done to the same."""
+        return self._whys.setdefault(self.terms.of(operation, (self.asked, *given)).number, why)
 
     def _changed(self, call: Call, owner: Value) -> Value:
         """What a method does to what a value stands for: some do it each time, some once for all."""
@@ -506,10 +523,8 @@ class Towers(Domain):
             elif isinstance(value, Made | External):
                 parts.append(value)
         found = self.terms.of("either", (self.asked, first, second), tuple(parts[:40]))
-        lists = [
-            e for e in (first, second) if isinstance(e, Items) or isinstance(e, Term) and e.whole
-        ]
-        return replace(found, whole=True) if len(lists) == 2 and len(parts) <= 40 else found
+        lists = all(map(is_list, (first, second)))
+        return replace(found, whole=True) if lists and len(parts) <= 40 else found
 
     # ---- scopes ----------------------------------------------------------------------------------
 

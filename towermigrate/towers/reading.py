@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
-from towermigrate.flow.store import Changes
+from towermigrate.flow.store import GONE, Changes, let_go
 from towermigrate.flow.values import (
     ORDER,
     Class,
@@ -33,13 +33,16 @@ from towermigrate.flow.values import (
     read,
 )
 from towermigrate.towers.domain import Towers
-from towermigrate.towers.values import TENSOR, Key, Tensor, Term
+from towermigrate.towers.values import TENSOR, Key, Tensor, Term, is_list
 
 _MADE_HERE = {
     "no such entry", "no such key", "no key", "a key", "it is empty", "it may be empty", "one of several entries",
     "a key that is not known",
 }  # fmt: skip
 """Why an entry of a container is unknown that is so whenever it is asked for."""
+
+_DONE = {"a call that is not followed", "an operator changes it"}
+"""Why nothing is known of something to which the same is done where the same is given."""
 
 
 class Reading(Interpreter):
@@ -59,6 +62,9 @@ class Reading(Interpreter):
         self.towers.note_change = self._note_change
         self._objects: dict[tuple[Key, Place], Instance] = {}
         self._orders: dict[Key, tuple[Value, tuple[Key, ...]]] = {}
+        self._of_this_turn: set[tuple[str, int]] = set()
+        self._of_all_turns: set[tuple[str, int]] = set()
+        """Where it is noted what was done to lists that are this tower's own, and to others."""
         self._statements: list[ast.stmt] = []
         self._flagged: Scope | None = None
         """The scope some of whose names are flags."""
@@ -156,10 +162,20 @@ class Reading(Interpreter):
             held = read(value)
             may_be = (held,) if isinstance(held, Made) else ()
             if isinstance(held, Row | Many):
-                parts = [held.entry] if isinstance(held, Many) else held.entries
-                inside = tuple(each for each in parts if isinstance(each, Made))
-                made = terms.of("looped", (self.towers.asked, held), inside)
-                self.store.set(cells, place[1], Many(made))
+                parts = (
+                    held.entries
+                    if isinstance(held, Row)
+                    else ()
+                    if held.entry is None
+                    else (held.entry,)
+                )
+                inside: list[Value] = [each for each in parts if isinstance(each, Made)]
+                lists = bool(parts) and all(map(is_list, parts))
+                if lists:
+                    inside += [e for each in parts if isinstance(each, Term) for e in each.may_be]
+                made = terms.of("looped", (self.towers.asked, held), tuple(inside[:40]))
+                whole = lists and len(inside) <= 40
+                self.store.set(cells, place[1], Many(replace(made, whole=True) if whole else made))
             else:
                 made = terms.of("looped", (self.towers.asked, held), may_be)
                 own = replace(value, value=made) if isinstance(value, Perhaps) else made
@@ -187,8 +203,26 @@ class Reading(Interpreter):
 
     def _set_elsewhere(self, owner: Value, cell: tuple[object, ...], value: Value) -> None:
         if isinstance(owner, Term | Unknown):
-            self.escape(owner.may_be, Unknown("it may be changed"))
+            why = self.towers.why("set", (owner, cell, value), Unknown("it may be changed"))
+            self.escape(owner.may_be, why)
         self.store.set(self.towers.set_elsewhere, cell, value)
+
+    def changes_in_place(self, value: Value) -> bool:
+        held = value.may_be if isinstance(value, Term) else ()
+        changes = any(isinstance(each, Items | Table | Instance) for each in held)
+        return changes or super().changes_in_place(value)
+
+    def escape(self, values: Sequence[Value], why: Unknown) -> None:
+        """What is changed once more is another thing than before, of which no more was known already."""
+        if why.reason in _DONE:
+            why = self.towers.why("let go", (why.reason, why.place, *values), why)
+        given = [e for v in values for e in (v.may_be if isinstance(v, Term) else (v,))]
+        changed = [each.owner for each in given if isinstance(each, Method)] or given
+        direct = [e for v in changed for e in (v.may_be if isinstance(v, Term | Unknown) else (v,))]
+        again = [e for e in direct if isinstance(e, Items | Table | Instance) and e.wild]
+        super().escape(given, why)
+        for made in again:
+            let_go(self.store, made, why)
 
     def _ordered(self, owner: Table, cell: tuple[object, ...], place: Place) -> None:
         """An order that is not known goes by the one before, and by which keys were set that may have been there."""
@@ -206,7 +240,30 @@ class Reading(Interpreter):
 
     def _note_change(self, owner: Term | Unknown, change: Value) -> None:
         terms = self.towers.terms
-        self.store.set(terms.changed, terms.change(owner), change)
+        own = terms.change(owner)
+        made = {each.turn if isinstance(each, Made) else None for each in owner.may_be}
+        if isinstance(owner, Term) and owner.whole and made == {self.towers.turns}:
+            self._of_this_turn.add(own)
+        else:
+            self._of_all_turns.add(own)
+        self.store.set(terms.changed, own, change)
+
+    def forget_changes(self) -> None:
+        """What the tower before has done to lists of its own is not done to this one's."""
+        for own in self._of_this_turn - self._of_all_turns:
+            self.store.set(self.towers.terms.changed, own, GONE)
+        self._of_this_turn = set()
+
+    def items(
+        self,
+        entries: Sequence[Value] | None,
+        place: Place,
+        kind: str = "list",
+        entry: Value | None = None,
+    ) -> Items:
+        made = super().items(entries, place, kind, entry)
+        made.turn = self.towers.turns
+        return made
 
     def entry_at(self, owner: Value, key: Value, node: ast.Subscript, scope: Scope) -> Value:
         self._decides(key)

@@ -215,6 +215,7 @@ class _Run(Reading):
         start = len(self.towers.events)
         asked = self.towers.asked
         self.towers.turn()
+        self.forget_changes()
         self._turn(turn)
         self.towers.asked = asked
         self.events.append(self.towers.events[start:])

@@ -87,6 +87,11 @@ class Template(Value):
     function: Value
 
 
+def is_list(value: Value) -> bool:
+    """Whether it is a list, or one of several lists for certain."""
+    return isinstance(value, Items) or isinstance(value, Term) and value.whole
+
+
 TENSOR = Tensor()
 _NOTHING: frozenset[str] = frozenset()
 _TOWER = frozenset({"tower"})
