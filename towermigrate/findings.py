@@ -307,7 +307,8 @@ _rule(
 _rule(
     "TM252", "Every tower has variables of its own", "error",
     "Towers whose variables are named by their index share nothing: what keeps them equal, if anything does, is the "
-    "program's own exchange of gradients or values. Mirrored variables would be copies of copies.",
+    "program's own exchange of gradients or values. Mirrored variables would be copies of copies. The same holds of names "
+    "that go by what need not be the same each time: a counter, a random number, how many operations the graph has.",
     "Share the variables (`reuse_variables()`, `reuse=i > 0`, `tf.AUTO_REUSE`), with names that do not depend on the "
     "tower, or keep the program as a tower graph with `--refused symbols`.",
     "with tf.variable_scope('tower_%d' % i):\n    loss = tower_loss(x)",

@@ -309,7 +309,7 @@ ALIKE = [
         id="a method of an argument that is given the index for something else",
     ),
     pytest.param(
-        towers("size = names.size\nwhile config.more():\n    size *= 2\n" + SCOPE.format("'a_%d' % size")),
+        towers("size = names.size\nwhile size < config.most:\n    size *= 2\n" + SCOPE.format("'a_%d' % size")),
         id="a number that a loop over what is not known changes",
     ),
     pytest.param(

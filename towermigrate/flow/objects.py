@@ -8,6 +8,7 @@ from dataclasses import replace
 from towermigrate.flow.containers import Containers
 from towermigrate.flow.domain import Call
 from towermigrate.flow.values import (
+    NONE,
     REST,
     Class,
     Const,
@@ -145,6 +146,14 @@ class Objects(Containers):
                 Method(owner, name) if owner is not None else Unknown("what `super` gives", place)
             )
         return Unknown("what `super` gives", place, () if owner is None else (owner,))
+
+    def left_context(self, value: Value, item: ast.withitem, scope: Scope) -> None:
+        """What an object of the tree does where a `with` of it ends."""
+        if isinstance(value, Instance):
+            end = self.of_class(value.kind, "__exit__")
+            if isinstance(end, Function):
+                given = [NONE, NONE, NONE]
+                self.call_with(self.bound_to(end, value), given, item.context_expr, scope)
 
     def entered_context(self, value: Value, item: ast.withitem, scope: Scope) -> Value:
         """What `with value as name` binds, of a value that is no library's."""

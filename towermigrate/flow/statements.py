@@ -230,6 +230,8 @@ class Statements(Definitions):
         if item.optional_vars is not None:
             self.bind(item.optional_vars, given, scope)
         goes = self._with(node, items[1:], scope)
+        if goes:
+            self.left_context(value, item, scope)
         self.domain.leaving(value, item, scope)
         return goes
 

@@ -35,9 +35,13 @@ def own_variable(traits: Traits, candidate: Candidate, rule: str) -> Finding | N
     name = ast.get_source_segment(text, event.node) if event.node is not None else "a name"
     assert isinstance(event.written, ast.Call)
     function = ast.get_source_segment(text, event.written.func)
-    message = (
-        f"`{name}` in `{function}` differs between the towers: each has variables of its own name"
-    )
+    differs = "differs between the towers: each has variables of its own name"
+    if event.each_time:
+        differs = (
+            "may differ between the towers, as it goes by what need not be the same each time: then each has "
+            "variables of its own name"
+        )
+    message = f"`{name}` in `{function}` {differs}"
     return Finding(rule, place.path, place.line, place.column, " ".join(message.split()))
 
 

@@ -38,8 +38,16 @@ from towermigrate.flow.values import (
     read,
 )
 from towermigrate.towers.arg_scopes import TAKES, applied, key_of, named
+from towermigrate.towers.each_time import (
+    CHANGED_BY,
+    GRAPH,
+    GRAPHS_OWN,
+    gives_the_same,
+    method_gives_the_same,
+)
 from towermigrate.towers.meanings import MEANINGS, PYTHON
 from towermigrate.towers.values import (
+    EACH_TIME,
     TENSOR,
     ArgScope,
     Key,
@@ -89,8 +97,12 @@ _LOOKS = {"tf.slice": 1, "tf.gather": 1}
 """Which argument only says where to look."""
 
 _CHANGES = {
-    **dict.fromkeys("append appendleft extend insert pop popitem popleft remove".split(), True),
-    **dict.fromkeys("clear setdefault update".split(), False),
+    **dict.fromkeys(
+        "append appendleft discard extend extendleft insert pop popitem popleft remove reverse rotate send "
+        "subtract".split(),
+        True,
+    ),
+    **dict.fromkeys("clear fill itemset put resize setdefault sort update".split(), False),
 }
 """Methods of Python's containers that change them, and whether they do so each time that they are called."""
 
@@ -125,7 +137,7 @@ class Event:
     """Something that a call of TensorFlow does to the graph.
 
     `names` is one that says what variables are called: `key` is the name, `node` where it is written, `path` the names of
-    the scopes around it and the name. `decides` is one that goes by a reuse flag and is no reuse.
+    the scopes around it and the name; `each_time` where it goes by what need not be the same each time. `decides` is one that goes by a reuse flag and is no reuse.
     """
 
     what: Literal["names", "decides"]
@@ -134,6 +146,7 @@ class Event:
     key: Key = None
     path: tuple[Key, ...] = ()
     node: ast.expr | None = None
+    each_time: bool = False
 
     @property
     def site(self) -> Key:
@@ -156,7 +169,11 @@ class Towers(Domain):
         """What was asked, and left open, on the way to what is read."""
         self.without_class: Callable[[Value, str], Sequence[Instance]] = lambda owner, name: ()
         """The objects that a value may be whose method of that name is called, where nothing else is known of it."""
-        self.note_change: Callable[[Term | Unknown, Value], None] = lambda owner, change: None
+        self.has_code: Callable[[Instance], bool] = lambda each: False
+        """Whether the class of an object has code of its own for what Python does with it."""
+        self.note_change: Callable[[Term | Unknown | External, Value], None] = (
+            lambda owner, change: None
+        )
         """Notes what is done to what a value stands for of which no more is known."""
         self.lost = False
         """Whether something is run that cannot be followed: code that is made then, calls that nest too deeply."""
@@ -164,6 +181,8 @@ class Towers(Domain):
         """Whether a flag stands for what says whether variables are reused."""
         self.arg_scope = ArgScope()
         """What functions are given besides their arguments."""
+        self.dictionaries: dict[Key, Value] = {}
+        """Whose attributes the terms stand for that are tables of attributes."""
         self._whys: dict[int, Unknown] = {}
         self._takes: set[Key] = set()
         """The functions that are."""
@@ -196,11 +215,16 @@ class Towers(Domain):
         name = call.name
         if not name.startswith("tf.") and name != "tf":
             return self._of_python(call)
+        if GRAPH.match(name):
+            self._run_given(call)
+            self._goes_by(call)
+            return self._of_the_graph()
         told = named(self.arg_scope, call, key_of(External(name)))
         for place, value in self._naming(told):
             key = self.terms.key(value)
             path = value.path if isinstance(value, VariableScope) else (*self.scopes, key)
-            self.events.append(Event("names", call.place, call.node, key, path, place))
+            open_ = EACH_TIME in self.terms.marks(path)
+            self.events.append(Event("names", call.place, call.node, key, path, place, open_))
         others = [value for each, value in call.keywords.items() if each != "reuse"]
         self.decides(call.node, call.place, *call.args, *others)
         meaning = MEANINGS.get(name)
@@ -246,6 +270,7 @@ class Towers(Domain):
             yield None, given or call.unknown("arguments that are not known")
 
     def _of_python(self, call: Call) -> Value | None:
+        self._note_changes(call)
         own = PYTHON.get(call.name)
         if own is not None:
             found = own(self, call)
@@ -262,14 +287,56 @@ class Towers(Domain):
             self._run_given(call)
         return self._opaque(call, call.name)
 
-    def _opaque(self, call: Call, of: Value | str) -> Value:
-        """What a call gives that is not followed."""
+    def _note_changes(self, call: Call) -> None:
+        """A function of Python's changes what it is given, or a method of something of a module's does that."""
+        owner, _, method = call.name.rpartition(".")
+        done = (call.name, *call.args, *call.keywords.values())
+        if owner and method in _CHANGES:
+            before = (External(owner),) if _CHANGES[method] else ()
+            self.note_change(External(owner), self.terms.of("changed", (*before, *done)))
+        if call.name in CHANGED_BY and call.args:
+            changed = call.args[CHANGED_BY[call.name]]
+            if isinstance(changed, Term | Unknown):
+                self.note_change(changed, self.terms.of("changed", done))
+            else:
+                why = self.why("done", done, call.unknown("it may be changed"))
+                call.interpreter.escape([changed], why)
+
+    def _opaque(self, call: Call, of: Value | str, same: bool = True) -> Value:
+        """What a call gives that is not followed, the `same` each time where nothing else is known."""
         self._goes_by(call)
         if not call.known and not self._are_told_apart(call.stars):
             return call.unknown("a call whose arguments are not known")
         named = [part for name, value in call.keywords.items() for part in (name, value)]
         stars = () if call.known else ("*", *call.stars)
-        return self.terms.of("call", (of, *call.args, *named, *stars))
+        anew = () if same and self._gives_the_same(call, of) else self._each_time()
+        owner = External(of.rpartition(".")[0]) if isinstance(of, str) else None
+        if owner is not None and self.terms.change(owner) in self.terms.changed:
+            anew = (owner, *anew)
+        return self.terms.of("call", (of, *call.args, *named, *stars, *anew))
+
+    def _gives_the_same(self, call: Call, of: Value | str) -> bool:
+        given = (*call.args, *call.keywords.values())
+        if any(isinstance(each, Instance) and self.has_code(each) for each in given):
+            return False
+        if isinstance(of, str):
+            return gives_the_same(of)
+        return True
+
+    def _each_time(self) -> tuple[Value, ...]:
+        """What tells what one tower gets from what another does; nothing before the towers."""
+        if not self.turns:
+            return ()
+        return (self.terms.once if self.turns == 1 else self.terms.again,)
+
+    def _by_code(self, operands: Sequence[Value]) -> tuple[Value, ...]:
+        coded = any(isinstance(each, Instance) and self.has_code(each) for each in operands)
+        return self._each_time() if coded else ()
+
+    def _of_the_graph(self) -> Tensor:
+        """What goes by what is in the graph by then."""
+        by = self._each_time()
+        return Tensor(self.terms.key(by[0])) if by else TENSOR
 
     def _are_told_apart(self, stars: Sequence[Value]) -> bool:
         """Whether what stars are given is the same where its key is: a list's, or a table's, may hold more by then."""
@@ -316,11 +383,18 @@ class Towers(Domain):
     def method(self, call: Call, owner: Value, receiver: ast.expr) -> Value | None:
         if isinstance(owner, Items | Table):
             return None
+        if isinstance(owner, Instance) and call.name in _CHANGES:
+            done = (owner, call.name, *call.args, *call.keywords.values())
+            call.interpreter.escape(
+                [owner], self.why("done", done, call.unknown("it may be changed"))
+            )
         if isinstance(owner, VariableScope):
             return NONE if call.name == "reuse_variables" else self._opaque(call, owner)
         if isinstance(owner, Tensor) or call.name in _SAME:
             self._run_given(call)
             self._goes_by(call)
+            if call.name in GRAPHS_OWN:
+                return self._of_the_graph()
             return (
                 self._computed(call)
                 if self.tensor_of([owner]) is TENSOR
@@ -340,7 +414,8 @@ class Towers(Domain):
             if found is not None:
                 return found
         self._run_given(call)
-        return self._opaque(call, self.terms.of("attribute", (owner, call.name)))
+        same = not isinstance(owner, Term | Unknown) or method_gives_the_same(call.name)
+        return self._opaque(call, self.terms.of("attribute", (owner, call.name)), same)
 
     def why(self, operation: str, given: Sequence[Value | str | Key], why: Unknown) -> Unknown:
         """Why nothing is known of what is changed: the same where the same is done to the same."""
@@ -437,11 +512,25 @@ class Towers(Domain):
             found = self.set_elsewhere.get(("attribute", self.terms.key(owner), name))
             if found is not None:
                 return read(found)
+        if isinstance(owner, Tensor) and name == "name":
+            return self._of_the_graph()
         if isinstance(owner, Tensor) or name in _SAME:
             return self.tensor_of([owner])
         if isinstance(owner, VariableScope) and name == "name":
             return self.scope_name(owner.path)
         return self.terms.of("attribute", (owner, name))
+
+    def dictionary(self, owner: Value) -> Value:
+        """The attributes of something as a table."""
+        found = self.terms.of("attribute", (owner, "__dict__"), (owner,))
+        self.dictionaries[self.terms.key(found)] = owner
+        return found
+
+    def is_set(self, owner: Value, name: str) -> bool:
+        """Whether the program sets an attribute of something that is no object of the tree."""
+        if isinstance(owner, External):
+            return ("library", self.spelled(f"{owner.name}.{name}")) in self.set_elsewhere
+        return ("attribute", self.terms.key(owner), name) in self.set_elsewhere
 
     def scope_name(self, path: tuple[Key, ...]) -> Value:
         texts = [_text(each) for each in path]
@@ -484,7 +573,7 @@ class Towers(Domain):
                 return self.tensor_of(operands)
         written = getattr(node, "ops", [getattr(node, "op", None)])
         kinds = [type(each).__name__ for each in written]
-        return self.terms.of(type(node).__name__, (*kinds, *operands))
+        return self.terms.of(type(node).__name__, (*kinds, *operands, *self._by_code(operands)))
 
     def _compared(self, op: ast.cmpop, first: Value, second: Value) -> bool | None:
         """What is true of the index of the first tower, which is 0, or of another, which is 1 or more."""
@@ -538,7 +627,7 @@ class Towers(Domain):
             return value
         if isinstance(value, NameScope):
             self.names = (*self.names, value.name)
-            return self.terms.of("name scope", self.names)
+            return self.terms.of("name scope", (*self.names, *self._each_time()))
         if isinstance(value, Unknown):
             return self.terms.of("context", (value,), value.may_be)
         return value if isinstance(value, Term | Tensor) else None

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Protocol
 
 from towermigrate.flow import Call
-from towermigrate.flow.values import NONE, Const, Function, Items, Value
+from towermigrate.flow.values import (
+    NONE,
+    Class,
+    Const,
+    External,
+    Function,
+    Instance,
+    Items,
+    Method,
+    Table,
+    Unknown,
+    Value,
+)
 from towermigrate.towers.arg_scopes import CURRENT, OPENS, opened
 from towermigrate.towers.values import (
     TENSOR,
@@ -15,6 +28,7 @@ from towermigrate.towers.values import (
     Key,
     NameScope,
     Template,
+    Term,
     Terms,
     VariableScope,
 )
@@ -29,6 +43,11 @@ class Towers(Protocol):
     terms: Terms
     arg_scope: ArgScope
     lost: bool
+    note_change: Callable[[Term | Unknown | External, Value], None]
+
+    def dictionary(self, owner: Value) -> Value: ...
+
+    def is_set(self, owner: Value, name: str) -> bool: ...
 
 
 def _variable_scope(domain: Towers, call: Call) -> Value:
@@ -104,8 +123,57 @@ def _exec(domain: Towers, call: Call) -> Value:
     return NONE
 
 
+NAMES = "the names of a module or function, or what the program makes of a text"
+"""Why nothing is known of what gives access to all names."""
+
+
 def _fresh(domain: Towers, call: Call) -> Value:
-    return call.unknown("another value each time")
+    return call.unknown(NAMES)
+
+
+def _vars(domain: Towers, call: Call) -> Value:
+    if len(call.args) == 1 and not isinstance(call.args[0], External):
+        return domain.dictionary(call.args[0])
+    return call.unknown(NAMES)
+
+
+def _getattr(domain: Towers, call: Call) -> Value | None:
+    match call.args:
+        case [owner, Const(value=str() as name), *others] if name.isidentifier():
+            if isinstance(owner, Items | Table):
+                return Method(owner, name)
+            written = ast.copy_location(ast.Attribute(call.node, name, ast.Load()), call.node)
+            if isinstance(owner, Class):
+                known = call.interpreter.of_class(owner, name) is not None
+                if known or not others or not owner.whole:
+                    return call.interpreter.attribute(owner, written, call.scope)
+                return others[0]
+            if isinstance(owner, Function | External) and domain.is_set(owner, name):
+                return call.interpreter.attribute(owner, written, call.scope)
+            if isinstance(owner, Function) and others:
+                return others[0]  # it has no others than are set
+    return None
+
+
+def _type(domain: Towers, call: Call) -> Value | None:
+    match call.args:
+        case [Instance() as owner]:
+            return owner.kind
+    return None
+
+
+def _next(domain: Towers, call: Call) -> Value | None:
+    if call.args and isinstance(call.args[0], Term | Unknown):
+        found = domain.terms.of("call", (call.name, *call.args))
+        domain.note_change(call.args[0], domain.terms.of("rest of", call.args[:1]))
+        return found
+    if call.args and isinstance(call.args[0], Instance):
+        for name in ("__next__", "next"):
+            function = call.interpreter.of_class(call.args[0].kind, name)
+            if isinstance(function, Function):
+                bound = replace(function, bound=call.args[0], names=function.names)
+                return call.interpreter.call_with(bound, [], call.node, call.scope)
+    return None
 
 
 PYTHON: dict[str, Callable[[Towers, Call], Value | None]] = {
@@ -113,5 +181,9 @@ PYTHON: dict[str, Callable[[Towers, Call], Value | None]] = {
     "builtins.xrange": _range,
     "builtins.enumerate": _enumerate,
     "builtins.exec": _exec,
-    **dict.fromkeys((f"builtins.{name}" for name in ("eval", "globals", "locals", "vars")), _fresh),
+    **dict.fromkeys((f"builtins.{name}" for name in ("eval", "globals", "locals")), _fresh),
+    "builtins.vars": _vars,
+    "builtins.getattr": _getattr,
+    "builtins.next": _next,
+    "builtins.type": _type,
 }

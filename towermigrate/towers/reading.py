@@ -11,6 +11,7 @@ from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
 from towermigrate.flow.store import GONE, Changes, let_go
 from towermigrate.flow.values import (
+    HELD,
     ORDER,
     Class,
     Const,
@@ -33,6 +34,7 @@ from towermigrate.flow.values import (
     read,
 )
 from towermigrate.towers.domain import Towers
+from towermigrate.towers.meanings import NAMES
 from towermigrate.towers.values import TENSOR, Key, Tensor, Term, is_list
 
 _MADE_HERE = {
@@ -41,8 +43,18 @@ _MADE_HERE = {
 }  # fmt: skip
 """Why an entry of a container is unknown that is so whenever it is asked for."""
 
+_SPECIAL = (
+    "__len__ __str__ __repr__ __unicode__ __format__ __bool__ __nonzero__ __hash__ __eq__ __contains__ __int__ "
+    "__float__ __index__ __iter__ __next__ next"
+).split()
+"""Methods that Python calls where an object is given to one of its own functions."""
+
 _DONE = {"a call that is not followed", "an operator changes it"}
 """Why nothing is known of something to which the same is done where the same is given."""
+
+
+def _written(node: ast.AST) -> ast.expr:
+    return node if isinstance(node, ast.expr) else ast.copy_location(ast.Constant(None), node)
 
 
 class Reading(Interpreter):
@@ -60,10 +72,13 @@ class Reading(Interpreter):
         self.towers.without_class = self._without_class
         self.store.by = lambda: self.towers.asked
         self.towers.note_change = self._note_change
+        self.towers.has_code = self._has_code
+        self._sets: dict[int, frozenset[Key]] = {}
+        """What was set, by the terms that stand for that."""
         self._objects: dict[tuple[Key, Place], Instance] = {}
         self._orders: dict[Key, tuple[Value, tuple[Key, ...]]] = {}
-        self._of_this_turn: set[tuple[str, int]] = set()
-        self._of_all_turns: set[tuple[str, int]] = set()
+        self._of_this_turn: set[tuple[str, int | str]] = set()
+        self._of_all_turns: set[tuple[str, int | str]] = set()
         """Where it is noted what was done to lists that are this tower's own, and to others."""
         self._statements: list[ast.stmt] = []
         self._flagged: Scope | None = None
@@ -107,6 +122,15 @@ class Reading(Interpreter):
 
     def entry(self, value: Value, node: ast.AST, scope: Scope) -> Value:
         self._asks(value)
+        if isinstance(value, Instance):
+            start = self.of_class(value.kind, "__iter__")
+            if isinstance(start, Function):
+                given = self.call_with(self.bound_to(start, value), [], _written(node), scope)
+                return given if isinstance(given, Instance) else self.entry(given, node, scope)
+        if isinstance(value, Items) and value.kind == "iterator" and self._is_of_others(value):
+            found = self._of_turn(value, super().entry(value, node, scope))
+            self._consume(value)
+            return found
         if isinstance(value, Term):
             parts = [
                 self.entry(e, node, scope) for e in value.may_be if isinstance(e, Items | Table)
@@ -142,6 +166,16 @@ class Reading(Interpreter):
         return self.towers.terms.of(what, (*of, *parts), tuple(may_be[:40]))
 
     def attribute(self, owner: Value, node: ast.Attribute, scope: Scope) -> Value:
+        if node.attr == "__dict__" and not isinstance(owner, External):
+            return self.towers.dictionary(owner)
+        if isinstance(owner, Instance):
+            if node.attr == "__class__":
+                return owner.kind
+            asked = self.of_class(owner.kind, "__getattr__")
+            has = named(node.attr) in owner.cells or self.of_class(owner.kind, node.attr)
+            if isinstance(asked, Function) and not has:
+                wanted = Const(node.attr)
+                return self.call_with(self.bound_to(asked, owner), [wanted], node, scope)
         parts: list[Value] = []
         if isinstance(owner, Term | Unknown):
             objects = [each for each in owner.may_be if isinstance(each, Instance)]
@@ -188,7 +222,7 @@ class Reading(Interpreter):
         if isinstance(owner, External):
             full = self.towers.spelled(f"{owner.name}.{name}")
             self.store.set(self.towers.set_elsewhere, ("library", full), value)
-        elif not isinstance(owner, Made | Module):
+        elif isinstance(owner, Function) or not isinstance(owner, Made | Module):
             self._set_elsewhere(owner, ("attribute", self.towers.terms.key(owner), name), value)
         else:
             super().set_attribute(owner, name, value, place)
@@ -199,7 +233,43 @@ class Reading(Interpreter):
             super().set_entry(owner, key, value, place)
         else:
             terms = self.towers.terms
+            if isinstance(owner, Unknown) and owner.reason == NAMES:
+                self.towers.lost = True
+            holder = self.towers.dictionaries.get(terms.key(owner))
+            if holder is not None and isinstance(key, Const) and isinstance(key.value, str):
+                self.set_attribute(holder, key.value, value, place)
+                return
+            one = isinstance(key, Const) and isinstance(key.value, str | bytes | int)
+            if isinstance(owner, External) or isinstance(owner, Term | Unknown) and not one:
+                self._note_set(owner, terms.key(key), value)
             self._set_elsewhere(owner, ("entry", terms.key(owner), terms.key(key)), value)
+
+    def _note_set(self, owner: Term | Unknown | External, key: Key, value: Value) -> None:
+        """Parts of it are set: once more to the same is no other thing."""
+        terms = self.towers.terms
+        old = terms.changed.get(terms.change(owner))
+        before = read(old) if old is not None else None
+        known = self._sets.get(before.number) if isinstance(before, Term) else frozenset()
+        if known is None:
+            known = frozenset([terms.key(before)]) if before is not None else frozenset()
+        new = known | {(key, terms.key(value))}
+        made = terms.of("set", (new,))
+        self._sets[made.number] = new
+        self._note_change(owner, made)
+
+    def _is_of_others(self, value: Items) -> bool:
+        return bool(self.towers.turns) and value.turn != self.towers.turns
+
+    def _has_code(self, value: Instance) -> bool:
+        return any(isinstance(self.of_class(value.kind, each), Function) for each in _SPECIAL)
+
+    def _consume(self, value: Items) -> None:
+        """Values are taken from an iterator of another tower, of which it is not known how many it has."""
+        rest = self.towers.terms.of("rest of", (value,))
+        held = value.held
+        entry = held.entry if isinstance(held, Many) else None
+        may_be = (entry,) if isinstance(entry, Made | External) else ()
+        self.change(value, HELD, Many(replace(rest, may_be=may_be)))
 
     def _set_elsewhere(self, owner: Value, cell: tuple[object, ...], value: Value) -> None:
         if isinstance(owner, Term | Unknown):
@@ -238,10 +308,11 @@ class Reading(Interpreter):
             self._orders[terms.key(new)] = (first, keys)
             self.store.set(owner.cells, ORDER, new)
 
-    def _note_change(self, owner: Term | Unknown, change: Value) -> None:
+    def _note_change(self, owner: Term | Unknown | External, change: Value) -> None:
         terms = self.towers.terms
         own = terms.change(owner)
-        made = {each.turn if isinstance(each, Made) else None for each in owner.may_be}
+        may_be = () if isinstance(owner, External) else owner.may_be
+        made = {each.turn if isinstance(each, Made) else None for each in may_be}
         if isinstance(owner, Term) and owner.whole and made == {self.towers.turns}:
             self._of_this_turn.add(own)
         else:
@@ -267,6 +338,10 @@ class Reading(Interpreter):
 
     def entry_at(self, owner: Value, key: Value, node: ast.Subscript, scope: Scope) -> Value:
         self._decides(key)
+        holder = self.towers.dictionaries.get(self.towers.terms.key(owner))
+        if holder is not None and isinstance(key, Const) and isinstance(key.value, str):
+            written = ast.copy_location(ast.Attribute(node.value, key.value, ast.Load()), node)
+            return self.attribute(holder, written, scope)
         if isinstance(owner, Term):
             parts = [
                 self.entry_at(e, key, node, scope)

@@ -95,6 +95,8 @@ def is_list(value: Value) -> bool:
 TENSOR = Tensor()
 _NOTHING: frozenset[str] = frozenset()
 _TOWER = frozenset({"tower"})
+EACH_TIME = "each time"
+"""The mark of what need not be the same for all towers."""
 
 
 class Terms:
@@ -110,6 +112,10 @@ class Terms:
         """Keys of objects that stand for values of which no more is known."""
         self.first = self._made("first tower", (), _TOWER, ())
         self.tower = self._made("other tower", (), _TOWER, ())
+        each_time = _TOWER | {EACH_TIME}
+        self.once = self._made("what the first tower gets", (), each_time, ())
+        self.again = self._made("what another tower gets", (), each_time, ())
+        """What need not be the same each time that it is asked for."""
         self.flag = self._made("flag", (), frozenset({"flag"}), ())
         """What is False or None for the first tower and True for others."""
 
@@ -139,7 +145,7 @@ class Terms:
     def marks(self, key: Key) -> frozenset[str]:
         """What a key goes by."""
         if isinstance(key, Tensor):
-            return _NOTHING if key.by is None else _TOWER
+            return _NOTHING if key.by is None else _TOWER | self.marks(key.by)
         if isinstance(key, tuple | frozenset):
             own = self._marked.get(key)
             return own if own is not None else _NOTHING.union(*map(self.marks, key))
@@ -152,7 +158,7 @@ class Terms:
             case Term():
                 return self._own("term", value.number)
             case External():
-                return ("library", value.name)
+                return self._own("library", value.name)
             case Perhaps():
                 return ("perhaps", self.key(value.value, depth), value.by)
             case Unknown():
@@ -195,10 +201,12 @@ class Terms:
         changed = self.changed.get(own) if self.changed else None
         return own if changed is None else (*own, self.key(read(changed)))
 
-    def change(self, value: Term | Unknown) -> tuple[str, int]:
+    def change(self, value: Term | Unknown | External) -> tuple[str, int | str]:
         """Where it is noted what is done to what a value stands for."""
         if isinstance(value, Term):
             return ("term", value.number)
+        if isinstance(value, External):
+            return ("library", value.name)
         self._kept[id(value)] = value
         return ("unknown", id(value))
 
