@@ -93,6 +93,8 @@ ALIKE = {
     "a setting": ("n = config.get('name')", ""),
     "a setting of the process, only read": ("n = os.environ.get('K', '0')", "import os\n"),
     "the shape of a tensor": ("n = x.get_shape().as_list()[-1]", ""),
+    "the name of a variable": ("n = tf.get_variable('v', []).op.name", ""),
+    "the names of variables": ("n = 'prior/' + [v.name for v in tf.trainable_variables()][0]", ""),
     "a variable scope": ("n = tf.get_variable_scope().name.replace('/', '_')", ""),
     "a random number that was drawn before": ("n = K", "import random\nK = random.random()\n"),
     "how many variables there were": ("n = K", "K = len(tf.global_variables())\n"),

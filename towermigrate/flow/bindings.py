@@ -156,9 +156,13 @@ class Bindings(Expressions):
         new = (
             Const((*keys, cell[1:]))
             if known and isinstance(keys, tuple)
-            else Unknown("the order of its keys", place)
+            else self.order_of(owner, cell, place)
         )
         self.change(owner, ORDER, new)
+
+    def order_of(self, owner: Table, cell: tuple[object, ...], place: Place) -> Value:
+        """The order of a table's keys that is not known any more, as one is set."""
+        return Unknown("the order of its keys", place)
 
     def _augment(self, node: ast.AugAssign, scope: Scope) -> None:
         """`target op= value`: a list is changed where it is, anything else is made anew."""

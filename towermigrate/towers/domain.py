@@ -73,6 +73,9 @@ _NAMES: dict[str, tuple[tuple[int | None, str], ...]] = {
 }
 """The arguments, by position and keyword, that name variables."""
 
+_VARIABLES = {"tf.Variable", *(each for each in _NAMES if each.endswith("variable"))}
+"""The functions that give variables."""
+
 _LAYERS = (
     "tf.layers.", "tf.keras.layers.", "tf.contrib.layers.", "tf.contrib.slim.", "tf.contrib.rnn.",
     "tf.nn.rnn_cell.", "tf.nn.dynamic_rnn", "tf.nn.bidirectional_dynamic_rnn", "tf.nn.static_rnn",
@@ -231,7 +234,8 @@ class Towers(Domain):
         if meaning is not None:
             return meaning(self, call)
         self._run_given(call)
-        return self._computed(call)
+        found = self._computed(call)
+        return replace(found, variable=True) if name in _VARIABLES else found
 
     def _computed(self, call: Call) -> Tensor:
         """What an operation gives, whose shape goes by what it is given but for names, seeds and where it looks."""
@@ -239,12 +243,16 @@ class Towers(Domain):
         beside = _LOOKS.get(call.name)
         args = [each for number, each in enumerate(call.args) if number != beside]
         given = [*args, *keywords.values(), *call.stars]
-        of_tensors = self.tensor_of(given)
+        of_tensors = self.tensor_of(each for each in given if not self._is_of_the_graph(each))
         if of_tensors is TENSOR and any(
             "tower" in self.terms.marks(self.terms.key(each)) for each in given
         ):
             return Tensor(self.terms.key(self.index))
         return of_tensors
+
+    def _is_of_the_graph(self, value: Value) -> bool:
+        """How many there are says nothing of the shape of what is computed of them."""
+        return isinstance(value, Tensor) and EACH_TIME in self.terms.marks(value)
 
     def tensor_of(self, values: Iterable[Value]) -> Tensor:
         """What is computed of some values: of the shape that is the tower's own where one of theirs is."""
@@ -512,8 +520,12 @@ class Towers(Domain):
             found = self.set_elsewhere.get(("attribute", self.terms.key(owner), name))
             if found is not None:
                 return read(found)
+        if isinstance(owner, Tensor) and name == "op":
+            return owner
         if isinstance(owner, Tensor) and name == "name":
-            return self._of_the_graph()
+            if owner.variable or self._is_of_the_graph(owner):
+                return TENSOR  # what a collection has is taken for variables
+            return self._of_the_graph() if owner.by is None else owner
         if isinstance(owner, Tensor) or name in _SAME:
             return self.tensor_of([owner])
         if isinstance(owner, VariableScope) and name == "name":

@@ -282,6 +282,14 @@ class Reading(Interpreter):
         changes = any(isinstance(each, Items | Table | Instance) for each in held)
         return changes or super().changes_in_place(value)
 
+    def call_with(
+        self, target: Value, args: Sequence[Value], node: ast.expr, scope: Scope
+    ) -> Value:
+        if not isinstance(target, External):
+            return super().call_with(target, args, node, scope)
+        written = ast.copy_location(ast.Call(node, [], []), node)
+        return self.invoke(target, Call(self, written, scope, target.name, list(args), {}))
+
     def escape(self, values: Sequence[Value], why: Unknown) -> None:
         """What is changed once more is another thing than before, of which no more was known already."""
         if why.reason in _DONE:
@@ -294,19 +302,17 @@ class Reading(Interpreter):
         for made in again:
             let_go(self.store, made, why)
 
-    def _ordered(self, owner: Table, cell: tuple[object, ...], place: Place) -> None:
+    def order_of(self, owner: Table, cell: tuple[object, ...], place: Place) -> Value:
         """An order that is not known goes by the one before, and by which keys were set that may have been there."""
+        terms = self.towers.terms
         old = read(owner.cells.get(ORDER, Const(())))
-        super()._ordered(owner, cell, place)
-        if isinstance(read(owner.cells[ORDER]), Unknown):
-            terms = self.towers.terms
-            there = owner.cells.get(cell)
-            by = there.by if isinstance(there, Perhaps) else there is not None
-            first, keys = self._orders.get(terms.key(old), (old, ()))
-            keys = keys if (repr(cell), by) in keys else (*keys, (repr(cell), by))
-            new = terms.of("order", (first, keys))
-            self._orders[terms.key(new)] = (first, keys)
-            self.store.set(owner.cells, ORDER, new)
+        there = owner.cells.get(cell)
+        by = there.by if isinstance(there, Perhaps) else there is not None
+        first, keys = self._orders.get(terms.key(old), (old, ()))
+        keys = keys if (repr(cell), by) in keys else (*keys, (repr(cell), by))
+        new = terms.of("order", (first, keys))
+        self._orders[terms.key(new)] = (first, keys)
+        return new
 
     def _note_change(self, owner: Term | Unknown | External, change: Value) -> None:
         terms = self.towers.terms

@@ -49,10 +49,12 @@ class Term(Value):
 class Tensor(Value):
     """What TensorFlow gives. Of a tensor Python sees the shape and the type, which are those of all towers' tensors.
 
-    They are not where the tower's index says what they are: then `by` is its key.
+    They are not where the tower's index says what they are: then `by` is its key. A `variable` has the name that the
+    program gives it, other tensors have names of their tower's own.
     """
 
     by: Key = None
+    variable: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,7 @@ class Terms:
         """Keys of objects that stand for values of which no more is known."""
         self.first = self._made("first tower", (), _TOWER, ())
         self.tower = self._made("other tower", (), _TOWER, ())
-        each_time = _TOWER | {EACH_TIME}
+        each_time = frozenset({EACH_TIME})
         self.once = self._made("what the first tower gets", (), each_time, ())
         self.again = self._made("what another tower gets", (), each_time, ())
         """What need not be the same each time that it is asked for."""
@@ -145,7 +147,7 @@ class Terms:
     def marks(self, key: Key) -> frozenset[str]:
         """What a key goes by."""
         if isinstance(key, Tensor):
-            return _NOTHING if key.by is None else _TOWER | self.marks(key.by)
+            return _NOTHING if key.by is None else self.marks(key.by) or _TOWER
         if isinstance(key, tuple | frozenset):
             own = self._marked.get(key)
             return own if own is not None else _NOTHING.union(*map(self.marks, key))
@@ -213,12 +215,20 @@ class Terms:
     def _of_each(self, values: Mapping[str, Value]) -> Key:
         return tuple((name, self.key(each)) for name, each in values.items())
 
+    def _of_object(self, value: Value, depth: int) -> Key:
+        found = self.key(value, depth)
+        return EACH_TIME if EACH_TIME in self.marks(found) else found
+
     def _inside(self, value: Made, depth: int) -> Key:
-        """What an object or a table holds, one level deep: objects in it by where they were made."""
+        """What an object or a table holds, one level deep: objects in it by where they were made.
+
+        That an object has numbers that are drawn, as the first values of variables are, says nothing of its names.
+        """
         if depth <= 0:
             return None
+        key = self._of_object if isinstance(value, Instance) else self.key
         return tuple(
-            (name, self.key(held, 0))
+            (name, key(held, 0))
             for name, held in sorted(value.cells.items(), key=lambda each: repr(each[0]))
             if name != HELD
         )
