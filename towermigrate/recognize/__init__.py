@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from weakref import WeakKeyDictionary
 
 from towermigrate.faults import what_failed
 from towermigrate.findings import Finding
@@ -186,8 +187,7 @@ def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
 
 
 def _in_spelling(place: Place, spread: bool, devices: bool = False) -> Recognition | None:
-    path = place.candidate.file.path
-    made = plain(place.tree, path, first=handed_inputs, spread=spread, devices=devices)
+    made = _plain(place, None, spread, devices)
     if made is None:
         return None
     found = _spelled(place, made)
@@ -202,9 +202,34 @@ def _in_spelling(place: Place, spread: bool, devices: bool = False) -> Recogniti
     if found is not None and any(names - own.get(p, set()) for p, names in made.where.items()):
         # What is spelled otherwise in functions of others stays as it is.
         theirs = {p: names & own.get(p, set()) for p, names in made.where.items()}
-        made = plain(place.tree, path, theirs, handed_inputs, spread, devices)
+        made = _plain(place, theirs, spread, devices)
         found = None if made is None else _spelled(place, made)
     return found
+
+
+@dataclass
+class _Spellings:
+    """The plain spellings of a tree's files that were asked for, and what the functions of each do."""
+
+    made: dict[object, Plain | None] = field(default_factory=dict)
+    traits: dict[int, Traits] = field(default_factory=dict)
+
+
+_SPELLINGS: WeakKeyDictionary[Traits, _Spellings] = WeakKeyDictionary()
+
+
+def _plain(
+    place: Place, where: Mapping[str, frozenset[str]] | None, spread: bool, devices: bool
+) -> Plain | None:
+    """A file in plain spellings: read once for all its tower loops."""
+    path, known = place.candidate.file.path, _SPELLINGS.setdefault(place.traits, _Spellings())
+    key = (path, None if where is None else frozenset(where.items()), spread, devices)
+    if key not in known.made:
+        made = plain(place.tree, path, where, handed_inputs, spread, devices)
+        known.made[key] = made
+        if made is not None:
+            known.traits[id(made)] = Traits(made.tree)
+    return known.made[key]
 
 
 def _spelled(place: Place, made: Plain) -> Recognition | None:
@@ -221,7 +246,7 @@ def _spelled(place: Place, made: Plain) -> Recognition | None:
     ]
     if len(same) != 1:
         return None
-    traits = Traits(made.tree)
+    traits = _SPELLINGS[place.traits].traits[id(made)]
     told = _recognised(Place(made.tree, traits, same[0]), Codes(made.tree))
     analysis = told.analysis
     if not isinstance(analysis, Analysis) or any(each.rule == "TM290" for each in told.findings):

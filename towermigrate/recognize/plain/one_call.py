@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 
 from towermigrate.recognize.lending import Files
 from towermigrate.recognize.plain.changes import Change, PlainFile
-from towermigrate.recognize.python_scopes import Unjoined, own_nodes
+from towermigrate.recognize.python_scopes import Module, Unjoined, own_nodes
 from towermigrate.recognize.source import Tree
 
 
@@ -21,13 +22,18 @@ class OneCall(Files):
         self.caller, self.call = self._called()
         self.given = self._arguments()
 
+    def module(self, path: str) -> Module:
+        if path not in self.modules:
+            self.modules[path] = _of_another(path, self.tree.sources[path])
+        return self.modules[path]
+
     def _called(self) -> tuple[ast.FunctionDef, ast.Call]:
         name = self.function.name
-        users = sorted(self.tree.users.get(self.path, set()) - {self.path})
-        if any(self.uses_in(each, self.path, name) for each in users if each in self.tree.sources):
-            raise Unjoined
         uses = self.file.uses(name)
         if len(uses) != 1 or self.told_elsewhere(self.path, name, uses):
+            raise Unjoined
+        users = sorted(self.tree.users.get(self.path, set()) - {self.path})
+        if any(self.uses_in(each, self.path, name) for each in users if each in self.tree.sources):
             raise Unjoined
         for scope in self.file.tree.body:
             if not isinstance(scope, ast.FunctionDef) or scope.name == name:
@@ -51,6 +57,12 @@ class OneCall(Files):
                 raise Unjoined
             given[keyword.arg] = keyword.value
         return given
+
+
+@lru_cache(256)
+def _of_another(path: str, text: str) -> Module:
+    """Another file, which is only looked at: once for all functions that are asked for."""
+    return Module(path, text)
 
 
 def changed_together(
