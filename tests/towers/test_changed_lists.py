@@ -90,6 +90,14 @@ OTHERS = [
         id="an attribute that is counted up",
     ),
     pytest.param(rows("rows.more()", "one.count", OBJECTS, COUNTED), id="a method that counts up"),
+    pytest.param(
+        rows("rows.insert(0, 2)", "one.index(1)", FULL),
+        id="where something is in a list that grows in front",
+    ),
+    pytest.param(
+        own("rows.append(i)\nrows.append(1)", "one.index(1)"),
+        id="where something is behind the tower's index",
+    ),
     pytest.param(own("rows.append(i)", "one[0]"), id="an own list that holds the tower's index"),
     pytest.param(own("rows += [i]", "rows[0]"), id="an own list that is given the tower's index"),
     pytest.param(
@@ -106,9 +114,52 @@ ALIKE = [
     pytest.param(own("rows.append(1)"), id="append to its own"),
     pytest.param(own("rows.append(1)", "len(rows)"), id="append to its own, and what it is"),
     pytest.param(own("rows += [1]", "len(rows)"), id="plus and assign to its own"),
+    pytest.param(
+        own("rows.append(config.a)", "one.index(config.a)"), id="where something is in its own"
+    ),
+    pytest.param(
+        towers(
+            "places = []\nfor k in range(config.blocks):\n    places.append(config.step * k)\n"
+            "for k in range(config.depth):\n    if k in places:\n"
+            "        with tf.variable_scope('cell_{}'.format(places.index(k))):\n            pass\n"
+        ),
+        id="where something is in a list that it fills",
+    ),
     pytest.param(rows("names.index(rows.count(1))", inside=FULL), id="only looked at"),
     pytest.param(rows("list(rows.items())", inside=TABLES), id="a table that is only looked at"),
 ]  # fmt: skip
+
+
+GROWN = {
+    "append": ("seen.append('x')", "len(seen)"),
+    "append what is there": ("seen.append(config.names[0])", "len(seen)"),
+    "extend": ("seen.extend(config.names)", "len(seen)"),
+    "plus and assign": ("seen += config.names", "len(seen)"),
+    "a loop that appends": ("for k in config.names:\n    seen.append('x')", "len(seen)"),
+    "how many are the same": ("seen.append('x')", "seen.count('x')"),
+    "in front": ("seen.insert(0, 'y')", "seen.index('x')"),
+    "a part": ("seen.append('x')", "len(seen[:])"),
+    "as a tuple": ("seen.append('x')", "len(tuple(seen))"),
+    "as a text": ("seen.append('x')", "len(''.join(seen))"),
+    "what a loop counts": ("seen.append('x')\nk = 0\nfor s in seen:\n    k += 1", "k"),
+    "the last that a loop counts": (
+        "seen.append('x')\nfor k, s in enumerate(seen):\n    pass",
+        "k",
+    ),
+    "a table": ("table[len(table)] = 1", "len(table)"),
+}
+"""What makes a list longer whose length is not known, and a name by that."""
+
+
+@pytest.mark.parametrize("made", ["list(config.names)", "[k for k in config.names]"])
+@pytest.mark.parametrize("name", GROWN)
+def test_a_list_of_unknown_length_is_longer_for_each_tower(name: str, made: str) -> None:
+    does, number = GROWN[name]
+    scope = f"\nwith tf.variable_scope('w%d' % {number}):\n    pass\n"
+    lists = f"seen = {made}\ntable = dict(config.table)\n"
+    assert differing_name(towers(does + scope, inside=lists)) is not None
+    if name != "a table":  # of which it is not told what its entries are
+        assert differing_name(towers(lists + does + scope)) is None
 
 
 @pytest.mark.parametrize("found", OTHERS)

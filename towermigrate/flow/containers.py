@@ -316,10 +316,8 @@ class Containers(Core):
                         return Const(getattr(consts, name)(args[0].value))
                     except ValueError:
                         return call.unknown("ValueError")
-                if entries is not None:
-                    parts = [owner, Const(name), args[0]]
-                    return self.asked(call.node, parts, "where an entry is", call.place)
-                return call.unknown("where an entry is")
+                parts = [owner, Const(name), args[0]]
+                return self.asked(call.node, parts, "where an entry is", call.place)
         return None
 
     def _of_table(self, owner: Table, name: str, call: Call) -> Value | None:

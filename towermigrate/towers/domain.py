@@ -467,6 +467,8 @@ class Towers(Domain):
         match value:
             case Method():
                 self._goes_by(call)
+                if value.name in ("count", "has_key", "index") and not call.keywords and call.known:
+                    return self.terms.of("call", (value, *call.args))
                 return None
             case Tensor():
                 self._run_given(call)

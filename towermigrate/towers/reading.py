@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 from towermigrate.flow import Call, Interpreter, Limits
 from towermigrate.flow.frames import Frame
@@ -13,6 +14,7 @@ from towermigrate.flow.store import GONE, Changes, let_go
 from towermigrate.flow.values import (
     HELD,
     ORDER,
+    REST,
     Class,
     Const,
     External,
@@ -35,7 +37,7 @@ from towermigrate.flow.values import (
 )
 from towermigrate.towers.domain import Towers
 from towermigrate.towers.meanings import NAMES
-from towermigrate.towers.values import TENSOR, Key, Tensor, Term, is_list
+from towermigrate.towers.values import GROWN, TENSOR, Key, Tensor, Term, is_list
 
 _MADE_HERE = {
     "no such entry", "no such key", "no key", "a key", "it is empty", "it may be empty", "one of several entries",
@@ -257,7 +259,7 @@ class Reading(Interpreter):
         self._sets[made.number] = new
         self._note_change(owner, made)
 
-    def _is_of_others(self, value: Items) -> bool:
+    def _is_of_others(self, value: Made) -> bool:
         return bool(self.towers.turns) and value.turn != self.towers.turns
 
     def _has_code(self, value: Instance) -> bool:
@@ -341,6 +343,22 @@ class Reading(Interpreter):
         made = super().items(entries, place, kind, entry)
         made.turn = self.towers.turns
         return made
+
+    def table(self, entries: Mapping[Any, Value], place: Place) -> Table:
+        made = super().table(entries, place)
+        made.turn = self.towers.turns
+        return made
+
+    def change(self, made: Made, key: tuple[object, ...], value: Value) -> None:
+        """A list of all towers whose length is not known is a longer one for each."""
+        grows = key == HELD and isinstance(value, Many) or key == REST
+        if grows and isinstance(made, Items | Table) and self._is_of_others(made):
+            terms = self.towers.terms
+            grown = terms.of("grown", (terms.key(made), value))
+            super().change(made, key, value)
+            self.store.set(made.cells, GROWN, grown)
+        else:
+            super().change(made, key, value)
 
     def entry_at(self, owner: Value, key: Value, node: ast.Subscript, scope: Scope) -> Value:
         self._decides(key)

@@ -97,6 +97,8 @@ def is_list(value: Value) -> bool:
 TENSOR = Tensor()
 _NOTHING: frozenset[str] = frozenset()
 _TOWER = frozenset({"tower"})
+GROWN = ("grown",)
+"""Where a list or a table of unknown length holds what the towers added to it."""
 EACH_TIME = "each time"
 """The mark of what need not be the same for all towers."""
 
@@ -183,7 +185,13 @@ class Terms:
                 return ("class", value.place)
             case Items():
                 held = value.cells.get(HELD) if depth > 0 else None
-                return (value.kind, value.place if held is None else self.key(held, depth - 1))
+                grown = value.cells.get(GROWN)
+                own = () if grown is None else (self.key(grown, 0),)
+                return (
+                    value.kind,
+                    value.place if held is None else self.key(held, depth - 1),
+                    *own,
+                )
             case Instance() if id(value) in self.stands_for:
                 return self.stands_for[id(value)]
             case Table() | Instance():
