@@ -9,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from towermigrate.helpers import _session_tensorflow as private
+from towermigrate.helpers._session_exports import without_copies
 from towermigrate.helpers._session_gradients import summed_over_copies
 from towermigrate.helpers._session_graphs import enter, find, here, mirrored, without_strategy
 from towermigrate.helpers._session_optimizers import (
@@ -80,6 +81,7 @@ def _hooks() -> Iterator[_Hook]:
     yield private.SESSIONS[0], "run", variables_fed_by_name
     yield tf.Graph, "as_default", _mirrored_in_every_thread
     yield tf.Graph, "get_tensor_by_name", element_by_name
+    yield tf.Graph, "as_graph_def", without_copies
     yield _v1.train.Optimizer, "apply_gradients", applied_to_copies
     for owner in tensorflows_optimizers():
         for method, of_both_kinds in (

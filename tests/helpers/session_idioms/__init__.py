@@ -136,6 +136,7 @@ def load_all() -> dict[str, Idiom]:
     """Every idiom."""
     from tests.helpers.session_idioms import (  # noqa: F401
         assignments,
+        exports,
         gradients,
         layers,
         loops,

@@ -1,0 +1,127 @@
+"""The graph as a program writes it down: with the variables that it has, and not with their copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from towermigrate.helpers._session_graphs import TowerGraph, mirrored
+
+
+def without_copies(as_graph_def: Callable[..., Any]) -> Callable[..., Any]:
+    """`Graph.as_graph_def`, which meta graphs, frozen graphs and event files are made from.
+
+    Whoever reads such a file knows nothing of copies: what trains or sets a variable of the imported graph would leave
+    them as they are. So the towers all read the first copy there, as in TF1, and nothing writes the others.
+    """
+
+    def of_the_program(self: Any, from_version: Any = None, *args: Any, **kwargs: Any) -> Any:
+        made = as_graph_def(self, from_version, *args, **kwargs)
+        towers = None if from_version else mirrored(self)
+        return made if towers is None else _folded(towers, made)
+
+    return of_the_program
+
+
+def _folded(towers: TowerGraph, graph_def: Any) -> Any:
+    """A graph's definition with every copy's operations replaced by the first copy's; as it was where that makes a circle."""
+    first_of = {
+        handle: variable.copies[0].handle.op.name
+        for handle, (variable, index) in list(towers.variables.items())
+        if index
+    }
+    nodes = {node.name: node for node in graph_def.node}
+    same: dict[str, str] = {}
+    for name in nodes:
+        for handle in _above(name):
+            if handle in first_of:
+                other = first_of[handle] + name[len(handle) :]
+                if other in nodes:
+                    same[name] = other
+                break
+    if not same:
+        return graph_def
+    folded = type(graph_def)()
+    folded.CopyFrom(graph_def)
+    del folded.node[:]
+    for name, node in nodes.items():
+        if name in same:
+            continue
+        made = folded.node.add()
+        made.CopyFrom(node)
+        inputs = list(node.input)
+        if inputs and _name(inputs[0]) in first_of and _writes(node.op):
+            # The first copy's own write says the same.
+            made.op = "NoOp"
+            made.attr.clear()
+            inputs = [each for each in inputs if each.startswith("^")]
+        del made.input[:]
+        told = [each for each in (_renamed(each, same) for each in inputs) if each != f"^{name}"]
+        made.input.extend(dict.fromkeys(told) if made.op == "NoOp" else _once(told))
+        if "_class" in made.attr:
+            places = made.attr["_class"].list
+            beside = [_beside(each, same) for each in places.s]
+            del places.s[:]
+            places.s.extend(beside)
+    return folded if _has_no_circle(folded.node) else graph_def
+
+
+def _above(name: str) -> Iterable[str]:
+    """The names that a name stands under, its own first."""
+    while name:
+        yield name
+        name = name.rpartition("/")[0]
+
+
+def _name(given: str) -> str:
+    return given.removeprefix("^").partition(":")[0]
+
+
+def _renamed(given: str, same: dict[str, str]) -> str:
+    name = _name(given)
+    return given.replace(name, same[name], 1) if name in same else given
+
+
+def _once(inputs: list[str]) -> list[str]:
+    """Values as often as they are given, what is waited for once."""
+    values = [each for each in inputs if not each.startswith("^")]
+    return [*values, *dict.fromkeys(each for each in inputs if each.startswith("^"))]
+
+
+def _beside(place: bytes, same: dict[str, str]) -> bytes:
+    start, at, name = place.decode().partition("loc:@")
+    return f"{start}{at}{same.get(name, name)}".encode()
+
+
+def _writes(kind: str) -> bool:
+    return kind.startswith(
+        ("Assign", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
+    ) or kind in (
+        "ResourceStridedSliceAssign",
+        "ResourceCountUpTo",
+    )
+
+
+def _has_no_circle(nodes: Iterable[Any]) -> bool:
+    """Whether the operations can be put in an order; those that end a turn of a loop begin the next one."""
+    given = {
+        node.name: {_name(each) for each in node.input}
+        for node in nodes
+        if node.op not in ("NextIteration", "RefNextIteration")
+    }
+    users: dict[str, list[str]] = {}
+    left: dict[str, int] = {}
+    for name, inputs in given.items():
+        inside = [each for each in inputs if each in given]
+        left[name] = len(inside)
+        for each in inside:
+            users.setdefault(each, []).append(name)
+    ready = [name for name, count in left.items() if not count]
+    done = 0
+    while ready:
+        done += 1
+        for user in users.get(ready.pop(), ()):
+            left[user] -= 1
+            if not left[user]:
+                ready.append(user)
+    return done == len(given)
