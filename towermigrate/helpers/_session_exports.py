@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+import tensorflow as tf
 
 from towermigrate.helpers._session_graphs import TowerGraph, mirrored
 
@@ -18,7 +20,10 @@ def without_copies(as_graph_def: Callable[..., Any]) -> Callable[..., Any]:
     def of_the_program(self: Any, from_version: Any = None, *args: Any, **kwargs: Any) -> Any:
         made = as_graph_def(self, from_version, *args, **kwargs)
         towers = None if from_version else mirrored(self)
-        return made if towers is None else _folded(towers, made)
+        whole = (
+            towers is not None and towers.graph is self and isinstance(made, tf.compat.v1.GraphDef)
+        )
+        return _folded(towers, made) if towers is not None and whole else made
 
     return of_the_program
 
@@ -50,7 +55,7 @@ def _folded(towers: TowerGraph, graph_def: Any) -> Any:
         made = folded.node.add()
         made.CopyFrom(node)
         inputs = list(node.input)
-        if inputs and _name(inputs[0]) in first_of and _writes(node.op):
+        if inputs and _writes(node.op) and _handle(_name(inputs[0]), nodes) in first_of:
             # The first copy's own write says the same.
             made.op = "NoOp"
             made.attr.clear()
@@ -64,6 +69,13 @@ def _folded(towers: TowerGraph, graph_def: Any) -> Any:
             del places.s[:]
             places.s.extend(beside)
     return folded if _has_no_circle(folded.node) else graph_def
+
+
+def _handle(name: str, nodes: Mapping[str, Any]) -> str:
+    """The variable that is handed to an operation, into a branch or a loop too."""
+    while nodes[name].op in ("Enter", "Switch", "Identity"):
+        name = _name(nodes[name].input[0])
+    return name
 
 
 def _above(name: str) -> Iterable[str]:

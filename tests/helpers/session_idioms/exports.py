@@ -112,6 +112,36 @@ def imported_with_another_input(p: Program) -> Any:
         return session.run("out:0")
 
 
+@idiom
+def imported_with_a_loop_that_assigns(p: Program) -> Any:
+    count = tf.get_variable("count", [], initializer=constant(1.0), use_resource=True)
+
+    def body(k: Any) -> Any:
+        with tf.control_dependencies([tf.assign_add(count, 2.0)]):
+            return k + 1
+
+    counted = tf.while_loop(lambda k: k < 3, body, [0])
+    once = tf.cond(tf.constant(True), lambda: tf.assign_add(count, 10.0), lambda: tf.constant(0.0))
+    tf.add_to_collection("acts", counted)
+    tf.add_to_collection("acts", once)
+    path = p.folder() + "/m"
+    outs = []
+    for i in p.towers(range(2)):
+        with tf.variable_scope("", reuse=i > 0):
+            outs.append(count * 1.0)
+    tf.add_n(outs, name="out")
+    with p.session() as session:
+        tf.train.Saver().save(session, path)
+    with tf.Graph().as_default(), tf.Session(config=tf.ConfigProto(**_CPUS)) as session:
+        loader = tf.train.import_meta_graph(path + ".meta", clear_devices=True)
+        loader.restore(session, path)
+        seen = []
+        for act in tf.get_collection("acts"):
+            session.run(act)
+            seen.append(session.run(["out:0", tf.global_variables()[0]]))
+        return seen
+
+
 def _outs(p: Program) -> None:
     """The towers' results, by names."""
     for i, (x, _) in p.towers(enumerate(p.split())):
