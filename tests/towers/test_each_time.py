@@ -84,6 +84,15 @@ OTHERS = {
     "a table of its own class": ("Q['a'] = Q.get('a', 0) + 1\nn = Q['a']", SUBCLASS.format("dict")),
     "a method that nothing is known of": ("n = config.next_name()", ""),
     "a function that nothing is known of": ("n = names_of.fresh()", "import names_of\n"),
+    "the name of what a collection has": ("n = tf.get_collection('c')[-1].op.name", ""),
+    "what a queue has next": ("n = Q.get()", "import queue\nQ = queue.Queue()\n"),
+    "a part of numbers without an end": (
+        "n = list(itertools.islice(GEN, 1))[0]", "import itertools\nGEN = itertools.count()\n"
+    ),
+    "texts that go round, beside others": (
+        "n = [a for a, b in zip(GEN, [1])][0]", "import itertools\nGEN = itertools.cycle('ab')\n"
+    ),
+    "how many lines a file has left": ("n = len(list(F))", "F = open('names')\n"),
     "what a file has next": ("n = F.readline()", "F = open('names')\n"),
 }  # fmt: skip
 ALIKE = {

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from towermigrate.helpers._session_graphs import TowerGraph, mirrored
+
+_log = logging.getLogger("towermigrate")
+_LEFT = (
+    "The graph is written down with the copies of its variables, which cannot be told from them here. A program that "
+    "imports it and trains on, or sets variables, changes the first copies only: the other towers keep what they had."
+)
 
 
 def without_copies(as_graph_def: Callable[..., Any]) -> Callable[..., Any]:
@@ -29,7 +36,10 @@ def without_copies(as_graph_def: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _folded(towers: TowerGraph, graph_def: Any) -> Any:
-    """A graph's definition with every copy's operations replaced by the first copy's; as it was where that makes a circle."""
+    """A graph's definition with every copy's operations replaced by the first copy's.
+
+    It stays as it was, and that is said, where that would make a circle, or write twice.
+    """
     first_of = {
         handle: variable.copies[0].handle.op.name
         for handle, (variable, index) in list(towers.variables.items())
@@ -46,6 +56,8 @@ def _folded(towers: TowerGraph, graph_def: Any) -> Any:
                 break
     if not same:
         return graph_def
+    if _may_write_inside(graph_def, first_of):
+        return _with_copies(graph_def)
     folded = type(graph_def)()
     folded.CopyFrom(graph_def)
     del folded.node[:]
@@ -68,7 +80,22 @@ def _folded(towers: TowerGraph, graph_def: Any) -> Any:
             beside = [_beside(each, same) for each in places.s]
             del places.s[:]
             places.s.extend(beside)
-    return folded if _has_no_circle(folded.node) else graph_def
+    return folded if _has_no_circle(folded.node) else _with_copies(graph_def)
+
+
+def _with_copies(graph_def: Any) -> Any:
+    _log.warning(_LEFT)
+    return graph_def
+
+
+def _may_write_inside(graph_def: Any, first_of: Mapping[str, str]) -> bool:
+    """Whether a function of the graph is given a copy, and functions write: the first copy would be written twice."""
+    writing = any(_writes(node.op) for each in graph_def.library.function for node in each.node_def)
+    return writing and any(
+        _name(given) in first_of and any(value.HasField("func") for value in node.attr.values())
+        for node in graph_def.node
+        for given in node.input
+    )
 
 
 def _handle(name: str, nodes: Mapping[str, Any]) -> str:

@@ -42,6 +42,8 @@ from towermigrate.towers.each_time import (
     CHANGED_BY,
     GRAPH,
     GRAPHS_OWN,
+    VARIABLES,
+    gives_iterator,
     gives_the_same,
     method_gives_the_same,
 )
@@ -186,6 +188,8 @@ class Towers(Domain):
         """What functions are given besides their arguments."""
         self.dictionaries: dict[Key, Value] = {}
         """Whose attributes the terms stand for that are tables of attributes."""
+        self.iterators: set[int] = set()
+        """The terms that stand for iterators that were there before the towers."""
         self._whys: dict[int, Unknown] = {}
         self._takes: set[Key] = set()
         """The functions that are."""
@@ -221,7 +225,7 @@ class Towers(Domain):
         if GRAPH.match(name):
             self._run_given(call)
             self._goes_by(call)
-            return self._of_the_graph()
+            return replace(self._of_the_graph(), variable=bool(VARIABLES.search(name)))
         told = named(self.arg_scope, call, key_of(External(name)))
         for place, value in self._naming(told):
             key = self.terms.key(value)
@@ -321,7 +325,20 @@ class Towers(Domain):
         owner = External(of.rpartition(".")[0]) if isinstance(of, str) else None
         if owner is not None and self.terms.change(owner) in self.terms.changed:
             anew = (owner, *anew)
-        return self.terms.of("call", (of, *call.args, *named, *stars, *anew))
+        self._used_up(call)
+        found = self.terms.of("call", (of, *call.args, *named, *stars, *anew))
+        if isinstance(of, str) and gives_iterator(of) and not self.turns:
+            self.iterators.add(found.number)
+        return found
+
+    def _used_up(self, call: Call) -> None:
+        """Iterators that were there before the towers have fewer values left once something has read them."""
+        for each in (*call.args, *call.keywords.values()):
+            self.use_up(each)
+
+    def use_up(self, value: Value) -> None:
+        if self.turns and isinstance(value, Term) and value.number in self.iterators:
+            self.note_change(value, self.terms.of("rest of", (value,)))
 
     def _gives_the_same(self, call: Call, of: Value | str) -> bool:
         given = (*call.args, *call.keywords.values())
@@ -422,7 +439,9 @@ class Towers(Domain):
             if found is not None:
                 return found
         self._run_given(call)
-        same = not isinstance(owner, Term | Unknown) or method_gives_the_same(call.name)
+        same = not isinstance(owner, Term | Unknown) or method_gives_the_same(
+            call.name, len(call.args)
+        )
         return self._opaque(call, self.terms.of("attribute", (owner, call.name)), same)
 
     def why(self, operation: str, given: Sequence[Value | str | Key], why: Unknown) -> Unknown:
@@ -525,8 +544,8 @@ class Towers(Domain):
         if isinstance(owner, Tensor) and name == "op":
             return owner
         if isinstance(owner, Tensor) and name == "name":
-            if owner.variable or self._is_of_the_graph(owner):
-                return TENSOR  # what a collection has is taken for variables
+            if owner.variable:
+                return TENSOR
             return self._of_the_graph() if owner.by is None else owner
         if isinstance(owner, Tensor) or name in _SAME:
             return self.tensor_of([owner])

@@ -83,11 +83,25 @@ CHANGED_BY = {
 """Functions that change what they are given, with where it stands among their arguments."""
 
 
+_ITERATORS = re.compile(
+    r"^(?:itertools\.|builtins\.(?:iter|map|filter|zip|reversed|enumerate|open|file)$|csv\.reader$|os\.(?:walk|scandir)$)"
+)
+"""What gives something whose values are taken one after another, whoever takes them."""
+
+VARIABLES = re.compile(r"variables?$")
+"""What of the functions that look at the graph gives variables."""
+
+
+def gives_iterator(name: str) -> bool:
+    """Whether what a library's function gives is used up as it is read."""
+    return bool(_ITERATORS.match(name))
+
+
 def gives_the_same(name: str) -> bool:
     """Whether a library's function gives the same of the same each time."""
     return bool(_MODULES.match(name)) and not _NOT_THESE.match(name)
 
 
-def method_gives_the_same(name: str) -> bool:
-    """The same of a method of something of which no more is known."""
-    return name in _METHODS
+def method_gives_the_same(name: str, args: int) -> bool:
+    """The same of a method of something of which no more is known. A queue's `get()` takes what is next."""
+    return name in _METHODS and (name != "get" or args > 0)

@@ -137,7 +137,9 @@ class Reading(Interpreter):
             parts = [
                 self.entry(e, node, scope) for e in value.may_be if isinstance(e, Items | Table)
             ]
-            return self._one_of_each("turn", (value,), parts)
+            found = self._one_of_each("turn", (value,), parts)
+            self.towers.use_up(value)
+            return found
         entries = value.entries if isinstance(value, Items) else None
         if entries and not any(isinstance(each, Made | External | Tensor) for each in entries):
             may_be = [

@@ -142,6 +142,27 @@ def imported_with_a_loop_that_assigns(p: Program) -> Any:
         return seen
 
 
+@idiom(warning="written down with the copies")
+def written_down_with_a_function_that_assigns(p: Program) -> Any:
+    count = tf.get_variable("count", [], initializer=constant(1.0), use_resource=True)
+    outs = []
+    for i in p.towers(range(2)):
+        with tf.variable_scope("", reuse=i > 0):
+            outs.append(count * 1.0)
+    tf.enable_control_flow_v2()
+    try:
+        once = tf.cond(
+            tf.ones([]) > 0, lambda: tf.assign_add(count, 10.0), lambda: count.read_value()
+        )
+    finally:
+        tf.disable_control_flow_v2()
+    path = p.folder() + "/m"
+    with p.session() as session:
+        session.run(once)
+        tf.train.Saver().save(session, path)
+        return session.run(outs)
+
+
 def _outs(p: Program) -> None:
     """The towers' results, by names."""
     for i, (x, _) in p.towers(enumerate(p.split())):
