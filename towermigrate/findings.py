@@ -299,7 +299,8 @@ _rule(
     "TM251", "The towers play different roles", "error",
     "One tower computes another loss than the next (a critic here, its penalty there), in branches of one loop or in loops of "
     "one graph that each go over devices of their own: that is no data parallelism, and replicas that each hold all "
-    "variables gain nothing. Loops that share devices from the first on are not meant.",
+    "variables gain nothing. Loops that share devices from the first on are not meant, nor those over a part of the devices "
+    "that another loop of the same function goes over as a whole: they convert.",
     "Give every tower the whole loss of its share of the batch, or keep the program as a tower graph: "
     "`--refused symbols` takes its names to TensorFlow 2.",
     "for i in range(2):\n    if i == 0:\n        cost = critic_loss(x)\n    else:\n        cost = penalty(x)",

@@ -49,6 +49,26 @@ def test_a_loop_mirrors_its_own_graph() -> None:
         assert devices_of(w) == ["0", "1", "2"]
 
 
+def test_the_towers_of_a_part_are_where_it_begins() -> None:
+    seen = []
+    with tf.Graph().as_default():
+        tm.mirror_variables(4)
+        for first in (0, 2, 3, -1, 6):
+            for name in tm.towers("ab", first=first):
+                w = v1.get_variable("w", [2], use_resource=True)
+                seen.append((first, name, tf.constant(0).device[-1], w.device[-1]))
+                v1.get_variable_scope().reuse_variables()
+    assert seen == [
+        (0, "a", "0", "0"), (0, "b", "1", "1"), (2, "a", "2", "2"), (2, "b", "3", "3"), (3, "a", "3", "3"), (3, "b", "0", "0"),
+        (-1, "a", "3", "3"), (-1, "b", "0", "0"), (6, "a", "2", "2"), (6, "b", "3", "3"),
+    ]  # fmt: skip
+
+
+def test_the_place_of_the_first_tower_is_a_whole_number() -> None:
+    with tf.Graph().as_default(), pytest.raises(TypeError):
+        list(tm.towers("ab", first=1.5))  # type: ignore[call-overload]
+
+
 def test_a_while_loop_asks_before_each_turn_outside_of_the_towers() -> None:
     seen = []
     with tf.Graph().as_default():

@@ -30,6 +30,8 @@ from towermigrate.recognize.analysis import Analysis
 from towermigrate.recognize.entered import around_of
 from towermigrate.recognize.joined import Joined
 from towermigrate.recognize.loop_devices import on_other_devices
+from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.part_loops import has_whole, part_of
 from towermigrate.recognize.plain import NOTHING
 from towermigrate.recognize.refusal import Refused, Unwritten, by_importance, note
 from towermigrate.recognize.source import SourceFile, Tree
@@ -295,11 +297,27 @@ class _Emission:
         candidate = each.place.candidate
         try:
             around = above(each.place.tree, candidate.file, candidate.function)
-            found = unfit(each.place.tree, each.place.traits, candidate, around)
+            found = unfit(
+                each.place.tree, each.place.traits, candidate, around, self._others(candidate)
+            )
         except Exception as error:  # one program's fault is no other's
             found = [self._said(key, "TM290", what_failed(error))]
         self.not_session[key] = found
         return not found
+
+    def _others(self, candidate: Candidate) -> list[Candidate]:
+        """The other tower loops, those that cannot be read aside."""
+        places = [each.place for each in self.recognitions]
+        return [
+            each.candidate
+            for each in places
+            if isinstance(each, Place) and each.candidate is not candidate
+        ]
+
+    def _is_part(self, candidate: Candidate) -> bool:
+        """Whether it goes over a part of what another loop of its function goes over."""
+        part = part_of(candidate)
+        return part is not None and has_whole(candidate, part, self._others(candidate))
 
     def _keep_devices_apart(self, wanted: Sequence[int]) -> None:
         """Put loops on record that build towers in one graph, each on devices of its own."""
@@ -311,6 +329,8 @@ class _Emission:
                     continue
                 own, its = place.candidate, beside.candidate
                 try:
+                    if self._is_part(own) or self._is_part(its):
+                        continue
                     found = on_other_devices(place.tree, own, its)
                     if found is not None and in_one_graph(place.tree, own, its):
                         self.not_session[key].append(found)
@@ -349,7 +369,9 @@ class _Emission:
             said: dict[int, list[Finding]] = {}
             for key, place in places.items():
                 assert isinstance(place, Place)
-                said[key] = style.convert(Headline.of(place.candidate))
+                candidate = place.candidate
+                part = part_of(candidate) if self._is_part(candidate) else None
+                said[key] = style.convert(Headline.of(candidate, part))
             for path, finding in style.left({(r.path, r.line) for r in self.recognitions}).items():
                 key = next(key for key in wanted if self.recognitions[key].path == path)
                 said[key].append(finding)

@@ -18,6 +18,7 @@ from towermigrate.emit.splices import Splices
 from towermigrate.emit.tower_devices import drop_devices, kept_devices, names_of, soften_devices
 from towermigrate.findings import Finding
 from towermigrate.recognize.loops import Candidate
+from towermigrate.recognize.part_loops import Part
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.source import SourceFile, Tree
 from towermigrate.recognize.syntax import dotted, statements, walk
@@ -39,6 +40,7 @@ class Headline:
         over: what it goes over.
         body: the statements of a `for`; None for a comprehension.
         turns: the `while` where the loop is one.
+        part: what it goes over a part of, where another loop of its graph goes over all of it.
     """
 
     file: SourceFile
@@ -48,12 +50,13 @@ class Headline:
     over: cst.BaseExpression
     body: cst.BaseSuite | None
     turns: cst.While | None = None
+    part: Part | None = None
 
     @classmethod
-    def of(cls, candidate: Candidate) -> Headline:
+    def of(cls, candidate: Candidate, part: Part | None = None) -> Headline:
         loop, turns = candidate.loop, candidate.turns
         file, function, node = candidate.file, candidate.function, turns or loop
-        return cls(file, function, node, loop.target, loop.iter, loop.body, turns)
+        return cls(file, function, node, loop.target, loop.iter, loop.body, turns, part)
 
 
 class SessionStyle:
@@ -82,7 +85,7 @@ class SessionStyle:
         self._heard.append((file, head.node))
         splices, alias = self._file(file)
         if head.turns is None:
-            self._go_over_towers(splices, head.over, alias)
+            self._go_over_towers(splices, head.over, alias, head.part)
         else:
             self._turn_by_turn(splices, head.turns, alias)
         if head.body is not None:
@@ -138,16 +141,21 @@ class SessionStyle:
             self._aliases[file.path] = _alias(file)
         return self._splices[file.path], self._aliases[file.path]
 
-    def _go_over_towers(self, splices: Splices, over: cst.BaseExpression, alias: str) -> None:
+    def _go_over_towers(
+        self, splices: Splices, over: cst.BaseExpression, alias: str, part: Part | None
+    ) -> None:
         start, end = splices.whole(over)
+        place = "" if part is None or part.first is None else f", first={part.first}"
         spaced = "" if splices.text.text[start - 1 : start].isspace() else " "  # `for i in[0, 1]:`
         own = isinstance(over, cst.Tuple)  # the innermost brackets are the tuple's
         if len(over.lpar) > own:  # brackets that only group become those of the call
             splices.insert(start, f"{spaced}{alias}.towers")
+            if place:
+                splices.insert(end - 1, place)
             return
         bare = own and not over.lpar
         splices.insert(start, f"{spaced}{alias}.towers(" + "(" * bare)
-        splices.insert(end, ")" * bare + ")")
+        splices.insert(end, ")" * bare + place + ")")
 
     def _turn_by_turn(self, splices: Splices, loop: cst.While, alias: str) -> None:
         """`for _ in tm.towers(lambda: i < n):`, which asks before each turn and leaves a tower however it ends."""
@@ -183,7 +191,7 @@ class SessionStyle:
             offset, _ = self._file(opening.file)[0].span(node)
             self._opened.setdefault((opening.file.path, offset), []).append(opening)
             said.append(f"{opening.file.path}:{opening.file.line(node)}")
-            if opening.count is None:
+            if opening.count is None and head.part is None:  # that of the whole counts
                 findings.append(
                     Finding(
                         "TM311",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import Any, TypeVar, overload
 
@@ -93,20 +94,22 @@ def mirror_variables(num_towers: int | None = None, *more: int | None) -> None:
 
 
 @overload
-def towers(iterable: Iterable[_T]) -> Iterator[_T]: ...
+def towers(iterable: Iterable[_T], first: int = 0) -> Iterator[_T]: ...
 @overload
-def towers(iterable: Callable[[], object]) -> Iterator[int]: ...
-def towers(iterable: Any) -> Iterator[Any]:
+def towers(iterable: Callable[[], object], first: int = 0) -> Iterator[int]: ...
+def towers(iterable: Any, first: int = 0) -> Iterator[Any]:
     """The header of a tower loop: `for i in tm.towers(range(num_gpus)):`.
 
-    What turn k builds belongs to replica k modulo the number of replicas: it is placed on that device and
-    reads that copy of each variable. The body stays what it was, so appends, `break`, `continue`,
+    What turn k builds belongs to replica `first + k` modulo the number of replicas: it is placed on that device
+    and reads that copy of each variable. The body stays what it was, so appends, `break`, `continue`,
     `return`, scopes and reuse mean what they meant.
 
     Args:
       iterable: what the loop goes over; each turn is given its next item. Or the condition of a `while`, as
         a function of no arguments that is asked before each turn, outside of the towers:
         `for _ in tm.towers(lambda: i < num_gpus):` is `while i < num_gpus:`.
+      first: the replica of the first turn, for a loop over a part of the devices (`devices[2:]`: 2). No value
+        depends on it, only which device computes it.
 
     Yields:
       The items; for a condition, the number of the turn, from 0.
@@ -132,15 +135,16 @@ def towers(iterable: Any) -> Iterator[Any]:
     items = iterable
     if callable(iterable) and not hasattr(iterable, "__iter__"):
         items = itertools.takewhile(lambda _: iterable(), itertools.count())
+    begin = operator.index(first)
     for index, item in enumerate(items):
         if graphs.find() is None and not tf.executing_eagerly():
             mirror_variables(len(iterable) if isinstance(iterable, Sized) else None)
-        with _tower(index):
+        with _tower(index, begin + index):
             yield item
 
 
 @contextlib.contextmanager
-def _tower(index: int) -> Iterator[None]:
+def _tower(index: int, place: int) -> Iterator[None]:
     found = graphs.find()
     before = here.tower
     with contextlib.ExitStack() as stack:
@@ -148,7 +152,7 @@ def _tower(index: int) -> Iterator[None]:
             graphs.enter(found)
             found.begun = True
             _session_hooks.install_where_loaded()
-            replica = index % found.replicas
+            replica = place % found.replicas
             stack.enter_context(_v1.device(None))
             stack.enter_context(_v1.device(found.devices[replica]))
             if found.strategy is not None:

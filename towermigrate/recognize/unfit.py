@@ -18,6 +18,7 @@ from towermigrate.recognize.kinds import Traits
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.made_of import asks_what_made_of
 from towermigrate.recognize.own_variables import own_variable
+from towermigrate.recognize.part_loops import has_whole, part_of
 from towermigrate.recognize.reach import tower_functions
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.source import Function, SourceFile, Tree
@@ -36,7 +37,11 @@ _ESTIMATOR = ("EstimatorSpec", "ModelFnOps", "TPUEstimatorSpec")
 
 
 def unfit(
-    tree: Tree, traits: Traits, candidate: Candidate, around: Iterable[Function]
+    tree: Tree,
+    traits: Traits,
+    candidate: Candidate,
+    around: Iterable[Function],
+    others: Iterable[Candidate] = (),
 ) -> list[Finding]:
     """Every reason for which no style can convert the program of a tower loop; none where one can.
 
@@ -45,13 +50,14 @@ def unfit(
         traits: what is known of its functions.
         candidate: the tower loop.
         around: the functions that call the one that the loop stands in, directly or not.
+        others: the tree's other tower loops.
     """
     file, loop = candidate.file, candidate.loop
     called = tower_functions(tree, file, statements(loop.body))
     own = [] if candidate.function is None else [Function(file, candidate.function, "")]
     above = [*own, *around]
     findings: list[Finding] = []
-    findings += _roles(file, candidate)
+    findings += _roles(file, candidate, others)
     copies = own_variable(traits, candidate, "TM252")
     findings += [] if copies is None else [copies]
     findings += _eager([file, *(function.file for function in called)], loop)
@@ -70,7 +76,9 @@ def unfit(
     return list(dict.fromkeys(findings))
 
 
-def _roles(file: SourceFile, candidate: Candidate) -> Iterator[Finding]:
+def _roles(
+    file: SourceFile, candidate: Candidate, others: Iterable[Candidate]
+) -> Iterator[Finding]:
     """Towers that build different things, by their index or by the part of the devices that they go over."""
     values = _bound(candidate.loop.target)
     for node in walk(candidate.loop.body):
@@ -82,6 +90,9 @@ def _roles(file: SourceFile, candidate: Candidate) -> Iterator[Finding]:
                     f"`{code(node.test)}` gives the towers different work: "
                     f"{_listed(first)} here, {_listed(second)} there",
                 )  # fmt: skip
+    part = part_of(candidate)
+    if part is not None and has_whole(candidate, part, others):
+        return
     for name in sorted(set(reads(candidate.loop.iter))):
         for node in _assignments(file.module, name):
             if _is_part(node.value):
