@@ -89,6 +89,7 @@ class Definitions(Bindings):
     def _import(self, node: ast.Import | ast.ImportFrom, scope: Scope) -> None:
         for alias in node.names:
             if isinstance(node, ast.Import):
+                self._run_files(alias.name, scope)
                 whole = self.imported(scope.path, 0, alias.name)
                 if alias.asname is None and "." in alias.name:
                     whole = self.imported(scope.path, 0, alias.name.split(".")[0])
@@ -101,6 +102,14 @@ class Definitions(Bindings):
             self.assign(
                 alias.asname or alias.name, self._member(module, node, alias.name, scope), scope
             )
+
+    def _run_files(self, dotted: str, scope: Scope) -> None:
+        """Run what an import runs: a file, and the packages that it is in."""
+        parts = dotted.split(".")
+        for end in range(1, len(parts) + 1):
+            found = self.imported(scope.path, 0, ".".join(parts[:end]))
+            if isinstance(found, Module):
+                self.module(found.path)
 
     def _member(self, module: Value, node: ast.ImportFrom, name: str, scope: Scope) -> Value:
         if isinstance(module, Module):

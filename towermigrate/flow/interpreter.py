@@ -10,28 +10,46 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 
 from towermigrate.flow.domain import Call, Domain
 from towermigrate.flow.frames import Frame, Limits
 from towermigrate.flow.scopes import body_of, bound_in, parameters, yields
 from towermigrate.flow.statements import Statements
-from towermigrate.flow.store import let_go
+from towermigrate.flow.store import GONE, let_go
 from towermigrate.flow.values import (
     NONE,
+    Cells,
     Class,
     Const,
     Function,
     Instance,
+    Key,
+    Many,
     MayGive,
+    Perhaps,
     Place,
+    Row,
     Scope,
     Unknown,
     Value,
     named,
+    same,
 )
 
 NEVER = "it returns on no way that was followed"
+
+
+_ELSEWHERE = "a file that is run changes it"
+
+
+@dataclass
+class Load:
+    """What it did to run a file: the files that were run meanwhile, and what cells held before and behind it."""
+
+    files: list[str]
+    changes: dict[tuple[int, Key], tuple[Cells, Value, Value]]
 
 
 class Interpreter(Statements):
@@ -53,6 +71,9 @@ class Interpreter(Statements):
     ) -> None:
         super().__init__(sources, domain, limits)
         self._modules: dict[str, Scope] = {}
+        self._loads: dict[str, Load] = {}
+        self._running: list[str] = []
+        self._ran: Cells = {}
 
     def module(self, path: str, main: bool | None = None) -> Scope:
         """The names of a file of the tree, which is run once.
@@ -62,14 +83,46 @@ class Interpreter(Statements):
         """
         known = self._modules.get(path)
         if known is not None:
+            self._run_again(path)
             return known
         scope = Scope(path)
         self._modules[path] = scope
+        before = self.store.mark()
+        for around in self._running:
+            self._loads[around].files.append(path)
+        load = self._loads[path] = Load([], {})
+        self._running.append(path)
+        self.store.set(self._ran, named(path), Const(True))
         if main is not None:
             self.store.set(scope.cells, named("__name__"), Const("__main__" if main else path))
-        with self._frame(None):
-            self.execute(self.tree(path).body, scope)
+        try:
+            with self._frame(None):
+                self.execute(self.tree(path).body, scope)
+        finally:
+            self._running.pop()
+        load.changes.update(self.store.turned(before))
         return scope
+
+    def _run_again(self, path: str) -> None:
+        """Do once more what running a file did, where it was run on another way than this one, or on one of several."""
+        ran = self._ran.get(named(path))
+        if ran == Const(True) or path in self._running:
+            return
+        load = self._loads[path]
+        self.store.set(self._ran, named(path), Const(True))
+        for each in load.files:
+            self._run_again(each)
+        for (_, key), (cells, old, new) in load.changes.items():
+            now = cells.get(key, GONE)
+            if same(now, new):
+                continue
+            is_its_own = old is GONE and isinstance(now, Perhaps) and same(now.value, new)
+            is_as_then = ran is None and same(now, old) and not isinstance(now, Unknown)
+            if not is_its_own and not is_as_then:
+                new = self.store.joined(now, new, self.join)
+                if not isinstance(new, Row | Many | Perhaps):
+                    new = self.store.joined(new, Unknown(_ELSEWHERE), self.join)
+            self.store.set(cells, key, new)
 
     def forget(self, path: str) -> None:
         """Run a file anew when it is asked for next."""

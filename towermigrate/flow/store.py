@@ -77,6 +77,15 @@ class Store:
                 found[place] = (cells, cells.get(key, GONE))
         return found
 
+    def turned(self, mark: int) -> dict[tuple[int, Key], tuple[Cells, Value, Value]]:
+        """What the cells that were written since a mark held then, and hold now."""
+        found: dict[tuple[int, Key], tuple[Cells, Value, Value]] = {}
+        self.touched += len(self._log) - mark
+        for cells, key, old in self._log[mark:]:
+            if (id(cells), key) not in found:
+                found[id(cells), key] = (cells, old, cells.get(key, GONE))
+        return found
+
     @contextmanager
     def watched(self, join: Join) -> Iterator[Changes]:
         """What each cell may hold where any statement may fail: what it held before, and all that is written to it.
