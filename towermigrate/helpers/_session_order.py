@@ -2,7 +2,7 @@
 
 The value of a reference variable was its memory: what was made from `w` saw what had been assigned to `w` by
 the time it ran, though it was handed the value before. The value of a mirrored copy is read once. So what is
-built under `tf.control_dependencies` reads again; and a run in which the order is left open, where TF1 gave
+built under `tf.control_dependencies`, or together with what was made after the assignment, reads again; and a run in which the order is left open, where TF1 gave
 the old value or the new one as the operations came, is told of.
 """
 
@@ -36,6 +36,12 @@ _OPEN = (
     "TensorFlow 1 that gave the value of before or of after, as the operations came; here it is the one of "
     "before, where it was read earlier in the source. tf.control_dependencies around the read says which."
 )
+_IN_LOOP = (
+    "towermigrate: a run assigns %s (%s), of which a loop was given the value before (%s), and gradients go through the "
+    "loop. Under TensorFlow 1 they were made from what the variable held by the time they came, often the new value; here "
+    "they are those of the value that the loop was given. tf.stop_gradient around what the loop makes of it says that "
+    "none are wanted."
+)
 
 
 def needed_for(elements: Iterable[Any]) -> set[Any]:
@@ -63,7 +69,9 @@ def reads_after_its_controls(create: Callable[..., Any]) -> Callable[..., Any]:
 
     An operation that waits for an assignment, and is given a value that was read without waiting for it,
     reads the variable again, after the assignment: `tf.control_dependencies([d_step])` around the
-    gradients of a generator, which go through the discriminator's weights.
+    gradients of a generator, which go through the discriminator's weights. So does one that is given a
+    reference variable together with what waits for its assignment, as gradients are of what a power
+    iteration made of the vector that it moves on.
     """
 
     def _create_op_internal(self: Any, op_type: str, inputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -72,6 +80,8 @@ def reads_after_its_controls(create: Callable[..., Any]) -> Callable[..., Any]:
             controls = private.controls_of(self)
             if controls:
                 inputs = [_as_of(controls, each, towers) for each in inputs]
+            if len(inputs) > 1:
+                inputs = _as_of_each_other(inputs, towers)
         made = create(self, op_type, inputs, *args, **kwargs)
         if here.writes is not None and towers is not None and is_write(made):
             here.writes.append(made)
@@ -96,6 +106,30 @@ def _as_of(controls: set[Any], value: Any, towers: TowerGraph) -> Any:
     if _written_above(read, towers) & bit and controls <= set(read.control_inputs):
         return value
     return _made_again(value.op).outputs[value.value_index]
+
+
+def _as_of_each_other(inputs: Sequence[Any], towers: TowerGraph) -> list[Any]:
+    """The inputs of an operation, with a new read of what others of them come after an assignment of."""
+    found = list(inputs)
+    for place, value in enumerate(inputs):
+        read = read_behind(value) if isinstance(value, tf.Tensor) else None
+        if read is None or private.control_flow(read) is not private.control_flow(towers.graph):
+            continue
+        variable = towers.variable_of(read.inputs[0])
+        if variable is None or not variable.is_reference:
+            continue
+        bit = _bit_of(variable, towers)
+        if _written_above(read, towers) & bit:
+            continue
+        behind = [
+            each.op
+            for each in inputs
+            if isinstance(each, tf.Tensor) and _written_above(each.op, towers) & bit
+        ]
+        if behind:
+            with towers.graph.control_dependencies(behind):
+                found[place] = _made_again(value.op).outputs[value.value_index]
+    return found
 
 
 def _made_again(operation: Any) -> Any:
@@ -179,6 +213,7 @@ def tell_of_races(
         return
     asked = {each if isinstance(each, tf.Operation) else each.op for each in (*fetches, *targets)}
     found = _Ordered(run, writes, asked)
+    stacked = {private.control_flow(op).name.encode() for op in run if op.type == "StackPushV2"}
     earliest: dict[int, Any] = {}
     for op, bit in writes.items():
         if bit not in earliest or found.steps[op] < found.steps[earliest[bit]]:
@@ -194,10 +229,15 @@ def tell_of_races(
             continue
         write = earliest[bit]
         for user in _users(op, found.after):
+            was_memory = known[0].is_reference
+            if was_memory and user.type == "Enter" and user.get_attr("frame_name") in stacked:
+                towers.told_of.add(known[0].name)
+                _log.warning(_IN_LOOP, known[0].name, write.name, user.name)
+                break
             if user in writes or user not in found.matters:
                 continue
             soon = found.steps[write] < _SOON or found.steps[user] >= found.steps[write]
-            if (soon and not found.below[op] & bit) or found.above[user] & bit:
+            if (soon and not found.below[op] & bit) or (was_memory and found.above[user] & bit):
                 towers.told_of.add(known[0].name)
                 _log.warning(_OPEN, known[0].name, write.name, user.name)
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -259,3 +260,123 @@ def an_update_with_a_branch(p: Program) -> Any:
             session.run(train)
             seen.append((session.run(losses), every_variable(session)))
         return seen
+
+
+def _unit(v: Any) -> Any:
+    return v / tf.sqrt(tf.reduce_sum(tf.square(v)) + 1e-12)
+
+
+def _vector(resource: bool = False) -> Any:
+    start = constant([[0.5, -1.0, 0.3]])
+    return tf.get_variable("u", [1, 3], initializer=start, trainable=False, use_resource=resource)
+
+
+def _trained(p: Program, weight: Callable[[Any], Any]) -> Any:
+    """Two towers that share a matrix; that of the first goes through `weight`."""
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    pairs = []
+    for i, (x, y) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("net", reuse=i > 0):
+            start = constant([[0.4, -0.2, 0.3], [0.1, 0.5, -0.6], [0.2, 0.7, 0.1]])
+            w = tf.get_variable("w", [3, 3], initializer=start)
+            out = tf.matmul(x, weight(w) if i == 0 else w)
+            pairs.append(optimizer.compute_gradients(tf.reduce_mean(tf.square(out - y)), [w]))
+    gradient = (pairs[0][0][0] + pairs[1][0][0]) / 2.0
+    train = optimizer.apply_gradients([(gradient, pairs[0][0][1])])
+    with p.session() as session:
+        seen = [session.run([train, gradient])[1] for _ in range(3)]
+        return seen, every_variable(session)
+
+
+@idiom
+def gradients_of_a_power_iteration_whose_vector_has_moved_on(p: Program) -> Any:
+    def weight(w: Any) -> Any:
+        u = _vector()
+        v = _unit(tf.matmul(u, w, transpose_b=True))
+        moved = _unit(tf.matmul(v, w))
+        norm = tf.matmul(tf.matmul(v, w), moved, transpose_b=True)
+        with tf.control_dependencies([u.assign(moved)]):
+            return w / norm
+
+    return _trained(p, weight)
+
+
+@idiom
+def gradients_of_a_power_iteration_that_is_handed_on_afterwards(p: Program) -> Any:
+    def weight(w: Any) -> Any:
+        u = _vector()
+        v = _unit(tf.matmul(tf.reshape(u, [1, 3]), tf.transpose(w)))
+        moved = _unit(tf.matmul(v, w))
+        made = w / tf.matmul(tf.matmul(v, w), tf.transpose(moved))
+        with tf.control_dependencies([u.assign(moved)]):
+            return tf.identity(made)
+
+    return _trained(p, weight)
+
+
+@idiom
+def gradients_of_a_power_iteration_of_a_resource(p: Program) -> Any:
+    def weight(w: Any) -> Any:
+        u = _vector(resource=True)
+        v = _unit(tf.matmul(u, w, transpose_b=True))
+        moved = _unit(tf.matmul(v, w))
+        with tf.control_dependencies([u.assign(moved)]):
+            return w / tf.matmul(tf.matmul(v, w), moved, transpose_b=True)
+
+    return _trained(p, weight)
+
+
+@idiom(warning="assigns net/u:0 .* of which a loop was given the value before")
+def gradients_of_a_power_iteration_in_a_loop(p: Program) -> Any:
+    def weight(w: Any) -> Any:
+        u = _vector()
+
+        def again(k: Any, u: Any, v: Any) -> Any:
+            v = _unit(tf.matmul(u, w, transpose_b=True))
+            return k + 1, _unit(tf.matmul(v, w)), v
+
+        start = (tf.constant(0), u, tf.zeros([1, 3]))
+        _, moved, v = tf.while_loop(lambda k, u, v: k < 1, again, start)
+        with tf.control_dependencies([u.assign(moved)]):
+            return w / tf.matmul(tf.matmul(v, w), moved, transpose_b=True)
+
+    _trained(p, weight)  # TF1's gradients are those of the new vector
+
+
+@idiom
+def a_loop_that_is_given_a_variable_and_has_no_gradients(p: Program) -> Any:
+    def weight(w: Any) -> Any:
+        u = _vector()
+
+        def again(k: Any, u: Any, v: Any) -> Any:
+            v = _unit(tf.matmul(u, w, transpose_b=True))
+            return k + 1, _unit(tf.matmul(v, w)), v
+
+        start = (tf.constant(0), u, tf.zeros([1, 3]))
+        _, moved, v = tf.while_loop(lambda k, u, v: k < 2, again, start)
+        moved, v = tf.stop_gradient(moved), tf.stop_gradient(v)
+        with tf.control_dependencies([u.assign(moved)]):
+            return w / tf.matmul(tf.matmul(v, w), moved, transpose_b=True)
+
+    return _trained(p, weight)
+
+
+@idiom
+def what_was_read_before_together_with_what_comes_after(p: Program) -> Any:
+    seen = []
+    for i in p.towers(range(2)):
+        with p.device(f"/gpu:{i}"), tf.variable_scope("n", reuse=i > 0):
+            w = tf.get_variable("w", [3], initializer=constant(1.0))
+            before = tf.identity(w)
+            kept = w * 1.0
+    new = w.assign(w * 3.0 + 1.0)
+    made = new * 1.0
+    seen += [
+        made - before,
+        before * made,
+        made - kept,
+        tf.stack([made, before]),
+        before + 0.0 * made,
+    ]
+    with p.session() as session:
+        return session.run(seen[:2]), session.run(seen[3:]), session.run(w)
