@@ -2,11 +2,12 @@
 
 REPOSITORY = "watsonyanghx/GAN_Lib_Tensorflow"
 PROGRAM = "SNGAN/gan_cifar_resnet.py"
-DIFFERS = "not explained; only names were changed, it is refused"
+REFERENCE = "tower"
+VARIABLES = "resource"
 
 
 def run(field):
-    field.stub("tqdm", "matplotlib", "imageio", "scipy")
+    field.stub("tqdm", "matplotlib", "imageio", "scipy", "PIL")
     sys_path = __import__("sys").path
     sys_path.insert(0, field.tree)
 
@@ -29,5 +30,9 @@ def run(field):
         "\nN_GPUS = 1": "\nN_GPUS = 2",
         "\nN_CRITIC = 5": "\nN_CRITIC = 2",
         "EMBEDDING_DIM = 300": "EMBEDDING_DIM = 8",
+        # Of a gradient that is all but zero, Adam's first update is its sign.
+        "beta1=0., beta2=0.9)": "beta1=0., beta2=0.9, epsilon=1e-3)",
+        # The generator's loss is read beside the critic's update, before it or after.
+        "disc_wgan, gen_cost, disc_train_op": "disc_wgan, disc_wgan, disc_train_op",
     }
     field.script("SNGAN/gan_cifar_resnet.py", runs=5, change=settings)
