@@ -10,6 +10,8 @@ from towermigrate.towers.names import differing_name
 from towermigrate.towers.twice import TowerLoop, Turns, turns
 
 LAYERS = {
+    "pack/__init__.py": "",
+    "pack/norms.py": "import tensorflow as tf\ndef other(x):\n    return x\ndef norm(x):\n    return tf.layers.batch_normalization(x, name='norm')\n",
     "layers.py": "import tensorflow as tf\ndef norm(x):\n    return tf.layers.batch_normalization(x, name='norm')\n",
     "counts.py": "made = [0]\nnumber = 0\nclass Held(object):\n    pass\nheld = Held()\n",
     "counted.py": "import counts\nname = 'w%d' % counts.made[0]\ncounts.made[0] += 1\ncounts.number += 1\ncounts.held.name = 'other'\n",
@@ -27,6 +29,7 @@ def found(body: str, head: str = "") -> Turns:
 ALIKE = [
     pytest.param("if config.x is not None:\n    import layers\nelse:\n    import layers\n    layers.norm(x)\n", id="in both branches"),
     pytest.param("if config.x:\n    from layers import norm\n    tf.layers.dense(norm(x), 1, name='a')\nelse:\n    from layers import norm\n    norm(x)\n", id="a function of both"),
+    pytest.param("if config.x is not None:\n    y = pack.norms.other(x)\nelse:\n    y = pack.norms.norm(x)\n", id="in a package, in both branches"),
     pytest.param("build(x, config)\n", id="in a function"),
     pytest.param("try:\n    import layers\n    config.f()\nexcept ValueError:\n    import layers\n    layers.norm(x)\n", id="where something failed"),
     pytest.param("import counts\nwith tf.variable_scope('w%d' % counts.made[0]):\n    pass\n", id="a number that no file changes"),
@@ -37,7 +40,7 @@ BUILD = "def build(x, config):\n    if config.x is not None:\n        import lay
 
 @pytest.mark.parametrize("body", ALIKE)
 def test_towers_with_the_same_variables(body: str) -> None:
-    turned = found(body, BUILD if "build" in body else "")
+    turned = found(body, "import pack\n" + BUILD)
     assert turned.whole
     assert differing_name(turned) is None
 
