@@ -380,3 +380,40 @@ def what_was_read_before_together_with_what_comes_after(p: Program) -> Any:
     ]
     with p.session() as session:
         return session.run(seen[:2]), session.run(seen[3:]), session.run(w)
+
+
+@idiom
+def a_block_with_batch_norm_that_is_applied_twice(p: Program) -> Any:
+    # The second time its averages are moved on from what the first has left.
+    losses = []
+    for i, (x, _) in p.towers(enumerate(p.split())):
+        with p.device(f"/gpu:{i}"):
+            for k in range(2):
+                with tf.variable_scope("net", reuse=i + k > 0):
+                    w = tf.get_variable("w", [3, 3], initializer=constant(0.3))
+                    x = tf.matmul(x, w) + 0.1 * x
+                    mean = tf.get_variable("mean", [3], initializer=constant(0.5), trainable=False)
+                    batch = tf.reduce_mean(x, 0)
+                    if i == 0:
+                        moved = mean.assign_sub((mean - batch) * 0.25)
+                        with tf.control_dependencies([moved]):
+                            x = tf.tanh(x - batch)
+            losses.append(tf.reduce_mean(tf.square(x)))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.add_n(losses))
+    with p.session() as session:
+        seen = [session.run([train, losses[0]])[1] for _ in range(3)]
+        return seen, every_variable(session)
+
+
+@idiom
+def an_old_weight_in_a_penalty_of_the_new_one(p: Program) -> Any:
+    optimizer = tf.train.GradientDescentOptimizer(0.1)
+    _, pairs = p.tower_gradients(optimizer)
+    w = pairs[0][1]
+    old = tf.identity(w)
+    train = optimizer.apply_gradients(pairs)
+    with tf.control_dependencies([train]):
+        new = w.read_value() + 0.0
+    moved = tf.reduce_sum(tf.square(new - old)), tf.reduce_sum(tf.square(new - (old + 0.0)))
+    with p.session() as session:
+        return session.run(moved[0]), every_variable(session)
