@@ -112,6 +112,7 @@ from towermigrate.recognize.plain.named import (
     own_items,
 )
 from towermigrate.recognize.plain.named_graphs import named_graphs
+from towermigrate.recognize.plain.named_losses import named_losses
 from towermigrate.recognize.plain.named_results import named_results
 from towermigrate.recognize.plain.named_reuse import named_reuse
 from towermigrate.recognize.plain.numbered import numbered_summaries
@@ -237,6 +238,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     prepared_inputs,
     identities,
     named_optimizers,
+    named_losses,
     named_savers,
     saved_tables,
     saved_lists,

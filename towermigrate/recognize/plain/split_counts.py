@@ -69,6 +69,8 @@ def _is_length(node: ast.expr) -> bool:
 
 def _is(file: PlainFile, scope: Scope, loop: ast.For, name: str, count: str) -> bool:
     """Whether a name that is bound once is the number of towers, from where it is bound up to the loop."""
+    if not bindings(scope, name):
+        return _is_number_of_file(file, name, count)
     if bindings(scope, name) != 1 or name in file.shared_between_functions:
         return False
     if isinstance(scope, ast.Module) and name in file.words_of_users or not is_pythons(file, "len"):
@@ -105,6 +107,21 @@ def _is(file: PlainFile, scope: Scope, loop: ast.For, name: str, count: str) -> 
     ]
     reads = {id(each) for node in ast.walk(scope) for each in _only_read(node)}
     return all(isinstance(each.ctx, ast.Load) and id(each) in reads for each in behind)
+
+
+def _is_number_of_file(file: PlainFile, name: str, count: str) -> bool:
+    """Whether a name of the file is a number that nothing changes: `NUM_GPUS = 2`, above its functions."""
+    if name in file.shared_between_functions or name in file.words_of_users:
+        return False
+    made = [
+        each.value
+        for each in file.tree.body
+        if isinstance(each, ast.Assign)
+        and [ast.unparse(target) for target in each.targets] == [name]
+        and isinstance(each.value, ast.Constant)
+        and type(each.value.value) is int
+    ]
+    return bindings(file.tree, name) == 1 and [ast.unparse(each) for each in made] == [count]
 
 
 def _only_read(node: ast.AST) -> list[ast.expr]:
