@@ -16,13 +16,13 @@ def named_losses(file: PlainFile) -> list[Change]:
     """The losses of tower loops that `compute_gradients` or `tf.gradients` is given without a name."""
     if "gradients(" not in file.text:
         return []
-    return [
-        change
-        for where, scope, loop in loops_of_towers(file)
-        for statement in own_nodes(loop)
-        if isinstance(statement, ast.Expr | ast.Assign | ast.AugAssign)
-        for change in _of(file, scope, statement, where)
-    ]
+    found: list[Change] = []
+    for where, scope, loop in loops_of_towers(file):
+        inside = {id(each) for each in ast.walk(loop)}
+        for each in own_nodes(scope):
+            if isinstance(each, ast.Expr | ast.Assign | ast.AugAssign) and id(each) in inside:
+                found += _of(file, scope, each, where)
+    return found
 
 
 def _of(
