@@ -196,6 +196,7 @@ OWN = [
     case("taken by tf.gradients, limited in one", *own(PARAMS, "gs, _ = tf.clip_by_global_norm(tf.gradients(loss, params), 0.1)", "grads = list(zip(gs, params))")),
     case("taken by tf.gradients, of rows of a table", *own(PARAMS, "gs, _ = tf.clip_by_global_norm(tf.gradients(loss, params), 0.1)", "grads = list(zip(gs, params))", more=ROWS)),
     case("taken by tf.gradients, in a comprehension", *own(PARAMS, "gs = [tf.clip_by_norm(g, 0.1) for g in tf.gradients(loss, params)]", to="zip(gs, params)")),
+    case("taken by tf.gradients, of a loss that is computed there", *own(PARAMS, "gs = tf.gradients(loss * 2.0, params)", to="zip(gs, params)")),
     case("taken by tf.gradients, of none for some", *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))", more=(UNREACHED, DROPPED))),
 ]  # fmt: skip
 NO_OWN = [
@@ -221,7 +222,6 @@ NO_OWN = [
     other("on two lists", "TM211", *clipped(CLIPPED, more=((START, START + "    others = []\n"), (APPENDED, APPENDED + INSIDE + "others.append(grads)\n")))),
     other("by the number of gradients of its own", "TM202", *own(PARAMS, "gs = tf.gradients(loss, params, grad_ys=tf.constant(2.0))", to="zip(gs, params)")),
     other("with a stop", "TM202", *own(PARAMS, "gs = tf.gradients(loss, params, stop_gradients=[out])", to="zip(gs, params)")),
-    other("of a loss that is computed there", "TM202", *own(PARAMS, "gs = tf.gradients(loss * 2.0, params)", to="zip(gs, params)")),
     other("of a loss that is bound anew", "TM211", *own(PARAMS, "gs = tf.gradients(loss, params)", "loss = loss * 2.0", to="zip(gs, params)")),
     other("of the variables that are there by then", "TM230", *own(PARAMS, "grads = list(zip(tf.gradients(loss, params), params))"),
           (LOSS, LOSS.replace("loss =", "first =") + INSIDE + PARAMS + "\n" + INSIDE + "loss = first + tf.nn.l2_loss(tf.get_variable('late', [1], initializer=tf.constant_initializer(0.5)))\n"), (PARAMS + "\n" + INSIDE + "grads", "grads")),

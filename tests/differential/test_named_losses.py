@@ -37,6 +37,7 @@ TAKEN = [
     taken("under a name of their own", *made(f"grads = opt.compute_gradients({MADE})", "tower_grads.append(grads)")),
     taken("of a function", *made("tower_grads.append(opt.compute_gradients(cost(out, y)))", more=(("def net(x):\n", COST),))),
     taken("of a model's output", *LATE_REUSE, *made("tower_grads.append(opt.compute_gradients(tf.reduce_mean(tf.square(net(x) - y))))", REUSE)),
+    taken("of another model beside the one that is fetched", (TAKE, f"{IN}tower_grads.append(opt.compute_gradients(tf.reduce_mean(tf.abs(net(x) - y))))\n")),
     taken("for some variables", *made(f"tower_grads.append(opt.compute_gradients({MADE}, var_list=tf.trainable_variables()))")),
     taken("a sum", *made(f"tower_grads.append(opt.compute_gradients({MADE} + 0.01 * tf.reduce_sum(tf.square(out))))")),
     taken("a name that is taken", *made(f"tower_grads.append(opt.compute_gradients({MADE}))", more=(("    tower_grads = []\n", "    tower_grads = []\n    loss = 3\n"), ("print('draws', drawn[0])", "print('draws', drawn[0], loss)")))),

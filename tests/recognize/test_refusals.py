@@ -226,10 +226,6 @@ DIFFERENT = [
     pytest.param(
         "            print(value)\n", "            print(value, i)\n", "TM210", id="the loop's index after it"
     ),
-    pytest.param(
-        "compute_gradients(loss)", "compute_gradients(tf.square(model(parts[i])))", "TM202",
-        id="a model that is made in the call of compute_gradients",
-    ),
 ]  # fmt: skip
 
 
