@@ -372,6 +372,15 @@ _rule(
     "grads = [(g * 2 if v.op.type == 'VariableV2' else g, v) for g, v in grads]",
 )  # fmt: skip
 _rule(
+    "TM261", "A loop is given a variable that is assigned beside it", "error",
+    "The gradients of a `tf.while_loop` are made from values that it kept. Of a reference variable of TensorFlow 1 it kept the "
+    "memory: gradients that come after an assignment were made from the new value. Mirrored variables are resources, of which it "
+    "keeps the value that it was given, so the gradients would be others.",
+    "Say that no gradient is wanted (`tf.stop_gradient` around what the loop makes of the variable), or make the variable a resource "
+    "(`use_resource=True`) and train anew.",
+    "u = tf.get_variable('u', [1, 8], trainable=False)\n_, moved = tf.while_loop(more, power_iteration, (0, u))\nwith tf.control_dependencies([u.assign(moved)]):\n    weight = w / norm(moved)",
+)  # fmt: skip
+_rule(
     "TM290", "towermigrate failed on this program", "error",
     "An error of our own came up while this one program was worked on; it stays as it is, all others went on.",
     "Please report it with the text of the message.",

@@ -15,6 +15,7 @@ import libcst as cst
 
 from towermigrate.findings import Finding
 from towermigrate.recognize.kinds import Traits
+from towermigrate.recognize.looped_variables import looped_variables
 from towermigrate.recognize.loops import Candidate
 from towermigrate.recognize.made_of import asks_what_made_of
 from towermigrate.recognize.own_variables import own_variable
@@ -62,6 +63,7 @@ def unfit(
     findings += [] if copies is None else [copies]
     findings += _eager([file, *(function.file for function in called)], loop)
     findings += _made_of([file, *(function.file for function in [*called, *above])])
+    findings += _looped(called)
     findings += _nccl(tree, file, [*called, *above])
     findings += _cluster(file, candidate, above)
     findings += _estimator(above)
@@ -182,6 +184,17 @@ def _made_of(files: Sequence[SourceFile]) -> Iterator[Finding]:
         for node in asks_what_made_of(file.text):
             message = f"`{ast.unparse(node)[:80]}` asks what a variable is made of: it is a resource now, on every device"
             yield Finding("TM260", file.path, node.lineno, node.col_offset, message)
+
+
+def _looped(called: Iterable[Function]) -> Iterator[Finding]:
+    for each in called:
+        text = code(each.node) if "while_loop" in each.file.text else ""
+        for _, name in looped_variables(text):
+            message = (
+                f"a loop that gradients go through is given `{name}`, which is assigned beside it: they were made from its "
+                "new value, and would be from the one before"
+            )
+            yield note("TM261", each.file, each.node, message)
 
 
 def _nccl(tree: Tree, own: SourceFile, functions: Iterable[Function]) -> Iterator[Finding]:

@@ -2,8 +2,7 @@
 
 REPOSITORY = "watsonyanghx/GAN_Lib_Tensorflow"
 PROGRAM = "SNGAN/gan_cifar_resnet.py"
-REFERENCE = "tower"
-VARIABLES = "resource"
+DIFFERS = "not explained; only names were changed, it is refused"
 
 
 def run(field):
@@ -30,9 +29,5 @@ def run(field):
         "\nN_GPUS = 1": "\nN_GPUS = 2",
         "\nN_CRITIC = 5": "\nN_CRITIC = 2",
         "EMBEDDING_DIM = 300": "EMBEDDING_DIM = 8",
-        # Of a gradient that is all but zero, Adam's first update is its sign.
-        "beta1=0., beta2=0.9)": "beta1=0., beta2=0.9, epsilon=1e-3)",
-        # The generator's loss is read beside the critic's update, before it or after.
-        "disc_wgan, gen_cost, disc_train_op": "disc_wgan, disc_wgan, disc_train_op",
     }
     field.script("SNGAN/gan_cifar_resnet.py", runs=5, change=settings)
