@@ -15,7 +15,7 @@ from towermigrate.python2.unbound import may_be_python2, python2_names
 SAID = [
     pytest.param("for i in xrange(3): pass", "`xrange`, it is `range` there", id="xrange"),
     pytest.param("isinstance(s, basestring)", "`basestring`, it is `str` there", id="basestring"),
-    pytest.param("f(unicode(s), map(unicode, t))", "`unicode`, it is `str` there", id="unicode, also where it is no call"),
+    pytest.param("f(unicode(s), list(map(unicode, t)))", "`unicode`, it is `str` there", id="unicode, also where it is no call"),
     pytest.param("x = raw_input()", "`raw_input`, it is `input` there", id="raw_input"),
     pytest.param("x = unichr(3)", "`unichr`, it is `chr` there", id="unichr"),
     pytest.param("x = 1 + long(n)", "`long`, it is `int` there", id="long"),
@@ -128,6 +128,29 @@ def test_divisions_that_give_another_number_are_named(text: str, lines: list[int
     said = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
     message = f"`/` between integers gives a fraction in Python 3, Python 2 rounded it down: {said}"
     assert [(f.line, f.message) for f in found] == ([(lines[0], message)] if lines else [])
+
+
+LISTS = [
+    pytest.param("steps = map(int, texts)\nxrange(3)", [1], id="bound to a name"),
+    pytest.param("xrange(3)\nmap(work, xs)", [2], id="called for what it does"),
+    pytest.param("xrange(3)\nif filter(None, xs): f()\nself.pairs = zip(a, b)\nreturned = [zip(a, b)]", [2, 3, 4], id="asked, kept"),
+    pytest.param("xrange(3)\nf(zip(*towers), map(g, xs))", [2], id="handed on"),
+    pytest.param("xrange(3)\nx = list(map(int, y)), sum(map(f, y)), ','.join(map(str, y)), {*zip(y, y)}", [], id="taken whole"),
+    pytest.param("xrange(3)\nfor a, b in zip(x, y): f(a)\nz = [a for a in map(f, x)]", [], id="gone through where it stands"),
+    pytest.param("xrange(3)\nfor i, (a, b) in enumerate(zip(x, map(f, y))): g(a)", [], id="counted, zipped"),
+    pytest.param("xrange(3)\nopt.apply_gradients(zip(grads, variables)); d.update(zip(a, b))", [], id="handed to what goes once"),
+    pytest.param("steps = map(int, texts)", [], id="not in a file without names of Python 2"),
+    pytest.param("def map(f, x): return x\nxrange(3)\ny = map(f, x)", [], id="nor a function of the file's own"),
+    pytest.param("xrange(3)\nf'{x}'\ny = map(f, x)", [], id="nor in one that Python 2 cannot parse"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "lines"), LISTS)
+def test_lists_that_python3_goes_through_once_are_named(text: str, lines: list[int]) -> None:
+    found = [f for f in python2_names("m.py", text) if f.rule == "TM124"]
+    assert [f.line for f in found] == lines[:1]
+    if lines:
+        assert found[0].message.endswith(f": line{'s'[: len(lines) - 1]} {', '.join(map(str, lines))}")
 
 
 def test_a_quick_look_passes_over_most_files() -> None:

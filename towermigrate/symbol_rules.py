@@ -170,8 +170,10 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM124", "Python 3 does this otherwise", "warning",
-        "It parses, but it is gone or means something else, and what was meant cannot be told from the file.",
-        "See the words at each line; rewrite it by hand.",
+        "It parses, but it is gone or means something else, and what was meant cannot be told from the file. In a file "
+        "that both Pythons parse and that uses names of Python 2 (TM127), nothing was changed; only lists that become what "
+        "can be gone through once (`map`, `filter`, `zip`) are named: a second loop over one does nothing, without an error.",
+        "See the words at each line; rewrite it by hand. Write `list(map(…))` where a list was meant.",
         "step = int(round(total * 0.5))",
     ),
     Rule(

@@ -10,6 +10,8 @@ from towermigrate.python2.source import Source, dotted
 _TAKES_ALL = ("list", "tuple", "set", "frozenset", "sorted", "sum", "min", "max", "dict")
 _TAKES_ALL_METHODS = frozenset({"join", "extend"})
 _ARRAYS = frozenset({"array", "asarray", "permutation"})
+_GOES_ONCE = frozenset({"apply_gradients", "update", "writerows"})
+"""Methods of libraries that make a list of what they are given, or go through it once."""
 _VIEWS = frozenset({"keys", "values", "items"})
 _CHANGES = frozenset("pop popitem update clear setdefault".split())
 _KNOWN_LISTS = ("range", "xrange", "enumerate", "list", "sorted", "tuple", "zip", "len")
@@ -22,6 +24,31 @@ def make_lists(source: Source) -> None:
             kind = _kind(source, node)
             if kind is not None and not _consumed(source, node, kind):
                 source.wrap(node, "list(")
+
+
+def gone_through_once(source: Source) -> list[int]:
+    """The lines where Python 2 gives a list and Python 3 what can be gone through once, and neither raises an error there."""
+    return sorted(
+        {
+            node.lineno
+            for node in source.all(ast.Call)
+            if (kind := _kind(source, node)) in ("map", "filter", "zip")
+            and not _goes_through(source, node, kind)
+        }
+    )
+
+
+def _goes_through(source: Source, node: ast.Call, kind: str) -> bool:
+    """Whether all of it is taken where it stands, so that it is the same in both but for when a function of `map` is called."""
+    parent = source.parents[node]
+    if isinstance(parent, ast.For | ast.comprehension) and parent.iter is node:
+        return True
+    if isinstance(parent, ast.Call) and source.is_builtin(parent.func, "enumerate", "zip"):
+        return _goes_through(source, parent, kind)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        if node in parent.args and parent.func.attr in _GOES_ONCE:
+            return True
+    return _consumed(source, node, kind)
 
 
 def key_from_cmp(source: Source) -> None:

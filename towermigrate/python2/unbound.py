@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from towermigrate.findings import Finding
 from towermigrate.python2.division import between_integers
+from towermigrate.python2.lists import gone_through_once
 from towermigrate.python2.names import generators, plain_imports
 from towermigrate.python2.port import python3_only
 from towermigrate.python2.source import Function, Source, dotted
@@ -91,7 +92,8 @@ def python2_names(path: str, text: str, tree: ast.Module | None = None) -> tuple
     """What a file that both Pythons parse says in Python 2's words only.
 
     One finding (TM127) for every name, at its first line. Where there is one, and the file does not divide as Python 3
-    does, one more (TM122) names the lines of `/` between integers.
+    does, one more (TM122) names the lines of `/` between integers; another (TM124) names the lines of `map`, `filter` and
+    `zip` whose lists become what can be gone through once.
 
     Args:
         path: the file's path, for the findings.
@@ -115,6 +117,8 @@ def python2_names(path: str, text: str, tree: ast.Module | None = None) -> tuple
     findings.sort(key=lambda finding: (finding.line, finding.column))
     if findings and not _divides_as_python3(source.tree):
         findings += _divided(path, source)
+    if findings and any(name in text for name in ("map(", "filter(", "zip(")):
+        findings += _given_once(path, source)
     return tuple(findings)
 
 
@@ -143,6 +147,19 @@ def _divided(path: str, source: Source) -> list[Finding]:
         f"`/` between integers gives a fraction in Python 3, Python 2 rounded it down: {listed}"
     )
     return [Finding("TM122", path, lines[0], 0, message)]
+
+
+def _given_once(path: str, source: Source) -> list[Finding]:
+    """The finding about lists that are none in Python 3, where there is one: a second loop over one does nothing there."""
+    lines = gone_through_once(source)
+    if not lines or python3_only(source.tree) is not None:
+        return []
+    listed = f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
+    message = (
+        "what `map`, `filter` and `zip` give can be gone through once in Python 3, and is always true; Python 2 gave "
+        f"lists: {listed}"
+    )
+    return [Finding("TM124", path, lines[0], 0, message)]
 
 
 def _finding(
