@@ -6,7 +6,7 @@ import pytest
 
 from towermigrate.towers.averages import Averaging, averaging
 
-HEAD = "import numpy as np\nimport tensorflow as tf\n\n\n"
+HEAD = "import functools\nimport operator\nimport numpy as np\nimport six\nimport tensorflow as tf\n\n\n"
 
 
 def how(body: str, before: str = "", **others: str) -> Averaging | None:
@@ -53,6 +53,19 @@ MEANS = {
     "one by one": (
         over("total = pairs[0][0]\nfor g, _ in pairs[1:]:\n    total = total + g\nfound.append((tf.divide(total, float(len(pairs))), pairs[0][1]))"),
         "crash",
+    ),
+    "added to nothing": (
+        over("total = 0.0\nfor g, _ in pairs:\n    total += g\nfound.append((total / len(pairs), pairs[0][1]))"),
+        "crash",
+    ),
+    "folded": (over("found.append((functools.reduce(tf.add, [g for g, _ in pairs]) / len(pairs), pairs[0][1]))"), "crash"),
+    "folded by a lambda": (over("found.append((functools.reduce(lambda a, b: a + b, [g for g, _ in pairs]) / len(pairs), pairs[0][1]))"), "crash"),
+    "folded by an operator": (over("found.append((functools.reduce(operator.add, (g for g, _ in pairs), 0) / len(pairs), pairs[0][1]))"), "crash"),
+    "folded, as Python 2 had it": (over("found.append((reduce(tf.add, [p[0] for p in pairs]) / len(pairs), pairs[0][1]))"), "crash"),
+    "folded, as six has it": (over("found.append((six.moves.reduce(tf.add, [p[0] for p in pairs]) / len(pairs), pairs[0][1]))"), "crash"),
+    "folded, None dropped": (
+        over("grads = [g for g, _ in pairs if g is not None]\nif grads:\n    found.append((functools.reduce(tf.add, grads) / len(grads), pairs[0][1]))"),
+        "skip",
     ),
     "None dropped": (
         over("grads = [g for g, _ in pairs if g is not None]\nif not grads:\n    continue\nfound.append((tf.add_n(grads) / len(grads), pairs[0][1]))"),
@@ -198,6 +211,13 @@ NONE = {
     "nearly a mean": over("found.append((tf.reduce_mean(tf.stack([g for g, _ in pairs]), 0) * 0.9996, pairs[0][1]))"),
     "weighted": over("found.append((tf.add_n([g * 0.25 for g, _ in pairs]), pairs[0][1]))"),
     "the last tower": over("found.append(pairs[-1])"),
+    "folded by a difference": over("found.append((functools.reduce(lambda a, b: a - b, [g for g, _ in pairs]) / len(pairs), pairs[0][1]))"),
+    "folded by the last": over("found.append((functools.reduce(lambda a, b: b, [g for g, _ in pairs]), pairs[0][1]))"),
+    "folded with one too many": over("found.append((functools.reduce(tf.add, [g for g, _ in pairs], pairs[0][0]) / len(pairs), pairs[0][1]))"),
+    "folded, and printed": over("found.append((functools.reduce(lambda a, b: print(a) or a + b, [g for g, _ in pairs]) / len(pairs), pairs[0][1]))"),
+    "folded by what is not known": over("found.append((functools.reduce(mine, [g for g, _ in pairs]) / len(pairs), pairs[0][1]))"),
+    "added to one": over("total = 1.0\nfor g, _ in pairs:\n    total += g\nfound.append((total / len(pairs), pairs[0][1]))"),
+    "added to what is the file's": over("global kept\nfor g, _ in pairs:\n    kept += g\nfound.append((kept / len(pairs), pairs[0][1]))"),
     "another order": over(STACK).replace("return found", "return found[::-1]"),
     "one variable left out": over(STACK).replace("return found", "return found[1:]"),
     "another axis": over(STACK.replace(", 0), pairs", ", 1), pairs")),
@@ -246,7 +266,7 @@ def test_a_zip_of_the_programs_own() -> None:
 
 def test_a_text_that_python_3_does_not_parse() -> None:
     text = HEAD + "print 'a'\ndef average(towers):\n    return towers\n"
-    assert averaging({"a.py": text}, "a.py", 6, "average") is None
+    assert averaging({"a.py": text}, "a.py", 9, "average") is None
 
 
 def test_it_is_said_which_argument_holds_the_towers() -> None:
@@ -262,7 +282,7 @@ def test_it_is_said_which_argument_holds_the_towers() -> None:
             .splitlines()
         )
     )
-    assert averaging({"a.py": text}, "a.py", 5, "mean") == Averaging("grads", "crash")
+    assert averaging({"a.py": text}, "a.py", 8, "mean") == Averaging("grads", "crash")
 
 
 def test_what_else_the_file_defines_is_no_matter() -> None:

@@ -385,7 +385,7 @@ class _Definitions(Interpreter):
     def _only_its_own(self, own: bool) -> None:
         """Whatever is set must be what the function has made: a change of anything else is more than an average."""
         assert isinstance(self.domain, _Averages)
-        if self.domain.asked and not own:
+        if self.domain.asked and not own and not self.domain.crashed:
             raise NoAverageError
 
     def tree(self, path: str) -> ast.Module:

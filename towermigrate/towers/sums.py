@@ -275,6 +275,23 @@ def _sum(domain: Asking, call: Call) -> Value | None:
     return added(sums) if whole else None
 
 
+def _folded(domain: Asking, call: Call) -> Value:
+    """`functools.reduce(function, values)`: the function of two, over and over."""
+    function, values = call.get(0), call.get(1)
+    entries = values.entries if isinstance(values, Items) else None
+    if function is None or entries is None or len(call.args) not in (2, 3):
+        return call.unknown("what is folded")
+    name = domain.spelled(function.name) if isinstance(function, External) else ""
+    given = [*call.args[2:], *entries]
+    if not given:
+        return domain.spent(call)
+    found = given[0]
+    for each in given[1:]:
+        both = replace(call, name=name, args=[found, each], keywords={}, stars=())
+        found = call.interpreter.invoke(function, both)
+    return found
+
+
 def _binary(op: ast.operator) -> Meaning:
     def called(domain: Asking, call: Call) -> Value:
         if len(call.args) < 2:
@@ -406,7 +423,11 @@ FUNCTIONS: dict[str, Meaning] = {
     "tf.add_n": _add_n,
     "tf.math.add_n": _add_n,
     "builtins.sum": _sum,
+    "functools.reduce": _folded,
+    "builtins.reduce": _folded,
+    "operator.add": _binary(ast.Add()),
     "tf.add": _binary(ast.Add()),
+    "tf.math.add": _binary(ast.Add()),
     "tf.multiply": _binary(ast.Mult()),
     "tf.divide": _binary(ast.Div()),
     "tf.truediv": _binary(ast.Div()),

@@ -32,14 +32,28 @@ def tower_loops(file: PlainFile) -> list[Change]:
     return [
         change
         for each in _loops(file)
-        for change in _over_numbers(each) or _items_by_number(each) or _one(each) or _count(each)
+        for change in _over_numbers(each)
+        or _over_displayed(each)
+        or _items_by_number(each)
+        or _one(each)
+        or _count(each)
     ]
 
 
 def loops_from_zero(file: PlainFile) -> list[Change]:
-    """`for i in range(0, n)` and `range(0, n, 1)` as a loop over `range(n)`."""
+    """`for i in range(0, n)`, `range(0, n, 1)` and `list(range(n))` as a loop over `range(n)`, `enumerate(xs, 0)` as one over `enumerate(xs)`."""
     found: list[Change] = []
     for loop in _loops(file):
+        over = loop.node.iter
+        listed = _called(over, "list") or _called(over, "tuple") or []
+        if len(listed) == 1 and _called(listed[0], "range") and isinstance(over, ast.Call):
+            if is_pythons(file, "range") and is_pythons(file, ast.unparse(over.func)):
+                found.append(Change(*file.span(over), (file.span(listed[0]),), loop.where))
+        numbered = _called(over, "enumerate") or []
+        if len(numbered) == 2 and is_pythons(file, "enumerate"):
+            if isinstance(numbered[1], ast.Constant) and numbered[1].value == 0:
+                kept = (file.start(over), file.end(numbered[0]))
+                found.append(Change(*file.span(over), (kept, ")"), loop.where))
         given = _called(loop.node.iter, "range") or []
         if len(given) in (2, 3) and is_pythons(file, "range"):
             ends = [given[0], *given[2:]]
@@ -48,6 +62,101 @@ def loops_from_zero(file: PlainFile) -> list[Change]:
                 text = f"range({file.of(given[1])})"
                 found.append(Change(*file.span(loop.node.iter), (text,), loop.where))
     return found
+
+
+def _over_displayed(loop: _Loop) -> list[Change]:
+    """`for i, d in enumerate(['/gpu:0', '/gpu:1'])` as a loop over `range(2)` in which `d` is `['/gpu:0', '/gpu:1'][i]`.
+
+    Of devices that the header of the loop says, by texts that are written out or made of a number. `d` alone, and
+    `zip(range(2), [...])`, too.
+    """
+    file, node = loop.file, loop.node
+    match node.target, node.iter:
+        case ast.Name(id=item), over:
+            number = file.fresh("i")
+        case (
+            ast.Tuple(elts=[ast.Name(id=number), ast.Name(id=item)]),
+            ast.Call(func=ast.Name(id="enumerate"), args=[over], keywords=[]),
+        ) if is_pythons(file, "enumerate"):
+            pass
+        case (
+            ast.Tuple(elts=[ast.Name(id=number), ast.Name(id=item)]),
+            ast.Call(func=ast.Name(id="zip"), args=[ast.Call() as counts, over], keywords=[]),
+        ) if is_pythons(file, "zip") and loop.length(counts) == loop.length(over) is not None:
+            if _called(counts, "range") is None:
+                return []
+        case _:
+            return []
+    found = _displayed(loop, over, number)
+    names = [each for each in (number, item) if bindings(loop.scope, each)]
+    if found is None or number == item or any(bindings(loop.scope, each) != 1 for each in names):
+        return []
+    if {number, item} & file.shared_between_functions or file.commented(
+        file.start(node.target), file.end(node.iter)
+    ):
+        return []
+    inside = {id(each) for each in ast.walk(node)}
+    reads = [each for each in file.uses(item) if isinstance(each.ctx, ast.Load)]
+    if not _is_device(node, item) or any(id(each) not in inside for each in reads):
+        return []
+    if item in file.words_of_users and loop.scope is file.tree:
+        return []
+    count, text = found
+    head = Change(
+        file.start(node.target), file.end(node.iter), (f"{number} in range({count})",), loop.where
+    )
+    return [head, *(Change(*file.span(each), (text,), loop.where) for each in reads)]
+
+
+def _displayed(loop: _Loop, over: ast.expr, number: str) -> tuple[str, str] | None:
+    """How many texts a list in a loop's header has, and what says each by its number."""
+    file = loop.file
+    if not is_pythons(file, "range"):
+        return None
+    match over:
+        case ast.List(elts=parts) | ast.Tuple(elts=parts) if parts:
+            texts = [each.value if isinstance(each, ast.Constant) else None for each in parts]
+            if not all(isinstance(each, str) for each in texts):
+                return None
+            return str(len(parts)), f"{file.of(over)}[{number}]"
+        case (
+            ast.ListComp(elt=made, generators=[only]) | ast.GeneratorExp(elt=made, generators=[only])
+        ) if not only.ifs and not only.is_async and isinstance(only.target, ast.Name):
+            given = _called(only.iter, "range")
+            if given is None or len(given) != 1 or not _is_text(made, only.target.id):
+                return None
+            at, end = file.span(made)
+            pieces: list[str] = []
+            for each in sorted(_names(made), key=file.start):
+                pieces += [file.text[at : file.start(each)], number]
+                at = file.end(each)
+            return file.of(given[0]), f"({''.join(pieces)}{file.text[at:end]})"
+    return None
+
+
+def _is_text(made: ast.expr, number: str) -> bool:
+    """Whether an expression makes a text of a number, and does nothing else."""
+    match made:
+        case ast.BinOp(left=ast.Constant(value=str()), op=ast.Mod(), right=ast.Name(id=name)):
+            return name == number
+        case ast.BinOp(
+            left=ast.Constant(value=str()),
+            op=ast.Add(),
+            right=ast.Call(func=ast.Name(id="str"), args=[ast.Name(id=name)], keywords=[]),
+        ):
+            return name == number
+        case ast.Call(
+            func=ast.Attribute(value=ast.Constant(value=str()), attr="format"),
+            args=[ast.Name(id=name)],
+            keywords=[],
+        ):
+            return name == number
+    return False
+
+
+def _names(made: ast.expr) -> list[ast.Name]:
+    """The names in what makes a text of a number that stand for the number."""
+    return [each for each in ast.walk(made) if isinstance(each, ast.Name) and each.id != "str"]
 
 
 def _over_numbers(loop: _Loop) -> list[Change]:
@@ -484,7 +593,9 @@ def _count(loop: _Loop) -> list[Change]:
         return []
     length = loop.length(devices)
     if length is None:
-        return []
+        if loop.value(devices.id) is None:
+            return []
+        length = f"len({devices.id})"  # whatever it is: others may be said to be as long
     used = {each.id: each for each in _items_of(loop)}
     lists = [
         each
