@@ -133,6 +133,7 @@ from towermigrate.recognize.plain.placeholders import (
 from towermigrate.recognize.plain.placeholders_behind import placeholders_behind
 from towermigrate.recognize.plain.prebuilt import prebuilt_models
 from towermigrate.recognize.plain.prepared import prepared_inputs
+from towermigrate.recognize.plain.properties import kept_properties
 from towermigrate.recognize.plain.rates import (
     computed_rates,
     fetched_rates,
@@ -190,6 +191,7 @@ _READERS: tuple[Callable[[PlainFile], list[Change]], ...] = (
     deleted_names,
     keyed_lists,
     tuple_lists,
+    kept_properties,
     attributes_returned,
     attributes_apart,
     attributes_once,

@@ -67,9 +67,16 @@ _Methods = dict[str, ast.FunctionDef]
 
 def plain_classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
     """The classes of a file that build towers, of which no other class is one, and their methods."""
-    if "class " not in file.text or _SETS.search(file.text):
+    if _SETS.search(file.text):
         return
-    for node in file.tree.body:
+    for node in building_classes(file):
+        methods = [each for each in node.body if isinstance(each, ast.FunctionDef)]
+        yield node, {each.name: each for each in methods if holder_of(each)}
+
+
+def building_classes(file: PlainFile) -> Iterator[ast.ClassDef]:
+    """The classes of a file that build towers, of which no other class is one; what sets their attributes is not asked."""
+    for node in file.tree.body if "class " in file.text else ():
         if not isinstance(node, ast.ClassDef) or node.decorator_list or node.keywords:
             continue
         if [ast.unparse(each) for each in node.bases] not in ([], ["object"]):
@@ -87,7 +94,7 @@ def plain_classes(file: PlainFile) -> Iterator[tuple[ast.ClassDef, _Methods]]:
             if isinstance(base, ast.Name)
         ]
         if len(names) == len(methods) and node.name not in bases:
-            yield node, {each.name: each for each in methods if holder_of(each)}
+            yield node
 
 
 @lru_cache(maxsize=256)
