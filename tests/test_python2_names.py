@@ -150,7 +150,9 @@ def test_lists_that_python3_goes_through_once_are_named(text: str, lines: list[i
     found = [f for f in python2_names("m.py", text) if f.rule == "TM124"]
     assert [f.line for f in found] == lines[:1]
     if lines:
-        assert found[0].message.endswith(f": line{'s'[: len(lines) - 1]} {', '.join(map(str, lines))}")
+        assert found[0].message.endswith(
+            f": line{'s'[: len(lines) - 1]} {', '.join(map(str, lines))}"
+        )
 
 
 def test_a_quick_look_passes_over_most_files() -> None:

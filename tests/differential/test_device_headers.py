@@ -23,7 +23,10 @@ def left(name: str, rule: str, *changes: Change) -> object:
     return pytest.param(changes, rule, id=name)
 
 
-PRINTED = ("                tower_grads.append(", "                print('built', d)\n                tower_grads.append(")
+PRINTED = (
+    "                tower_grads.append(",
+    "                print('built', d)\n                tower_grads.append(",
+)
 DRAWN = "drawn = [0]\n"
 TAKEN = [
     taken("a list of texts", *over("for i, d in enumerate(['/gpu:0', '/gpu:1']):")),

@@ -6,10 +6,24 @@ import pytest
 
 from tests.differential.loop_programs import Change
 from tests.differential.spellings import asked_of, none_does_anything_else
-from tests.differential.test_carried import INIT, LOSS, MADE, OUTSIDE, RUN, TRAIN, TRAINED, case, other, trainer
+from tests.differential.test_carried import (
+    INIT,
+    LOSS,
+    MADE,
+    OUTSIDE,
+    RUN,
+    TRAIN,
+    TRAINED,
+    case,
+    other,
+    trainer,
+)
 
 OP = "        self.train_op = opt.apply_gradients(grads, global_step=self.step_count)\n"
-OWN_OP, OWN_LOSS = OP.replace("self.train_op", "self._train_op"), LOSS.replace("self.loss", "self._loss")
+OWN_OP, OWN_LOSS = (
+    OP.replace("self.train_op", "self._train_op"),
+    LOSS.replace("self.loss", "self._loss"),
+)
 
 
 def asked(train: str = "", loss: str = "", *more: Change) -> tuple[Change, ...]:

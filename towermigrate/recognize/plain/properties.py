@@ -159,9 +159,7 @@ def _without(
             whole = each if is_property or call is None else call
             text = f".{gives[method.name]}"
             changes.append(Change(*file.span(whole), (file.span(each.value), text), where))
-    read = sum(
-        isinstance(each, ast.Attribute) and each.attr == method.name for each in file.nodes
-    )
+    read = sum(isinstance(each, ast.Attribute) and each.attr == method.name for each in file.nodes)
     first = method.decorator_list[0].lineno if is_property else method.lineno
     start, stop = file.starts[first - 1], file.text.find("\n", file.end(method))
     if not changes or read != len(changes) or stop < 0 or file.commented(start, stop):

@@ -120,7 +120,8 @@ def _displayed(loop: _Loop, over: ast.expr, number: str) -> tuple[str, str] | No
                 return None
             return str(len(parts)), f"{file.of(over)}[{number}]"
         case (
-            ast.ListComp(elt=made, generators=[only]) | ast.GeneratorExp(elt=made, generators=[only])
+            ast.ListComp(elt=made, generators=[only])
+            | ast.GeneratorExp(elt=made, generators=[only])
         ) if not only.ifs and not only.is_async and isinstance(only.target, ast.Name):
             given = _called(only.iter, "range")
             if given is None or len(given) != 1 or not _is_text(made, only.target.id):
