@@ -49,6 +49,7 @@ class BodyChecks:
 
     def check(self) -> None:
         self._check_inline()
+        self._check_inputs_first()
         self._check_flow()
         self._check_sizes()
         self._check_listed()
@@ -389,6 +390,33 @@ class BodyChecks:
                             "TM206", self.file, self.loop,
                             f"the tower changes `{root.value}`, which lives outside it: `{code(inner)}`",
                         )  # fmt: skip
+
+    def _check_inputs_first(self) -> None:
+        """The tower is given its inputs: what it binds to an input's name in front of the input's own statement would win."""
+        inputs: dict[int, set[str]] = {}
+        for given in self.body.inputs:
+            if given.statement is not None:
+                inputs.setdefault(id(given.statement), set()).update(given.names)
+        bound: set[str] = set()
+
+        def visit(node: cst.CSTNode) -> None:
+            again = sorted(inputs.get(id(node), set()) & bound)
+            if again:
+                self.reasons.say(
+                    "TM208", self.file, node,
+                    f"`{again[0]}` is bound in the tower before it is an input",
+                )  # fmt: skip
+            if isinstance(node, cst.FunctionDef | cst.ClassDef | cst.Lambda | cst.BaseComp):
+                bound.update(binds(node))
+                return
+            if isinstance(node, cst.SimpleStatementLine | cst.WithItem):
+                bound.update(binds(node))
+            elif isinstance(node, cst.For):
+                bound.update(_target_names(node.target))
+            for child in node.children:
+                visit(child)
+
+        visit(self.loop.body)
 
     def _check_inline(self) -> None:
         """A parameter named like its source must not hide the source from other readers."""

@@ -11,6 +11,7 @@ from towermigrate.recognize.analysis import (
     Scope,
     ScopeReader,
 )
+from towermigrate.recognize.first_reads import first_reads
 from towermigrate.recognize.kinds import IN_GRAPH, Kind
 from towermigrate.recognize.scope import (
     Item,
@@ -124,35 +125,36 @@ class _Remains(ScopeReader):
 
     def left_over(self, after: Sequence[Item], body: Body) -> None:
         """Statements that stay must not read what only the tower loop bound."""
-        gone = set(body.bound) | ({body.index} if body.index else set())
+        gone = (body.bound | set(body.parameters) | _scopes(body.node)) - {
+            name for item in body.hoisted for name in item.binds
+        }
+        if body.index:
+            gone.add(body.index)
         bound: set[str] = set()
         for item in after:
             if item.kind is Kind.PYTHON:
-                fetched = {n for c in run_calls(item.node, self.kinds) for n in reads(c)}
-                for name in (item.reads & gone) - bound - item.binds:
-                    if name not in fetched or self._reads_outside_runs(item, name):
-                        self.reasons.say(
-                            "TM210",
-                            self.file,
-                            item.node,
-                            f"`{name}`, bound by the tower loop, is used outside `sess.run`",
-                        )
+                for name in sorted(self._first_read(item) & gone - bound):
+                    self.reasons.say(
+                        "TM210",
+                        self.file,
+                        item.node,
+                        f"`{name}`, bound by the tower loop, is used outside `sess.run`",
+                    )
                 bound |= item.binds
 
-    def _reads_outside_runs(self, item: Item, name: str) -> bool:
-        inside = {
-            id(n)
-            for c in run_calls(item.node, self.kinds)
-            for n in walk(c)
-            if isinstance(n, cst.Name)
-        }
-        # `bar.set_postfix(loss=value)` names an argument.
-        inside |= {id(n.keyword) for n in walk(item.node) if isinstance(n, cst.Arg)}
-        inside |= {id(n.attr) for n in walk(item.node) if isinstance(n, cst.Attribute)}
-        return any(
-            isinstance(n, cst.Name) and n.value == name and id(n) not in inside
-            for n in walk(item.node)
-        )
+    def _first_read(self, item: Item) -> frozenset[str]:
+        """What a statement reads before it sets it, but for what its runs are given, which the step knows."""
+        runs = set(run_calls(item.node, self.kinds))
+        if not runs:
+            return first_reads(item.node)
+
+        class Without(cst.CSTTransformer):
+            def on_leave(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+                return cst.Name("None") if original in runs else updated
+
+        without = item.node.visit(Without())
+        assert isinstance(without, cst.BaseStatement)
+        return first_reads(without)
 
     def used_elsewhere(self, after: Sequence[Item]) -> None:
         """Graph values at module level that functions of the module read cannot be taken away."""
@@ -184,6 +186,17 @@ class _Remains(ScopeReader):
                         "TM210", self.file, function.node,
                         f"function `{function.qualified}` reads `{name}` of the module's graph",
                     )  # fmt: skip
+
+
+def _scopes(loop: cst.For) -> set[str]:
+    """What the scopes that are entered in the loop are called."""
+    return {
+        item.asname.name.value
+        for node in walk(loop.body)
+        if isinstance(node, cst.With)
+        for item in node.items
+        if item.asname is not None and isinstance(item.asname.name, cst.Name)
+    }
 
 
 def _inside_function(outer: cst.FunctionDef, node: cst.CSTNode) -> bool:
