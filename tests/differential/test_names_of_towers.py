@@ -11,6 +11,10 @@ DEVICE = "            with tf.device('/gpu:%d' % i):\n"
 INPUTS = "                    x, y = X[i * 2:(i + 1) * 2], Y[i * 2:(i + 1) * 2]\n"
 SCOPE = "                with tf.name_scope('tower_%d' % i) as scope:\n"
 START = "    tower_grads = []\n"
+DEVICES = (
+    ("for i in range(2):\n", "for i, name in enumerate(DEVICES):\n"),
+    (DEVICE, "            with tf.device(name):\n"),
+)
 
 
 def in_front(text: str) -> Change:
@@ -41,6 +45,7 @@ TAKEN = [
     taken("set in a try", in_steps("try:\n    i = bx.shape[0]\nexcept AttributeError:\n    raise\nprint(i)")),
     taken("set by a with", in_steps("with open('notes', 'w') as scope:\n    scope.write('x')\nprint(scope.name)")),
     taken("set behind, and counted", behind("i = 5"), in_steps("i += 1\nprint(i)")),
+    taken("a device, set and then read", *DEVICES, in_steps("name = 'none'\nprint(name)")),
     taken("a keyword of its name", in_steps("print(dict(i=3, scope=4))")),
 ]  # fmt: skip
 
@@ -57,6 +62,9 @@ LEFT = [
     left("the index, set under a condition", "TM210", in_steps("if step == 2:\n    i = 5\nprint(i)")),
     left("the index, read by a function and then set", "TM210", in_steps("def shown():\n    return i\nprint(shown())\ni = step")),
     left("the index, set where an error is caught", "TM210", in_steps("try:\n    print(i)\nexcept ValueError:\n    pass\ni = step")),
+    left("a device, read and then set", "TM210", *DEVICES, in_steps("print(name)\nname = 'none'")),
+    left("a device, read where an earlier one would be", "TM210", *DEVICES, before("    name = 'none'\n"), in_steps("print(name)\nname = 'other'")),
+    left("a device, set under a condition", "TM210", *DEVICES, in_steps("if step:\n    name = 'none'\nprint(name)")),
     left("an input, added to", "TM210", in_steps("y += 1")),
     left("an input, taken away", "TM210", behind("del y")),
     left("an output, set to itself", "TM210", in_steps("out = str(out)[:6]\nprint(out)\nout = [1]")),

@@ -19,6 +19,7 @@ from towermigrate.recognize.scope import (
 )
 from towermigrate.recognize.source import Function
 from towermigrate.recognize.syntax import (
+    binds,
     reads,
     walk,
 )
@@ -125,11 +126,8 @@ class _Remains(ScopeReader):
 
     def left_over(self, after: Sequence[Item], body: Body) -> None:
         """Statements that stay must not read what only the tower loop bound."""
-        gone = (body.bound | set(body.parameters) | _scopes(body.node)) - {
-            name for item in body.hoisted for name in item.binds
-        }
-        if body.index:
-            gone.add(body.index)
+        hoisted = {name for item in body.hoisted for name in item.binds}
+        gone = ({*binds(body.node)} | body.bound) - hoisted
         bound: set[str] = set()
         for item in after:
             if item.kind is Kind.PYTHON:
@@ -186,17 +184,6 @@ class _Remains(ScopeReader):
                         "TM210", self.file, function.node,
                         f"function `{function.qualified}` reads `{name}` of the module's graph",
                     )  # fmt: skip
-
-
-def _scopes(loop: cst.For) -> set[str]:
-    """What the scopes that are entered in the loop are called."""
-    return {
-        item.asname.name.value
-        for node in walk(loop.body)
-        if isinstance(node, cst.With)
-        for item in node.items
-        if item.asname is not None and isinstance(item.asname.name, cst.Name)
-    }
 
 
 def _inside_function(outer: cst.FunctionDef, node: cst.CSTNode) -> bool:
