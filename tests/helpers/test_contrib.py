@@ -51,9 +51,10 @@ def tried(make):
         return type(error).__name__
 
 texts = ["rate=1", "rate=.5,size=7", "size=1.5", "size=x", "on=false", "on=0", "on=maybe", "sizes=[4,5,6]", "sizes[1]=9",
-         "sizes=3", "words=[a,b]", "name=x y", "other=1", "size", "name=", "rate=1e-3,on=True", "size=[1,2]", "rate = 2 , size = 4", "words[0]=q"]
+         "sizes=3", "words=[a,b]", "name=x y", "other=1", "size", "name=", "rate=1e-3,on=True", "size=[1,2]", "rate = 2 , size = 4", "words[0]=q", "nothing=3", "on=-1", "on=TRUE"]
 out["parsed"] = [tried(lambda: sorted((k, v) for k, v in settings().parse(t).values().items())) for t in texts]
-values = [("rate", 2), ("rate", "2"), ("size", 2.5), ("size", True), ("on", 1), ("on", False), ("sizes", [3]), ("sizes", 3), ("name", 3), ("nothing", 4)]
+values = [("rate", 2), ("rate", "2"), ("size", 2.5), ("size", True), ("on", 1), ("on", False), ("sizes", [3]), ("sizes", 3), ("name", 3), ("nothing", 4),
+          ("rate", np.float32(2.5)), ("rate", np.int32(2)), ("size", np.int64(2)), ("size", np.float32(2.5)), ("on", np.bool_(False))]
 out["set"] = [tried(lambda: settings().override_from_dict({k: v}).values()[k]) for k, v in values]
 h = settings()
 out["shown"] = [str(h), repr(h), h.to_json(sort_keys=True), "rate" in h, "zzz" in h, h.get("rate"), h.get("zzz", 4), h.size]

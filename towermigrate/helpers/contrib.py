@@ -6,6 +6,7 @@ Each was compared with TensorFlow 1.15.5. They work in a `tf.compat.v1` graph; `
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import tensorflow as tf
@@ -143,8 +144,11 @@ def _as_kind(name: str, kind: type, value: Any) -> Any:
     failed = f"Could not cast hparam '{name}' of type '{kind}' from value {value!r}"
     if kind is type(None) or isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
         return value
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    # NumPy's numbers too.
+    if kind is float and isinstance(value, Real) and not isinstance(value, bool):
         return float(value)
+    if kind is int and isinstance(value, Integral) and not isinstance(value, bool):
+        return int(value)
     if kind is str and isinstance(value, bytes):
         return value.decode()
     raise ValueError(failed)
@@ -155,9 +159,10 @@ def _parsed(name: str, kind: type, text: str) -> Any:
     text = text.strip() if kind is not str else text
     try:
         if kind is bool:
-            return {"true": True, "false": False}.get(text.lower(), None) if not text.isdigit() else bool(int(text))  # fmt: skip
-        return text if kind is type(None) else kind(text)
-    except (TypeError, ValueError) as error:
+            named = {"true": True, "True": True, "false": False, "False": False}
+            return named[text] if text in named else bool(int(text))
+        return kind(text)  # a TypeError where it is that of None, as it was
+    except ValueError as error:
         raise ValueError(f"Could not parse hparam '{name}' of type '{kind}': {text}") from error
 
 
