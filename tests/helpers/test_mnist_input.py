@@ -41,6 +41,13 @@ def test_parts_and_their_arrays(folder: Path) -> None:
     assert raw.test.labels.tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("reshape", [True, False])
+def test_no_example_need_be_kept_for_validation(folder: Path, reshape: bool) -> None:
+    mnist = read(folder, validation_size=0, reshape=reshape)
+    assert [part.num_examples for part in mnist] == [10, 0, 4]
+    assert mnist.validation.images.shape == ((0, 784) if reshape else (0, 28, 28, 1))
+
+
 def test_batches_run_over_the_end_of_an_epoch(folder: Path) -> None:
     train = read(folder, seed=1).train
     first = np.concatenate([train.next_batch(3)[1] for _ in range(2)])

@@ -74,7 +74,7 @@ class DataSet:
             if len(images) != len(labels):
                 raise ValueError(f"{len(images)} images, but {len(labels)} labels.")
             if reshape:
-                images = images.reshape(len(images), -1)
+                images = images.reshape(len(images), int(np.prod(images.shape[1:])))
             if kind == np.float32:
                 images = np.multiply(images.astype(np.float32), 1.0 / 255.0)
         self._images = images
