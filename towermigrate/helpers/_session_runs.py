@@ -143,7 +143,7 @@ def variables_fed_by_name(run: Callable[..., Any]) -> Callable[..., Any]:
     def run_fed(self: Any, fetches: Any, feed_dict: Any = None, *args: Any, **kwargs: Any) -> Any:
         if feed_dict and isinstance(feed_dict, dict) and mirrored(self.graph) is not None:
             feed_dict = {
-                self.graph.get_tensor_by_name(key) if isinstance(key, str) else key: value
+                _named(self.graph, key) if isinstance(key, str) else key: value
                 for key, value in feed_dict.items()
             }
         return run(self, fetches, feed_dict, *args, **kwargs)
@@ -160,6 +160,13 @@ def callables_that_run(make_callable: Callable[..., Any]) -> Callable[..., Any]:
         return lambda **kwargs: self.run(fetches, **kwargs)
 
     return make
+
+
+def _named(graph: Any, key: str) -> Any:
+    try:
+        return graph.get_tensor_by_name(key)
+    except (KeyError, ValueError):
+        return key  # of which the session says what it cannot be
 
 
 def element_by_name(get_tensor_by_name: Callable[..., Any]) -> Callable[..., Any]:

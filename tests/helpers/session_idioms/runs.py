@@ -302,6 +302,20 @@ def errors_name_what_failed(p: Program) -> Any:
             return error.op.name, type(error).__name__
 
 
+@idiom
+def errors_of_feeds(p: Program) -> Any:
+    w = tf.get_variable("w", [2], initializer=constant(1.0))
+    outs = [w * 2.0 for _ in p.towers(range(2))]
+    found: list[Any] = []
+    with p.session() as session:
+        for key in ("nothing:0", "nothing", "w", "w:1", 3, None):
+            try:
+                found.append(session.run(outs, {key: [3.0, 4.0]}))
+            except Exception as error:
+                found.append((type(error).__name__, str(error)[:40]))
+        return found, session.run(outs, {"w:0": [3.0, 4.0]})
+
+
 def uninitialized_in(error: Any) -> str:
     """The variable that an error names; only its own words are alike in all releases."""
     named = re.search(r"Attempting to use uninitialized value ([\w/]+)", error.message)
