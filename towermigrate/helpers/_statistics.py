@@ -18,11 +18,12 @@ from tensorflow.python.ops import control_flow_util, resource_variable_ops
 from tensorflow.python.training import moving_averages
 
 from towermigrate.helpers._all_reduce import all_reduced
+from towermigrate.helpers._reached import may_meet
 
 POLICIES = ("last", "first", "all", "mean")
 
 # `current` is the policy of the tower that is traced and whether it only looks; `moves` the averages, and how far they
-# go, of an update that is only told.
+# go, of an update that is only told, and `meet` whether replicas can meet behind it.
 _state = threading.local()
 
 
@@ -44,7 +45,21 @@ class _StillWhileLooking:
 
 
 class MeanStatistic(_StillWhileLooking, values.SyncOnReadVariable):  # type: ignore[misc]
-    """A moving average read as the mean of the towers' own, TensorFlow's meaning."""
+    """A moving average that goes on from the mean of what the towers make of it.
+
+    TensorFlow's own reads the mean outside of the towers only, and in a tower, where an evaluation reads it, the tower's.
+    Where towers cannot meet, each keeps its own.
+    """
+
+    def meets(self) -> bool:
+        """Whether replicas tell each other their updates."""
+        return bool(getattr(_state, "meet", False))
+
+    def moved_to(self, value: Any, rate: Any) -> Any:
+        """Update the average by the mean of what the replicas would make of it."""
+        del rate
+        towers = distribute_lib.get_replica_context().num_replicas_in_sync
+        return self.assign(all_reduced(value, *_CANNOT_MEET) / towers)
 
 
 class TowerStatistic(MeanStatistic):
@@ -234,31 +249,60 @@ def _assign_moving_average(
         return tf.identity(variable)
     if not isinstance(variable, values.DistributedVariable):
         return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
-    context = distribute_lib.get_replica_context()
-    if context is None or policy == "mean":
+    if distribute_lib.get_replica_context() is None:
         return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+    if policy == "all" and zero_debias:
+        raise ValueError(
+            f'batch_norm="all" cannot be with zero_debias_moving_mean, which {variable.name} is updated with. Take '
+            "the last or the first tower's update, or the mean."
+        )
+    meeting = _before_the_branch(variable, value, zero_debias)
+    if meeting is None:
+        if policy != "mean":  # which TensorFlow takes
+            value = _of_towers(variable, value, decay, policy)
+        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+    # TensorFlow's would meet the other replicas in the branch. What all of them come to is the same, so that each may
+    # move its own copy, as long as all take the same branch.
+    with meeting.as_default():
+        moved = _of_towers(variable, value, decay, policy)
+    own = variable._get()
+    return own.assign_sub((own - tf.cast(moved, own.dtype)) * tf.cast(1.0 - decay, own.dtype))
 
+
+def _before_the_branch(variable: Any, value: Any, zero_debias: bool) -> Any:
+    """The graph of the replica, where an update stands in a branch inside of it: slim's, for `is_training` of a tensor."""
+    graph = getattr(threading.current_thread(), "graph", None)
+    if graph is None or may_meet():
+        return None
+    if zero_debias or getattr(value, "graph", None) is not graph:
+        raise ValueError(
+            f"{variable.name} is a moving average that is updated where the replicas cannot meet: in a tf.cond, a loop or a "
+            "tf.function of its own (jit_compile) inside of a tower. Make the statistic before it"
+            f"{', without zero_debias' if zero_debias else ''}, or take the branch in Python."
+        )
+    return graph
+
+
+def _of_towers(variable: Any, value: Any, decay: Any, policy: str) -> Any:
+    """What the average is moved towards, the same on every replica."""
+    context = distribute_lib.get_replica_context()
+    if policy == "mean":
+        return (
+            all_reduced(tf.convert_to_tensor(value), *_CANNOT_MEET) / context.num_replicas_in_sync
+        )
     if policy == "all":
-        if zero_debias:
-            raise ValueError(
-                f'batch_norm="all" cannot be with zero_debias_moving_mean, which {variable.name} is updated with. Take '
-                "the last or the first tower's update, or the mean."
-            )
         own = variable.value()
         difference = own - tf.cast(value, own.dtype)
-        value = own - _of_all(difference, 1.0 - tf.cast(decay, own.dtype))
-        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+        return own - _of_all(difference, 1.0 - tf.cast(decay, own.dtype))
     if _on_several_workers(variable.distribute_strategy):
         # TensorFlow takes the mean over the replicas, of what is the same on all of them.
-        value = _of_one_replica(value, policy == "first")
-        return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+        return _of_one_replica(value, policy == "first")
 
     def chosen(strategy: Any, per_tower: Any) -> Any:
         local = strategy.experimental_local_results(per_tower)
         return strategy.extended.broadcast_to(local[-1 if policy == "last" else 0], variable)
 
-    value = context.merge_call(chosen, args=(value,))
-    return _tensorflow_assign_moving_average(variable, value, decay, zero_debias, name)
+    return context.merge_call(chosen, args=(value,))
 
 
 def _patch_assign_moving_average() -> None:
@@ -279,13 +323,13 @@ def _patch_layers() -> None:
 def _moving_once(layer_class: Any) -> Any:
     def add_update(layer: Any, updates: Any, *args: Any, **kwargs: Any) -> None:
         def moved() -> Any:
-            before = getattr(_state, "moves", None)
+            before = getattr(_state, "moves", None), getattr(_state, "meet", False)
             moves: list[tuple[Any, Any]] = []
-            _state.moves = moves
+            _state.moves, _state.meet = moves, may_meet()
             try:
                 value = updates()
             finally:
-                _state.moves = before
+                _state.moves, _state.meet = before
             if not moves:
                 return value
             variable, rate = moves[0]  # those of a condition's branches are of one average
@@ -301,7 +345,7 @@ def _holds(variable: Any) -> bool:
     """Whether an update of an average is to be told and not made."""
     if getattr(_state, "moves", None) is None:
         return False
-    return isinstance(variable, TowerStatistic | SharedStatistic) and variable.meets()
+    return isinstance(variable, MeanStatistic) and variable.meets()
 
 
 def _held_average(update: Any) -> Any:

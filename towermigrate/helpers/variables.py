@@ -61,7 +61,8 @@ class TowerVariables(Trackable):  # type: ignore[misc]
         tower's, as TF1 programs that read `UPDATE_OPS` of its scope after the loop did), `"first"`,
         `"all"` (every tower's, one after another from the last tower to the first: what TF1 mostly
         made of `UPDATE_OPS` without a scope, whose updates have no order there) or `"mean"`. Replicas tell
-        each other their updates under `"all"`, and on several workers under `"last"` and `"first"`.
+        each other their updates under `"all"` and `"mean"`, and on several workers under `"last"` and `"first"`. Where
+        whether it trains is a tensor, it is to be the same on every replica.
         Of what towers assign themselves to variables that are not trained, `"first"` keeps the
         first tower's, else it is the last one's; under `MultiWorkerMirroredStrategy` these two
         count within each worker.
