@@ -106,6 +106,13 @@ def _refuse(variable: Any, value: Any, name: str) -> None:
             f"{said} got {got}, and {_PARTLY[how]}: the replicas' sum is the whole. Make the variable with "
             "aggregation=tf.VariableAggregation.SUM, or assign what average_gradients or all_reduce makes of it."
         )
+    if how == "SUM":
+        _addends.refuse_what_is_added(
+            [value],
+            said,
+            "Put the parts together first, average_gradients(…, reduce='sum'), and make the variable with "
+            "aggregation=tf.VariableAggregation.MEAN.",
+        )
     if how == "SUM" and name != "assign" and _addends.holds_whole(value, replicas):
         raise ValueError(
             f"{said} adds up what the replicas assign, and got what was put together of all of them already: it would "

@@ -137,7 +137,8 @@ class _Notes:
 
     def renew(self, tensor: Any) -> Any:
         """The Identity that is the tensor's twin from now on."""
-        twin = self._twin(tensor)
+        # No constant, also where it is a single number: what it is multiplied by would be taken for what is multiplied.
+        twin = self._twin(tensor, is_known=False)
         (same,) = self._made("Identity", [twin], {"T": twin.dtype.as_datatype_enum}, [tensor])
         setattr(tensor, _OF_MARKED, True)
         return same.op
@@ -208,12 +209,13 @@ class _Notes:
             _set(tensor, twin)
         return list(operation.outputs)
 
-    def _twin(self, tensor: Any) -> Any:
+    def _twin(self, tensor: Any, is_known: bool = True) -> Any:
         known = shown(tensor)
         if tf.is_symbolic_tensor(known) and known.graph is self._graph:
             return known
         with self._graph.as_default():
-            if known is tensor and tensor.dtype.is_numpy_compatible and _is_constant(tensor):
+            is_known = is_known and known is tensor and tensor.dtype.is_numpy_compatible
+            if is_known and _is_constant(tensor):
                 return tf.constant(tensor.numpy())
             twin = tf.compat.v1.placeholder(tensor.dtype, tensor.shape)
         # Not given to this program: made before, of what is seen in another graph or not at all. An eager tensor is not
