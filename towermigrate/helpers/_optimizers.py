@@ -72,6 +72,8 @@ def _watched(method: Any, name: str, is_tf1: bool) -> Any:
             args = (given, *args[1:])
         else:
             kwargs[name] = given
+        if _sums_over_replicas():
+            _refuse_counts_in_python(optimizer)
         if is_tf1 and tf.distribute.has_strategy() and not kwargs.get("skip_gradients_aggregation"):
             _refuse_what_it_cannot_update(optimizer, given, args[1:], kwargs)
         if _sums_over_replicas():
@@ -103,7 +105,8 @@ def _watched(method: Any, name: str, is_tf1: bool) -> Any:
                 _taken.note_sums(optimizer.variables if named is None else named)
         _twins.stop()
         try:
-            return method(optimizer, *args, **kwargs)
+            with apart_from_train_ops():
+                return method(optimizer, *args, **kwargs)
         except RuntimeError as error:
             what = _meets_in_a_branch(optimizer)
             if not what or "merge_call" not in str(error):
@@ -116,6 +119,25 @@ def _watched(method: Any, name: str, is_tf1: bool) -> Any:
     return apply
 
 
+@contextlib.contextmanager
+def apart_from_train_ops() -> Iterator[None]:
+    """Keep an optimizer of a `tf.function` from looking for its update among those before, which does not work.
+
+    On one replica the update of a global step is a variable, whose comparison with an operation is an error.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    if tf.executing_eagerly() or not graph.building_function:
+        yield
+        return
+    made = graph.get_collection_ref(tf.compat.v1.GraphKeys.TRAIN_OP)
+    earlier = list(made)
+    made.clear()
+    try:
+        yield
+    finally:
+        made[:] = earlier + made
+
+
 _INSTEAD = {
     "use_ema": "; tf.train.ExponentialMovingAverage, applied after the update, keeps the averages.",
     "gradient_accumulation_steps": "; GradientAccumulator adds up the gradients of several micro-batches.",
@@ -125,6 +147,17 @@ _INSTEAD = {
 def _meets_in_a_branch(optimizer: Any) -> str:
     inner, _ = clipping_of(optimizer)
     return next((name for name in _INSTEAD if getattr(inner, name, None)), "")
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _refuse_counts_in_python(optimizer: Any) -> None:
+    """Raise for the Nadam of tf_keras, which counts its steps in an attribute that the replicas move on one after the other."""
+    inner, _ = clipping_of(optimizer)
+    if hasattr(inner, "_u_product_counter"):
+        raise ValueError(
+            f"{type(inner).__name__} of tf_keras updates each replica's copy of a variable otherwise, by a fault of its own. "
+            "Take keras.optimizers.Nadam or tf_keras.optimizers.legacy.Nadam."
+        )
 
 
 @tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]

@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from tensorflow.python.training import optimizer as _optimizer
 
@@ -65,7 +66,7 @@ def average_gradients(
       (`apply_gradients` in a replica would sum it over the replicas).
 
     Raises:
-      ValueError: lists of different lengths or in different orders; no gradient at all; gradients
+      ValueError: lists of different lengths or in different orders; no gradient at all; a mean of integers; gradients
         of `tower_gradients`, which are divided already, or, with the mean, of a share of the global loss, also of one
         divided by hand (`tf.errors.InvalidArgumentError` where only a run knows the numbers); an unknown policy.
 
@@ -88,6 +89,8 @@ def average_gradients(
     towers = [
         list(pairs) if isinstance(pairs, (list, tuple, zip)) else pairs for pairs in tower_grads
     ]
+    if reduce == "mean":
+        _refuse_integers(towers)
     if _is_flat(towers):
         _strategies.check_variables([pair[1] for pair in towers])
         return _all_reduced([(pair[0], pair[1]) for pair in towers], none, sparse, reduce, share)
@@ -141,7 +144,8 @@ def apply_averaged(
       `tf.function`'s call.
 
     Raises:
-      ValueError: no gradient is left; gradients of `tower_gradients`; an optimizer whose own
+      ValueError: no gradient is left; gradients of `tower_gradients`, or each tower's own
+        (`tf.errors.InvalidArgumentError` where only a run knows the numbers); an optimizer whose own
         `apply_gradients` must be called in a replica; a Keras optimizer outside of a replica or with a global step.
 
     Example:
@@ -196,7 +200,8 @@ def apply_averaged(
             # It computes with them, so it gets the first replica's, which are the same on all.
             first = [(strategy.experimental_local_results(grad)[0], v) for grad, v in pairs]
             return _apply_own(optimizer, first, global_step)
-        return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
+        with _optimizers.apart_from_train_ops():
+            return optimizer._distributed_apply(_AlreadyReduced(strategy), list(pairs), global_step)
 
     context = tf.distribute.get_replica_context()
     if context is not None and tf.distribute.has_strategy():
@@ -214,9 +219,7 @@ def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
     Eagerly it always does: there nothing else shows what a gradient is.
     """
     context = tf.distribute.get_replica_context()
-    if tf.executing_eagerly():
-        for grad, variable in pairs:
-            _check_values(grad, variable)
+    pairs = [(_checked_values(grad, variable), variable) for grad, variable in pairs]
     if context is None or not tf.distribute.has_strategy() or not _reached.may_meet():
         return pairs
     if not (_checks.wanted() or tf.executing_eagerly()):
@@ -236,18 +239,22 @@ def _checked_copies(pairs: GradsAndVars) -> GradsAndVars:
     return checked
 
 
-def _check_values(grad: Any, variable: Any) -> None:
-    """Raise where a value for each replica, which `strategy.run` returned, is not the same for all."""
-    parts = (
-        [tf.convert_to_tensor(part) for part in getattr(grad, "values", ())]
-        if _is_per_replica(grad)
-        else []
+def _checked_values(grad: Any, variable: Any) -> Any:
+    """`grad`; raises where it is a value for each replica, which `strategy.run` returned, and not the same for all."""
+    if not _is_per_replica(grad) or len(grad.values) < 2:
+        return grad
+    parts = [tf.convert_to_tensor(part) for part in grad.values]
+    said = (
+        f"apply_averaged: the replicas have other gradients of {variable.name}. Give it what average_gradients "
+        "returns"
     )
+    if not tf.executing_eagerly():
+        checks = [_checks.equal(part, parts[0], said) for part in parts[1:]]
+        with tf.control_dependencies(sum(checks, [])):
+            return _slices.times(grad.values[0], 1)
     if any(bool(tf.reduce_any(tf.not_equal(part, parts[0]))) for part in parts[1:]):
-        raise ValueError(
-            f"apply_averaged: the replicas have other gradients of {variable.name}. Give it what average_gradients "
-            "returns."
-        )
+        raise ValueError(f"{said}.")
+    return grad
 
 
 def _is_per_replica(grad: Any) -> bool:
@@ -271,6 +278,18 @@ def _is_flat(towers: list[Any]) -> bool:
         and not isinstance(first[0], (list, tuple))
         and (first[0] is None or tf.is_tensor(first[0]) or isinstance(first[0], tf.IndexedSlices))
     )
+
+
+def _refuse_integers(towers: list[Any]) -> None:
+    """Raise where a mean would lose its fraction, as that of integers does."""
+    for pair in towers if _is_flat(towers) else [pair for pairs in towers for pair in pairs]:
+        grad = tf.convert_to_tensor(pair[0]) if isinstance(pair[0], (int, np.generic)) else pair[0]
+        dtype = getattr(grad, "dtype", None)
+        if dtype is not None and tf.as_dtype(dtype).is_integer:
+            raise ValueError(
+                f"average_gradients got a gradient of {pair[1].name} that is {tf.as_dtype(dtype).name}: the mean of integers "
+                "drops its fraction. Cast it to the variable's type."
+            )
 
 
 def _average(
