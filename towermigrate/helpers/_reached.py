@@ -2,6 +2,7 @@
 
 import re
 import threading
+from collections.abc import Iterator, ValuesView
 from typing import Any
 
 import tensorflow as tf
@@ -73,6 +74,13 @@ def notes_of_towers(note: Any) -> list[Any]:
 
     towers = context.merge_call(gather, args=(_Kinds([], [], note),)).towers
     return [tower.note for tower in towers]
+
+
+def listed(values: Any) -> list[Any]:
+    """What a nest holds, in a list; also the values of a dict, and what an iterator gives, which can be read once only."""
+    if isinstance(values, (Iterator, ValuesView)):
+        values = list(values)
+    return list(tf.nest.flatten(values))
 
 
 def check_once(var_list: list[Any]) -> None:

@@ -217,10 +217,10 @@ def _one_number(tensor: Any) -> Any:
     if isinstance(tensor, tf.IndexedSlices):
         return None  # what rows that were looked up are multiplied by
     if not tf.is_symbolic_tensor(tensor):
-        values = np.asarray(tensor)
+        values = np.asarray(tensor.numpy())  # NumPy itself takes no scalar tensor of bfloat16
         if not values.size:
             return 1.0  # of no rows, as of those of the other towers if they are added up
-        return abs(float(values.flat[0])) if (values == values.flat[0]).all() else None
+        return float(abs(values.flat[0])) if (values == values.flat[0]).all() else None
     value = static_number(tensor)
     if value is not None or tensor.shape.rank != 0:
         return None if value is None else abs(value)

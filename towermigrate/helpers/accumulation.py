@@ -140,7 +140,7 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
 
     def __init__(self, var_list: Sequence[Any]) -> None:
         super().__init__()
-        variables = [_reached.container(v) for v in tf.nest.flatten(list(var_list))]
+        variables = [_reached.container(v) for v in _reached.listed(var_list)]
         if not variables:
             raise ValueError("GradientAccumulator got no variables.")
         _reached.check_once(variables)
@@ -216,6 +216,8 @@ class GradientAccumulator(tf.Module):  # type: ignore[misc]
             raise ValueError(f"none is {none!r}; expected 'zeros' or 'skip'.")
         _policies.check("zeros", sparse, "mean")
         self._book.check_in_a_replica("average")
+        # So that all towers have come here, and what each has added in this step, of which variables, is known to all.
+        _reached.notes_of_towers(None)
         variables, kinds = self._book.variables, self._book.kinds
         if not kinds:
             raise ValueError(

@@ -68,6 +68,7 @@ class TowerBatches(Iterator[Any]):
         self._rest = rest
         self._peeked: list[Any] = []
         self._by_first = False
+        self._ended = False
         spec = getattr(source, "element_spec", None) if element_spec is None else element_spec
         if spec is not None:
             spec = self._read_as = spec if isinstance(spec, tuple) else (spec,)
@@ -88,14 +89,23 @@ class TowerBatches(Iterator[Any]):
         self.element_spec = spec
 
     def __iter__(self) -> "TowerBatches":
+        if self._ended:
+            raise ValueError(
+                "These batches have ended, and a second loop over them would do nothing. Make new ones of the source for "
+                "each epoch, per_tower_batches(source); those of a legacy_input start again by restart()."
+            )
         return self
 
     def __next__(self) -> tuple[Any, ...]:
         towers = self._strategy.num_replicas_in_sync
-        if self._distinct:
-            elements = self._elements(towers)
-        else:
-            elements = [self._element_for_all()] * towers
+        try:
+            if self._distinct:
+                elements = self._elements(towers)
+            else:
+                elements = [self._element_for_all()] * towers
+        except StopIteration:
+            self._ended = True
+            raise
 
         def distributed(*parts: Any) -> Any:
             return per_tower(list(parts), self._strategy)
@@ -120,7 +130,7 @@ class TowerBatches(Iterator[Any]):
                 "Only batches of a legacy_input can start again: make these batches anew."
             )
         again(*values)
-        self._peeked = []
+        self._peeked, self._ended = [], False
 
     def with_summaries(self, summary: bytes) -> bytes:
         """A step's serialized summaries, and behind them those that its last tower's input pipeline made.
@@ -226,10 +236,10 @@ def per_tower_batches(
 
     Returns:
       An iterator: `next` gives a tuple of per-tower values, `step(*next(batches))`; `element_spec`
-      has one tower's specs, for `create_variables`.
+      has one tower's specs, for `create_variables`. It goes over the source once: make another one for each epoch.
 
     Raises:
-      ValueError: `source` is a distributed dataset; at `next`, an element that the spec does not
+      ValueError: `source` is a distributed dataset; a second loop over what has ended; at `next`, an element that the spec does not
         allow, a rest with `"error"`, or a sparse one with `"empty"`.
 
     Example:

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from towermigrate.helpers import _reduced
+from towermigrate.helpers import _reached, _reduced
 
 
 def gradient_penalty(
@@ -101,7 +101,7 @@ def clip_weights(var_list: Sequence[Any], limit: Any) -> Any:
     around it.
 
     Args:
-      var_list: the critic's variables, of a floating dtype.
+      var_list: the critic's variables, of a floating dtype; those of Keras 3 too.
       limit: the largest absolute value, above 0; the paper takes 0.01. A float or scalar tensor.
 
     Returns:
@@ -119,7 +119,8 @@ def clip_weights(var_list: Sequence[Any], limit: Any) -> Any:
 
     Source: Arjovsky et al., "Wasserstein GAN", algorithm 1.
     """
-    var_list = list(tf.nest.flatten(var_list))
+    # A copy that is given alone stands for its variable: the others would drift apart from it.
+    var_list = [_reached.container(v) for v in map(_of_keras, _reached.listed(var_list))]
     if not var_list:
         raise ValueError("clip_weights got no variable.")
     for variable in var_list:
@@ -128,13 +129,19 @@ def clip_weights(var_list: Sequence[Any], limit: Any) -> Any:
                 f"clip_weights got {variable.name}, which is {variable.dtype.name}; clip only the "
                 "critic's weights."
             )
-    if not tf.is_tensor(limit) and not limit > 0:
+    known = tf.get_static_value(limit) if tf.is_tensor(limit) else limit
+    if known is not None and not known > 0:
         raise ValueError(f"limit is {limit}; weights are clipped to [-limit, limit]: give > 0.")
 
     context = tf.distribute.get_replica_context()
     if context is not None and tf.distribute.has_strategy():
         return context.merge_call(_clip_all, args=(var_list, limit))
     return _clip_all(None, var_list, limit)
+
+
+def _of_keras(variable: Any) -> Any:
+    """TensorFlow's variable of one of Keras 3."""
+    return variable if isinstance(variable, tf.Variable) else getattr(variable, "value", variable)
 
 
 def _check_examples(real: Any, fake: Any) -> None:

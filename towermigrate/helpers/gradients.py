@@ -128,7 +128,7 @@ def tower_gradients(
     _policies.check(none, sparse, reduce)
     _keras3.watch()
     _optimizers.watch()
-    var_list = list(tf.nest.flatten(var_list))
+    var_list = _reached.listed(var_list)
     _reached.check_once(var_list)
     _strategies.check_variables(var_list)
     if isinstance(loss, (list, tuple)):
@@ -244,11 +244,12 @@ def filter_gradients(
             "(gradient, variable), in the loop that collects them."
         )
     if var_list is not None:
-        wanted = {id(_reached.container(variable)) for variable in tf.nest.flatten(var_list)}
+        var_list = _reached.listed(var_list)
+        wanted = {id(_reached.container(variable)) for variable in var_list}
         kept = [pair for pair in pairs if id(_reached.container(pair[1])) in wanted]
         if not kept:
             raise ValueError(
-                f"None of var_list ({_reached.names(list(tf.nest.flatten(var_list)))}) is among "
+                f"None of var_list ({_reached.names(var_list)}) is among "
                 f"the variables of the gradients: {_reached.names([v for _, v in pairs])}."
             )
         pairs = kept

@@ -1,6 +1,7 @@
 """What a step is fed: an array split over the towers or shared by them, or nothing at all."""
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -56,8 +57,8 @@ def shard_batch(
       For each array one per-tower value, to be passed to a step as `step(*shard_batch(x, y))`.
 
     Raises:
-      ValueError: equal parts are not possible and `uneven` does not say what then; a shape that
-        the spec does not allow; an array that is ragged, sparse or per-tower already.
+      ValueError: equal parts are not possible and `uneven` does not say what then; `batch_size` is no whole number of at
+        least 1; a shape that the spec does not allow; an array that is ragged, sparse or per-tower already.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -79,6 +80,9 @@ def shard_batch(
             f"uneven={uneven!r} says how many rows each tower gets, and so does batch_size="
             f"{batch_size}: name one of them."
         )
+
+    if batch_size is not None:
+        batch_size = _whole_number(batch_size)
 
     def parts(array: Any) -> Any:
         if isinstance(array, _COMPOSITE):
@@ -104,6 +108,18 @@ def shard_batch(
             _check_rows(given, spec, towers, batch_size)
         made.append(tf.nest.map_structure(parts, given))
     return tuple(made)
+
+
+def _whole_number(batch_size: Any) -> int:
+    try:
+        size = operator.index(batch_size)
+    except TypeError:
+        raise ValueError(
+            f"batch_size is {batch_size!r}, and no whole number; a quotient is one by batch // towers."
+        ) from None
+    if size < 1:
+        raise ValueError(f"batch_size is {size}; a tower gets at least one row of a whole batch.")
+    return size
 
 
 def _check_rows(array: Any, spec: Any, towers: int, batch_size: int | None) -> None:
@@ -158,7 +174,8 @@ def tower_values(
       A tuple with one per-tower value for each list.
 
     Raises:
-      ValueError: a list has fewer values than there are towers, or one of another shape than its spec.
+      ValueError: a list has fewer values than there are towers, or one of another shape than its spec; a dict or a set,
+        which has no order of towers.
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -170,6 +187,11 @@ def tower_values(
     towers = strategy.num_replicas_in_sync
     made = []
     for values, spec in zip(lists, _specs(lists, specs), strict=True):
+        if isinstance(values, (Mapping, Set)):
+            raise ValueError(
+                f"tower_values got a {type(values).__name__}, which has no order of towers: give it a list with one "
+                "value for each."
+            )
         given = [arrays_of(value, spec) for value in list(values)[:towers]]
         if len(given) < towers:
             raise ValueError(
@@ -295,7 +317,8 @@ def arrays_of(value: Any, spec: Any) -> Any:
         }
     if isinstance(value, tuple) and not isinstance(spec, tf.TensorSpec):
         specs = [None] * len(value) if spec is None else spec
-        return tuple(arrays_of(one, sub) for one, sub in zip(value, specs, strict=True))
+        made = [arrays_of(one, sub) for one, sub in zip(value, specs, strict=True)]
+        return type(value)(*made) if hasattr(value, "_fields") else tuple(made)
     if isinstance(value, tf.distribute.DistributedValues) and not isinstance(value, tf.Variable):
         raise ValueError(
             "This value is per-tower already, as shard_batch, per_tower_batches and distributed "

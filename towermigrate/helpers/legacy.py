@@ -54,6 +54,7 @@ class LegacyInput(Iterator[Any]):
             ]
         self.element_spec = self._spec(fetches)
         self._ended: BaseException | None = None
+        self._reading = threading.Lock()
         self._pipeline = _Pipeline(
             graph, fetches, initializers, prefetch, self._draws_a_step, placeholders
         )
@@ -71,11 +72,19 @@ class LegacyInput(Iterator[Any]):
         return tuple(tf.nest.map_structure(_spec_of, one) for one in elements)
 
     def __iter__(self) -> "LegacyInput":
+        if isinstance(self._ended, EndOfInput) and self._close.alive:
+            raise ValueError(
+                "This input has ended, and a second loop over it would do nothing. Make it anew for each epoch, or, a "
+                "pipeline of iterators, start it again: restart()."
+            )
         return self
 
     def __next__(self) -> tuple[Any, ...]:
         """One run of the pipeline: for each fetched tensor a NumPy value."""
-        values = self._drawn()
+        with (
+            self._reading
+        ):  # by one thread at a time: the first one starts the session, and the last one ends it
+            values = self._drawn()
         return tuple(values) if isinstance(values, (list, tuple)) else (values,)
 
     def _drawn(self) -> Any:

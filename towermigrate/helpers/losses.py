@@ -7,7 +7,7 @@ device would compute, whatever the replicas' sizes are. The functions here retur
 `tower_gradients` knows them, and sums and multiples of them, and does not divide them again.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,10 @@ def global_batch_loss(
       A scalar, float32 or wider; 0 where the global batch is empty.
 
     Raises:
-      ValueError: `per_example` is a scalar; the global batch size is less than 1 or less than this
-        replica's; called outside of a replica, or with `global_batch_size=None` where replicas
-        cannot meet (a function compiled by XLA inside of the replica).
+      ValueError: `per_example` is a scalar, or complex; the global batch size is less than 1 or less than this
+        replica's, or is this replica's own (`tf.errors.InvalidArgumentError` in eager mode); called outside of a
+        replica, or with `global_batch_size=None` where replicas cannot meet (a function compiled by XLA inside of the
+        replica).
 
     Example:
       >>> strategy = tower_strategy(2, devices="cpu:2")
@@ -87,7 +88,8 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
     if replicas == 1 or tf.distribute.get_replica_context() is None:
         return total
     refuse_own_rows(per_example, size, "global_batch_size")
-    if _checks.wanted() and may_meet():
+    own = _may_be_own(tf.shape(per_example)[0], examples)
+    if (_checks.wanted() or own) and may_meet():
         found = all_reduced(
             tf.cast(tf.shape(per_example)[0], total.dtype),
             "global_batch_loss",
@@ -99,6 +101,25 @@ def _of_all_rows(total: Any, per_example: Any, examples: Any, size: Any) -> Any:
         with tf.control_dependencies(_checks.equal(found, examples, said)):
             total = tf.identity(total)
     return total
+
+
+@tf.autograph.experimental.do_not_convert  # type: ignore[untyped-decorator]
+def _of_all_tokens(total: Any, own: Any, tokens: Any) -> Any:
+    """`total`, the sum of all weights having been held against the replicas' where it may be this one's own."""
+    replicas = tf.distribute.get_strategy().num_replicas_in_sync
+    if replicas == 1 or tf.distribute.get_replica_context() is None or not may_meet():
+        return total
+    if not _may_be_own(own, tokens):
+        return total
+    found = all_reduced(own, "token_normalized_loss", "Leave global_tokens= out.")
+    said = "global_tokens is expected to be the sum of the weights on all replicas, and is not"
+    with tf.control_dependencies(_checks.equal(found, tokens, said)):
+        return tf.identity(total)
+
+
+def _may_be_own(own: Any, of_all: Any) -> bool:
+    """Whether a count of all replicas is this one's own, or this one has nothing: eagerly nothing else shows what it is."""
+    return tf.executing_eagerly() and float(own) in (0.0, float(of_all))
 
 
 def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) -> Any:
@@ -123,7 +144,8 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
       without examples gets 0, and gradients of zero.
 
     Raises:
-      ValueError: the shapes differ; called outside of a replica, or with `global_tokens=None` where
+      ValueError: the shapes differ; complex losses; `global_tokens` is the sum of this replica's own weights
+        (`tf.errors.InvalidArgumentError` in eager mode); called outside of a replica, or with `global_tokens=None` where
         replicas cannot meet (a function compiled by XLA inside of the replica).
 
     Example:
@@ -167,6 +189,7 @@ def token_normalized_loss(losses: Any, weights: Any, global_tokens: Any = None) 
     else:
         refuse_own_sum(weights, global_tokens, "global_tokens")
         tokens = tf.stop_gradient(tf.cast(global_tokens, losses.dtype))
+        total = _of_all_tokens(total, tf.reduce_sum(weights), tokens)
     return _shares.mark(tf.math.divide_no_nan(total, tokens), "token_normalized_loss")
 
 
@@ -367,6 +390,11 @@ def _check_batch_size(size: int, local: int | None) -> None:
 def wide(value: Any) -> Any:
     """`value` as a float tensor in which a sum over a batch keeps its digits."""
     value = tf.convert_to_tensor(value)
+    if value.dtype.is_complex:
+        raise ValueError(
+            f"A loss has the type {value.dtype.name}, of which a cast to a float would drop the imaginary part. Take "
+            "tf.math.real, tf.math.imag or tf.abs of it."
+        )
     if value.dtype in (tf.float16, tf.bfloat16) or not value.dtype.is_floating:
         return tf.cast(value, tf.float32)
     return value
@@ -441,4 +469,6 @@ def masked(values: Any, weights: Any) -> Any:
 
 
 def _as_list(losses: Any) -> Sequence[Any]:
-    return list(losses) if isinstance(losses, (list, tuple)) else [losses]
+    if isinstance(losses, Mapping):
+        losses = losses.values()
+    return list(losses) if isinstance(losses, (list, tuple, Iterator, ValuesView)) else [losses]

@@ -175,7 +175,7 @@ class TokenAccuracy(_WeightedMean):
           weights: numbers or bools of the labels' shape, 0 for padding; None weighs each 1.
 
         Raises:
-          ValueError: the shapes do not fit; called outside of a replica.
+          ValueError: the shapes do not fit; `logits` of a single class; called outside of a replica.
         """
         labels, logits = tf.convert_to_tensor(labels), tf.convert_to_tensor(logits)
         shape = logits.shape[:-1]
@@ -183,6 +183,11 @@ class TokenAccuracy(_WeightedMean):
             raise ValueError(
                 f"{self.name}.update_state got labels {labels.shape} and logits {logits.shape}; "
                 "expected class indices, and logits of their shape and one more axis, the classes."
+            )
+        if logits.shape[-1] == 1:
+            raise ValueError(
+                f"{self.name}.update_state got logits of a single class, {logits.shape}, the greatest of which is always the "
+                "first. For one score of two classes give it tf.concat([tf.zeros_like(logits), logits], -1)."
             )
         right = tf.equal(tf.argmax(logits, -1), tf.cast(labels, tf.int64))
         right = tf.cast(right, tf.float32)

@@ -109,6 +109,10 @@ def concat_towers(value: Any, strategy: Any = None) -> Any:
 
 
 def _joined(towers: list[Any]) -> Any:
+    if isinstance(towers[0], tf.SparseTensor):
+        return tf.sparse.concat(0, towers)
+    if isinstance(towers[0], tf.RaggedTensor):
+        return tf.concat(towers, 0)
     if any(tf.convert_to_tensor(each).shape.rank == 0 for each in towers):
         raise ValueError(
             "concat_towers got scalars, which have no axis 0. Take tf.stack(each_tower(value)) for one number of each "

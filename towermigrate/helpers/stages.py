@@ -1,6 +1,7 @@
 """Training in turns: so many iterations of one stage, so many of the next, then again."""
 
 import dataclasses
+import operator
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -177,8 +178,16 @@ class Stages(tf.Module):  # type: ignore[misc]
         return cycle, turn, iteration
 
     def _iterations(self, turn: int, cycle: int) -> int:
-        iterations = self._stages[turn].iterations
-        return iterations(cycle) if callable(iterations) else iterations
+        stage = self._stages[turn]
+        given = stage.iterations(cycle) if callable(stage.iterations) else stage.iterations
+        return _whole(given, f"Stage {stage.name!r} has {given!r} iterations")
+
+
+def _whole(number: Any, said: str) -> int:
+    try:
+        return operator.index(number)
+    except TypeError:
+        raise ValueError(f"{said}; expected a whole number.") from None
 
 
 def _number(stage: Stage) -> int:
@@ -194,9 +203,12 @@ def _check(stages: tuple[Stage, ...], cycles: int | None) -> None:
         if names.count(name) > 1:
             raise ValueError(f"{names.count(name)} stages are named {name!r}; names must differ.")
     for stage in stages:
-        if not callable(stage.iterations) and stage.iterations < 1:
+        if callable(stage.iterations):
+            continue
+        said = f"Stage {stage.name!r} has {stage.iterations!r} iterations"
+        if _whole(stage.iterations, said) < 1:
             raise ValueError(
                 f"Stage {stage.name!r} has {stage.iterations} iterations; expected at least 1."
             )
-    if cycles is not None and cycles < 1:
+    if cycles is not None and _whole(cycles, f"cycles is {cycles!r}") < 1:
         raise ValueError(f"cycles is {cycles}; expected at least 1, or None to go on for ever.")

@@ -1,6 +1,7 @@
 """The strategy a tower program runs under, and this tower's place in it."""
 
 import logging
+import operator
 import os
 import re
 import sys
@@ -72,6 +73,13 @@ def tower_strategy(
     global _made
     no_lines_of_strategies()
     _keras3.watch()
+    if num_towers is not None:
+        try:
+            num_towers = operator.index(num_towers)
+        except TypeError:
+            raise ValueError(
+                f"num_towers is {num_towers!r}; expected a whole number. devices= names devices."
+            ) from None
     if num_towers is not None and num_towers < 1:
         raise ValueError(f"num_towers is {num_towers}; a tower program needs at least one tower.")
     spec = os.environ.get(DEVICES_VARIABLE) or devices
