@@ -246,6 +246,32 @@ def test_a_part_times_a_number_is_a_part(
         called(two_towers, tower, *tm.shard_batch(ROWS), eager=eager)
 
 
+@MODES
+@pytest.mark.parametrize("form", ["where it is finite", "of a stack"])
+@pytest.mark.parametrize("summed", [True, False])
+def test_a_part_is_known_whatever_is_made_of_it_before_it_is_clipped(
+    two_towers: Any, form: str, summed: bool, eager: bool
+) -> None:
+    with two_towers.scope():
+        w, opt = tf.Variable([1.0, 2.0]), v1.train.GradientDescentOptimizer(1.0)
+
+    def tower(x: Any) -> None:
+        with tf.GradientTape() as tape:
+            loss = tm.global_batch_loss(tf.reduce_sum(w) * x)
+        pairs = [(tape.gradient(loss, w), w)]
+        [(g, _)] = tm.average_gradients(pairs, reduce="sum") if summed else pairs
+        finite = tf.where(tf.math.is_finite(g), g, tf.zeros_like(g))
+        given = finite if form == "where it is finite" else tf.stack([g, g])[0]
+        tm.apply_averaged(opt, tm.clip_by_value([(given, w)], -2.0, 2.0))
+
+    if summed:
+        called(two_towers, tower, *tm.shard_batch(ROWS), eager=eager)
+        assert w.numpy().tolist() == [-1.0, 0.0]
+    else:
+        with pytest.raises(ValueError, match="Clipping would limit one tower's part"):
+            called(two_towers, tower, *tm.shard_batch(ROWS), eager=eager)
+
+
 _SUMMED: dict[str, Any] = {
     "the new value": ("assign", lambda w, g: w - 0.1 * g, "would count 2 times"),
     "weight decay": ("assign_sub", lambda w, g: 0.1 * (g + 0.01 * w), "would count 2 times"),

@@ -101,7 +101,12 @@ def refuse_to_clip_shares(grads: Iterable[Any]) -> None:
     """Raise where one replica's part of the gradient of a share is to be clipped."""
     if tf.distribute.get_strategy().num_replicas_in_sync == 1:
         return
-    names = sorted(_behind.values_of(BACKWARD, grads, until=AVERAGED))
+    grads = list(grads)
+    found = _behind.values_of(BACKWARD, grads, until=AVERAGED)
+    if tf.executing_eagerly() and tf.distribute.get_replica_context() is not None:
+        # There the backward pass shows nothing, and what it gave does: whatever was made of it, also by tf.where.
+        found |= _behind.values_of(OF_VARIABLES, grads, until=AVERAGED)
+    names = sorted(found)
     if names:
         raise ValueError(
             f"Clipping would limit one tower's part of a gradient: that of a share of the global loss, which "
