@@ -47,10 +47,12 @@ class Store:
         self._watches: list[dict[tuple[int, Key], tuple[Cells, list[Value]]]] = []
 
     def set(self, cells: Cells, key: Key, value: Value) -> None:
-        self.touched += 1 + len(self._watches)
+        self.touched += 1
         self._log.append((cells, key, cells.get(key, GONE)))
-        for watch in self._watches:
-            watch.setdefault((id(cells), key), (cells, []))[1].append(value)
+        if self._watches:
+            self.touched += len(self._watches)
+            for watch in self._watches:
+                watch.setdefault((id(cells), key), (cells, []))[1].append(value)
         if value is GONE:
             cells.pop(key, None)
         else:
@@ -109,13 +111,15 @@ class Store:
                 found[place] = (cells, value)
 
     def undo(self, mark: int) -> None:
-        self.touched += len(self._log) - mark
-        while len(self._log) > mark:
-            cells, key, old = self._log.pop()
+        log = self._log
+        self.touched += len(log) - mark
+        for number in range(len(log) - 1, mark - 1, -1):
+            cells, key, old = log[number]
             if old is GONE:
                 cells.pop(key, None)
             else:
                 cells[key] = old
+        del log[mark:]
 
     def merge(self, ways: Sequence[Changes], join: Join) -> None:
         """Go on from where several ways meet, each with what it changed since now."""
@@ -123,29 +127,48 @@ class Store:
             for (_, key), (cells, value) in ways[0].items():
                 self.set(cells, key, value)
             return
-        everywhere: dict[tuple[int, Key], Cells] = {}
+        everywhere: Changes = {}
         for way in ways:
-            everywhere.update((place, cells) for place, (cells, _) in way.items())
+            everywhere.update(way)
         self.touched += len(ways) * len(everywhere)
-        for place, cells in everywhere.items():
-            now = cells.get(place[1], GONE)
+        for place, (cells, _) in everywhere.items():
+            key = place[1]
+            now = cells.get(key, GONE)
             found: Value | None = None
+            joined = False
             for way in ways:
-                value = way[place][1] if place in way else now
-                found = value if found is None else self.joined(found, value, join)
-            if found is not None and found is not now:
-                self.set(cells, place[1], found)
+                there = way.get(place)
+                value = now if there is None else there[1]
+                if found is None:
+                    found = value
+                elif found is not value:
+                    joined = joined or found is GONE or value is GONE
+                    found = self.joined(found, value, join)
+            # What is there on some ways only is held otherwise than now, also where it is the same `Perhaps`.
+            if found is not None and (joined or found is not now):
+                self.set(cells, key, found)
 
     def joined(self, first: Value, second: Value, join: Join) -> Value:
         """What a cell holds that holds one of two values."""
         if first is second:
             return first
-        held = [each for each in (first, second) if each is not GONE]
-        value = join(read(held[0]), read(held[1])) if len(held) > 1 else read(held[0])
-        perhaps = [each for each in held if isinstance(each, Perhaps)]
-        if len(held) > 1 and not perhaps:
-            return value
-        return Perhaps(value, self.by().union(*(each.by for each in perhaps)))
+        if first is GONE or second is GONE:
+            there = second if first is GONE else first
+            by = self.by()
+            if not isinstance(there, Perhaps):
+                return Perhaps(there, by)
+            return there if by <= there.by else Perhaps(there.value, by | there.by)
+        one = isinstance(first, Perhaps)
+        two = isinstance(second, Perhaps)
+        if not one and not two:
+            return join(first, second)
+        value = join(first.value if one else first, second.value if two else second)
+        by = self.by()
+        if one:
+            by = by | first.by
+        if two:
+            by = by | second.by
+        return Perhaps(value, by)
 
 
 def let_go(store: Store, made: Made, why: Unknown) -> None:

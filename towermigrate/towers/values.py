@@ -109,7 +109,9 @@ class Terms:
     def __init__(self) -> None:
         self._known: dict[tuple[str, tuple[Key, ...]], Term] = {}
         self._kept: dict[int, Unknown] = {}
-        self._marked: dict[Key, frozenset[str]] = {}
+        self._marked: dict[int, frozenset[str]] = {}
+        """What terms go by, by their numbers, where that is anything."""
+        self._of_sets: dict[frozenset[Key], frozenset[str]] = {}
         self.changed: Cells = {}
         """What was done, by methods, to what values stand for of which no more is known."""
         self.stands_for: dict[int, Key] = {}
@@ -143,16 +145,28 @@ class Terms:
         made = Term(len(self._known), marks, may_be)
         self._known[(operation, keys)] = made
         if marks:
-            self._marked[("term", made.number)] = marks
+            self._marked[made.number] = marks
         return made
 
     def marks(self, key: Key) -> frozenset[str]:
         """What a key goes by."""
+        if isinstance(key, tuple):
+            if len(key) == 2 and key[0] == "term" and type(key[1]) is int:
+                return self._marked.get(key[1], _NOTHING)
+            found = _NOTHING
+            for each in key:
+                if type(each) is not str:  # most parts are, and go by nothing
+                    own = self.marks(each)
+                    found = found | own if found and own else found or own
+            return found
+        if isinstance(key, frozenset):
+            # What was asked on the way, which is looked at for each value that is joined.
+            known = self._of_sets.get(key)
+            if known is None:
+                known = self._of_sets[key] = _NOTHING.union(*map(self.marks, key))
+            return known
         if isinstance(key, Tensor):
             return _NOTHING if key.by is None else self.marks(key.by) or _TOWER
-        if isinstance(key, tuple | frozenset):
-            own = self._marked.get(key)
-            return own if own is not None else _NOTHING.union(*map(self.marks, key))
         return _NOTHING
 
     def key(self, value: Value, depth: int = 2) -> Key:
