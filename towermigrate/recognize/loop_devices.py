@@ -10,6 +10,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import libcst as cst
@@ -35,6 +36,9 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "range": range, "xrange": range, "len": len, "str": str, "int": int, "list": list, "tuple": tuple, "zip": zip,
     "enumerate": enumerate, "sorted": sorted, "reversed": reversed, "min": min, "max": max,
 }  # fmt: skip
+
+
+_BINDING = {cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.Param}
 
 
 class _NotKnown(Exception):
@@ -213,18 +217,7 @@ class _Reader:
         file, function = self.candidate.file, self.candidate.function
         around: list[cst.CSTNode] = [file.module] if function is None else [function, file.module]
         for scope in around:
-            found = [
-                each
-                for each in walk(scope)
-                if isinstance(
-                    each, cst.Assign | cst.AugAssign | cst.AnnAssign | cst.For | cst.Param
-                )
-                and any(
-                    isinstance(one, cst.Name) and one.value == name
-                    for target in _targets(each)
-                    for one in walk(target)
-                )
-            ]
+            found = _bound_in(scope).get(name, [])
             if len(found) == 1 and isinstance(found[0], cst.Assign):
                 only = found[0]
                 if any(isinstance(each.target, cst.Name) for each in only.targets):
@@ -240,6 +233,18 @@ class _Reader:
         if key not in self.numbers:
             raise _Asked(key)
         return self.numbers[key]
+
+
+@lru_cache(32)
+def _bound_in(scope: cst.CSTNode) -> Mapping[str, list[cst.CSTNode]]:
+    """The nodes below a function or module that bind each name, in source order."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for each in walk(scope):
+        if type(each) in _BINDING:
+            below = [one for target in _targets(each) for one in walk(target)]
+            for name in {one.value for one in below if isinstance(one, cst.Name)}:
+                found.setdefault(name, []).append(each)
+    return found
 
 
 def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -259,6 +264,7 @@ def _entered(file: SourceFile, body: cst.CSTNode) -> Iterator[cst.BaseExpression
                 yield call.args[0].value
 
 
+@lru_cache(256)
 def _parsed(node: cst.CSTNode) -> ast.expr:
     try:
         return ast.parse(f"({code(node)}\n)", mode="eval").body

@@ -7,8 +7,9 @@ Such a graph trains data-parallel with all its devices, so it converts, and each
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import libcst as cst
 
@@ -19,6 +20,10 @@ _NUMBERS = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.Call, ast.Load, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Div,
 )  # fmt: skip
 _OF_NUMBERS = ("len", "int")
+_BINDING = {
+    cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr, cst.Param, cst.FunctionDef, cst.ClassDef,
+    cst.AsName, cst.Del,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -138,15 +143,19 @@ def _only_assignment(candidate: Candidate, name: str) -> cst.Assign | None:
 
 def _bindings(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
     """What binds a name below a node, in inner functions too."""
-    return [
-        each
-        for each in walk(scope)
-        if any(
-            isinstance(one, cst.Name) and one.value == name
-            for target in _targets(each)
-            for one in walk(target)
-        )
-    ]
+    return _bound_in(scope).get(name, [])
+
+
+@lru_cache(32)
+def _bound_in(scope: cst.CSTNode) -> Mapping[str, list[cst.CSTNode]]:
+    """What binds each name below a node, in source order."""
+    found: dict[str, list[cst.CSTNode]] = {}
+    for each in walk(scope):
+        if type(each) in _BINDING:
+            below = [one for target in _targets(each) for one in walk(target)]
+            for name in {one.value for one in below if isinstance(one, cst.Name)}:
+                found.setdefault(name, []).append(each)
+    return found
 
 
 def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:
