@@ -196,14 +196,16 @@ class Interpreter(Statements):
             if goes:
                 ways.append(self.store.changes(frame.mark))
                 found.append(NONE)
-            self.store.undo(frame.mark)
-            if not scope.captured:
-                # Its names end with the call.
+            ended = None if scope.captured else scope.cells  # its names end with the call
+            if len(ways) == 1:
+                self.store.settle(frame.mark, ways[0], self.join, ended)
+            else:
+                self.store.undo(frame.mark)
                 ways = [
-                    {place: held for place, held in way.items() if held[0] is not scope.cells}
+                    {place: held for place, held in way.items() if held[0] is not ended}
                     for way in ways
                 ]
-            self.store.merge(ways, self.join)
+                self.store.merge(ways, self.join)
             if generator:
                 if frame.many:
                     return self.items(None, place, "iterator", self.any_of(frame.yielded))

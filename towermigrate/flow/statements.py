@@ -305,6 +305,9 @@ class Statements(Definitions):
             finally:
                 ended = loops.pop()
             left += ended.breaks
+            if goes and not ended.continues:
+                self.store.pass_over(mark)
+                continue
             out = ended.continues + ([self.store.changes(mark)] if goes else [])
             if not out:
                 goes = False

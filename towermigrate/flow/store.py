@@ -45,6 +45,10 @@ class Store:
         """What says which way was taken."""
         self._log: list[tuple[Cells, Key, Value]] = []
         self._watches: list[dict[tuple[int, Key], tuple[Cells, list[Value]]]] = []
+        self._removed = -1
+        """Where in the order a cell was last removed, or behind that."""
+        self._found: tuple[Changes, int] = ({}, 0)
+        """The changes that were asked for last, and what was touched by then: nothing changed while that is the same."""
 
     def set(self, cells: Cells, key: Key, value: Value) -> None:
         self.touched += 1
@@ -54,6 +58,7 @@ class Store:
             for watch in self._watches:
                 watch.setdefault((id(cells), key), (cells, []))[1].append(value)
         if value is GONE:
+            self._removed = len(self._log)
             cells.pop(key, None)
         else:
             cells[key] = value
@@ -71,13 +76,16 @@ class Store:
         return len(self._log)
 
     def changes(self, mark: int) -> Changes:
-        found: Changes = {}
-        self.touched += len(self._log) - mark
-        for cells, key, _ in self._log[mark:]:
-            place = (id(cells), key)
-            if place not in found:
-                found[place] = (cells, cells.get(key, GONE))
+        written = self._log[mark:]
+        self.touched += len(written)
+        first = {(id(cells), key): cells for cells, key, _ in written}
+        found = {place: (cells, cells.get(place[1], GONE)) for place, cells in first.items()}
+        self._found = (found, self.touched)
         return found
+
+    def pass_over(self, mark: int) -> None:
+        """Count what was written since a mark as `changes` does, where nothing is asked about it."""
+        self.touched += len(self._log) - mark
 
     def turned(self, mark: int) -> dict[tuple[int, Key], tuple[Cells, Value, Value]]:
         """What the cells that were written since a mark held then, and hold now."""
@@ -120,6 +128,42 @@ class Store:
             else:
                 cells[key] = old
         del log[mark:]
+
+    def settle(self, mark: int, way: Changes, join: Join, without: Cells | None = None) -> None:
+        """Go on from where only one way comes out that began at a mark: undo what was written, then write what is left of it.
+
+        Args:
+            mark: where the way began.
+            way: what it changed.
+            join: see `merge`.
+            without: the cells that end with the way.
+        """
+        found, touched = self._found
+        if found is not way or touched != self.touched or self._removed >= mark:
+            self.undo(mark)
+            if without is not None:
+                way = {place: held for place, held in way.items() if held[0] is not without}
+            self.merge([way], join)
+            return
+        # All cells hold already what the way leaves in them: what is noted of that is put in order.
+        written = self._log[mark:]
+        self.touched += len(written)
+        if without is not None:
+            for cells, key, old in [each for each in reversed(written) if each[0] is without]:
+                if old is GONE:
+                    cells.pop(key, None)
+                else:
+                    cells[key] = old
+        if len(way) < len(written):
+            first = {(id(each[0]), each[1]): each for each in reversed(written)}
+            written = [first[place] for place in way]
+        if without is not None:
+            written = [each for each in written if each[0] is not without]
+        self._log[mark:] = written
+        self.touched += len(written) * (1 + len(self._watches))
+        for watch in self._watches:
+            for cells, key, _ in written:
+                watch.setdefault((id(cells), key), (cells, []))[1].append(cells[key])
 
     def merge(self, ways: Sequence[Changes], join: Join) -> None:
         """Go on from where several ways meet, each with what it changed since now."""

@@ -272,8 +272,11 @@ class _Run(Reading):
         out: list[Changes] = [*ended.continues, *ended.breaks]
         if goes or not out:
             out.append(self.store.changes(mark))
-        self.store.undo(mark)
-        self.store.merge(out, self.join)
+        if len(out) == 1:
+            self.store.settle(mark, out[0], self.join)
+        else:
+            self.store.undo(mark)
+            self.store.merge(out, self.join)
 
     def _tower(self, other: bool, scope: Scope) -> bool:
         terms = self.towers.terms
