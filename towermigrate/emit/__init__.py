@@ -516,7 +516,7 @@ def _own_files(
     if len(new) == 1:
         return new
     own = cst.Module([helpers]).code.strip()
-    tree = Tree({**analysis.tree.sources, **new})
+    tree = Tree({**analysis.tree.sources, **new}, like=analysis.tree)
     for path, text in new.items():
         module = cst.parse_module(text)
         if path != made.path:

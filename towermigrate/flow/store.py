@@ -202,17 +202,11 @@ class Store:
             if not isinstance(there, Perhaps):
                 return Perhaps(there, by)
             return there if by <= there.by else Perhaps(there.value, by | there.by)
-        one = isinstance(first, Perhaps)
-        two = isinstance(second, Perhaps)
-        if not one and not two:
-            return join(first, second)
-        value = join(first.value if one else first, second.value if two else second)
-        by = self.by()
-        if one:
-            by = by | first.by
-        if two:
-            by = by | second.by
-        return Perhaps(value, by)
+        value = join(read(first), read(second))
+        if isinstance(first, Perhaps):
+            by = self.by() | first.by
+            return Perhaps(value, by | second.by if isinstance(second, Perhaps) else by)
+        return Perhaps(value, self.by() | second.by) if isinstance(second, Perhaps) else value
 
 
 def let_go(store: Store, made: Made, why: Unknown) -> None:

@@ -376,7 +376,7 @@ def _not_a_for(tree: Tree, traits: Traits, candidate: Candidate) -> Recognition:
     try:
         as_for = spelled_out(candidate)
         if as_for is not None:
-            other = Tree({**tree.sources, as_for.path: as_for.text})
+            other = Tree({**tree.sources, as_for.path: as_for.text}, like=tree)
             analysis, found = _analysed(other, as_for.path, as_for.line)
             found = [each for each in found if each.rule != "TM290"]
             original = as_for.original

@@ -91,7 +91,7 @@ class _Writing:
             for c, r in calls
         )
         return Carried(
-            tree=Tree({**plan.tree.sources, **made}, plan.tree.imports),
+            tree=Tree({**plan.tree.sources, **made}, plan.tree.imports, plan.tree),
             path=self.path,
             loop_line=self._line(pieces),
             caller=entry.node.name,

@@ -513,7 +513,7 @@ class _Join(Files):
         made = {**others, path: "".join(pieces.texts)}
         own = self.candidate.file.path
         return Joined(
-            Tree({**self.tree.sources, **made}, self._imports()),
+            Tree({**self.tree.sources, **made}, self._imports(), self.tree),
             path,
             self._line(own, pieces),
             name,

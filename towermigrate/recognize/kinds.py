@@ -218,7 +218,8 @@ class Traits:
     def turns(self, loop: TowerLoop) -> Turns:
         """What the towers of a loop do."""
         if loop not in self._turns:
-            self._turns[loop] = turns(self.tree.sources, loop)
+            common = self.tree.common
+            self._turns[loop] = turns(self.tree.sources, loop, common.turns, common.python)
         return self._turns[loop]
 
 

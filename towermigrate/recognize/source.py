@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
@@ -18,7 +20,12 @@ from towermigrate.tree import (
     importers,
     module_file,
     modules_named,
+    parse_python,
 )
+
+if TYPE_CHECKING:
+    from towermigrate.recognize.proof.code import Code
+    from towermigrate.towers.twice import TurnsKnown
 
 _PART = re.compile(r"contrib\.[a-z_]\w*")
 """The parts of TensorFlow 1 that modules give names of their own."""
@@ -37,13 +44,54 @@ class Function:
         return "." in self.qualified
 
 
+class Parsed:
+    """The syntax of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.module = cst.parse_module(text)
+
+    @cached_property
+    def places(self) -> Mapping[cst.CSTNode, Place]:
+        """Where each node stands."""
+        return places_of(self.module)
+
+
+class Common:
+    """What trees have in common of which some are made from others: most of their files.
+
+    A file is known by its path and its text: two files of one text have nodes of their own.
+    """
+
+    def __init__(self) -> None:
+        self._parsed: dict[tuple[str, str], Parsed] = {}
+        self._trees: dict[tuple[str, str], ast.Module] = {}
+        self.codes: dict[tuple[str, str], Code] = {}
+        """Files as proofs read them."""
+        self.turns: TurnsKnown = {}
+        """What the towers of loops do."""
+
+    def parsed(self, path: str, text: str) -> Parsed:
+        """A file, parsed by libcst; raises what that raises."""
+        found = self._parsed.get((path, text))
+        if found is None:
+            found = self._parsed[path, text] = Parsed(text)
+        return found
+
+    def python(self, path: str, text: str) -> ast.Module:
+        """A file, parsed by Python, of which nothing may be changed; raises SyntaxError or ValueError."""
+        found = self._trees.get((path, text))
+        if found is None:
+            found = self._trees[path, text] = parse_python(text)
+        return found
+
+
 @dataclass
 class SourceFile:
     """One parsed file. `module` is the tree every node of the analysis belongs to."""
 
     path: str
     text: str
-    module: cst.Module = field(repr=False)
+    _parsed: Parsed = field(repr=False)
     tree: Tree | None = field(default=None, repr=False)
     _following_stars: bool = field(default=False, repr=False)
     _of_tensorflow: dict[tuple[str, str], bool] = field(default_factory=dict, repr=False)
@@ -51,12 +99,17 @@ class SourceFile:
     @classmethod
     def parse(cls, path: str, text: str, tree: Tree | None = None) -> SourceFile:
         """Parse a file; raises `libcst.ParserSyntaxError` (a SyntaxError in spirit) where it cannot."""
-        return cls(path, text, cst.parse_module(text), tree)
+        parsed = Parsed(text) if tree is None else tree.common.parsed(path, text)
+        return cls(path, text, parsed, tree)
 
-    @cached_property
+    @property
+    def module(self) -> cst.Module:
+        return self._parsed.module
+
+    @property
     def places(self) -> Mapping[cst.CSTNode, Place]:
         """Where each node of the file stands."""
-        return places_of(self.module)
+        return self._parsed.places
 
     def span(self, node: cst.CSTNode) -> Span:
         where = self.places.get(node)
@@ -280,13 +333,18 @@ class SourceFile:
 class Tree:
     """All sources of a run, parsed on demand; resolves a call to the function of the tree it names.
 
-    `imports` are the files of the tree that each file imports, where these are known already.
+    `imports` are the files of the tree that each file imports, where these are known already; `like` is the tree that
+    it is made from.
     """
 
     def __init__(
-        self, sources: Mapping[str, str], imports: Mapping[str, set[str]] | None = None
+        self,
+        sources: Mapping[str, str],
+        imports: Mapping[str, set[str]] | None = None,
+        like: Tree | None = None,
     ) -> None:
         self.sources = sources
+        self.common: Common = Common() if like is None else like.common
         self._imports = imports
         self._files: dict[str, SourceFile | None] = {}
         self._calls: dict[str, dict[str, list[cst.Call]]] = {}

@@ -76,35 +76,66 @@ class _Reached(Exception):
     """The towers were run: what stands behind them is not."""
 
 
-def turns(sources: Mapping[str, str], loop: TowerLoop) -> Turns:
+TurnsKnown = dict[tuple[TowerLoop, frozenset[str]], list[tuple[Mapping[str, str], Turns]]]
+"""What loops are known to do, by the paths of their tree: the texts of the files that were read, and what was found."""
+
+
+def turns(
+    sources: Mapping[str, str],
+    loop: TowerLoop,
+    known: TurnsKnown | None = None,
+    parse: Callable[[str, str], ast.Module] | None = None,
+) -> Turns:
     """What the towers of a loop do.
 
     Args:
         sources: texts of the tree by path.
         loop: the tower loop.
+        known: what was found before, to be looked at and to be added to.
+        parse: gives the syntax tree of a path and its text, of which nothing may be changed.
     """
-    run = _Run(sources, loop)
+    of_tree = None if known is None else known.setdefault((loop, frozenset(sources)), [])
+    for texts, found in of_tree or ():
+        if all(sources[path] == text for path, text in texts.items()):
+            return found
+    run = _Run(sources, loop, parse)
+    found, ended = _turns(run)
+    if of_tree is not None and ended:
+        of_tree.append(({path: sources[path] for path in run.read}, found))
+    return found
+
+
+def _turns(run: _Run) -> tuple[Turns, bool]:
+    """What the towers do, and whether nothing but the texts that were read says so."""
     if not run.around:
-        return Turns()
-    whole = False
+        return Turns(), True
+    whole, ended = False, True
     try:
         run.start()
     except _Reached:
         whole = not run.exhausted and not run.towers.lost
-    except RecursionError:
-        pass
+    except RecursionError:  # it goes by how deep the call is from where this is asked
+        ended = False
     nothing: list[Event] = []
     first, other, flagged, *_ = *run.events, nothing, nothing, nothing
     decides = [each for each in flagged if each.what == "decides"]
-    return Turns(first, other, run.flags, decides, whole)
+    return Turns(first, other, run.flags, decides, whole), ended
 
 
 class _Run(Reading):
     """Runs a program up to its tower loop, then the towers."""
 
-    def __init__(self, sources: Mapping[str, str], loop: TowerLoop) -> None:
+    def __init__(
+        self,
+        sources: Mapping[str, str],
+        loop: TowerLoop,
+        parse: Callable[[str, str], ast.Module] | None = None,
+    ) -> None:
         super().__init__(sources, Towers(), _LIMITS)
         self.loop = loop
+        self._parse = parse
+        self.read: set[str] = set()
+        """The files that were asked for."""
         self.around = _around(self.tree(loop.path), loop)
         self.node = self.around[-1] if self.around else None
         self._functions = [each for each in self.around if isinstance(each, _FUNCTIONS)]
@@ -155,7 +186,11 @@ class _Run(Reading):
         return self.invoke(kind, Call(self, node, scope, "", [], {}, known=False))
 
     def tree(self, path: str) -> ast.Module:
+        self.read.add(path)
         try:
+            # What says `reuse=` by the index becomes a flag in the loop's own file.
+            if self._parse is not None and path != self.loop.path:
+                return self._parse(path, self.sources[path])
             return super().tree(path)
         except (SyntaxError, ValueError):
             return ast.Module([], [])

@@ -443,7 +443,7 @@ def plain(
     if not texts:
         return None
     return Plain(
-        Tree({**tree.sources, **texts}, tree.imports),
+        Tree({**tree.sources, **texts}, tree.imports, tree),
         texts,
         {each: tree.sources[each] for each in texts},
         {each: frozenset(names) for each, names in changed.items()},

@@ -9,7 +9,7 @@ from functools import cached_property
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
-from towermigrate.tree import imported_files, modules_in, parse_python
+from towermigrate.tree import imported_files, modules_in
 
 Scope = ast.Module | Definition
 
@@ -176,11 +176,17 @@ class Codes:
         if path not in self._known:
             text = self.tree.sources.get(path)
             try:
-                made = Code(path, text, parse_python(text)) if text is not None else None
+                made = None if text is None else self._read(path, text)
             except (SyntaxError, ValueError):
                 made = None
             self._known[path] = made
         return self._known[path]
+
+    def _read(self, path: str, text: str) -> Code:
+        known = self.tree.common.codes
+        if (path, text) not in known:
+            known[path, text] = Code(path, text, self.tree.common.python(path, text))
+        return known[path, text]
 
     def imported(self, importer: str, module: str) -> Code | None:
         """The file of the tree that `import module` in a file reads."""
