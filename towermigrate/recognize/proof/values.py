@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import dropwhile
 from typing import TYPE_CHECKING, Final
 
 from towermigrate.flow.values import NONE, Const, External, Unknown, Value, same
@@ -474,7 +475,17 @@ def join_all(values: list[Value]) -> Value:
     """What is true of all of some values."""
     if not values:
         return Unknown()
-    joined = values[0]
+    first = values[0]
+    others = list(dropwhile(lambda value: value is first, values))
+    if not others:
+        return first
+    parts = _Parts()
+    # What `join` gives of the first ones has no two of a kind, so that the next need not go through them again.
+    for value in (first, *others):
+        parts.add(value)
+    if not parts.moved:
+        return parts.joined()
+    joined = first
     for value in values[1:]:
         joined = join(joined, value)
     return joined
@@ -484,17 +495,44 @@ def join(a: Value, b: Value) -> Value:
     """What is true of a value that is one of two."""
     if a is b:
         return a
-    parts: list[Value] = []
-    for value in (a, b):
+    parts = _Parts()
+    parts.add(a)
+    parts.add(b)
+    return parts.joined()
+
+
+class _Parts:
+    """What a value may be one of: one for those of a kind, others by themselves.
+
+    `moved` says that one became another kind's, which may be there already.
+    """
+
+    def __init__(self) -> None:
+        self.moved = False
+        self._parts: list[Value] = []
+        self._of_kinds: list[int] = []
+        self._alone: set[int] = set()
+
+    def add(self, value: Value) -> None:
         for one in value.values if isinstance(value, Either) else (value,):
-            for at, part in enumerate(parts):
+            if not isinstance(one, _OF_KINDS):
+                if id(one) not in self._alone:
+                    self._alone.add(id(one))
+                    self._parts.append(one)
+                continue
+            for at in self._of_kinds:
+                part = self._parts[at]
                 made = _merged(part, one)
                 if made is not None:
-                    parts[at] = made
+                    self.moved |= isinstance(made, Text) and type(made) is not type(part)
+                    self._parts[at] = made
                     break
             else:
-                parts.append(one)
-    return parts[0] if len(parts) == 1 else Either(tuple(parts))
+                self._of_kinds.append(len(self._parts))
+                self._parts.append(one)
+
+    def joined(self) -> Value:
+        return self._parts[0] if len(self._parts) == 1 else Either(tuple(self._parts))
 
 
 def _merged(a: Value, b: Value) -> Value | None:
@@ -535,6 +573,12 @@ def _merged(a: Value, b: Value) -> Value | None:
         outer = a.outer or b.outer
         return Items(outer=outer, mutable=a.mutable or b.mutable, name=a.name, parts=tuple(each))
     return None
+
+
+_OF_KINDS = (
+    Const, Plain, Tensor, Setting, Static, Index, Differs, Text, External, Object, Items,
+)  # fmt: skip
+"""What there may be one value for two of."""
 
 
 def are_variables(value: Value) -> bool:
