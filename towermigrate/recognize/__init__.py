@@ -180,10 +180,17 @@ def _in_plain_spelling(place: Place, known: bool) -> Recognition | None:
         # What may end the program is evaluated in any spelling.
         return _in_spelling(place, spread=False, devices=True)
     known = known or found is not None and found.program is not None
-    if not known and may_be_spread(place.tree, place.candidate.file.path):
+    if not known and _may_be_spread(place):
         other = _in_spelling(place, spread=True)
         found = other if other is not None and other.program is not None else found
     return found
+
+
+def _may_be_spread(place: Place) -> bool:
+    path, known = place.candidate.file.path, _SPELLINGS.setdefault(place.traits, _Spellings())
+    if path not in known.may_be_spread:
+        known.may_be_spread[path] = may_be_spread(place.tree, path)
+    return known.may_be_spread[path]
 
 
 def _in_spelling(place: Place, spread: bool, devices: bool = False) -> Recognition | None:
@@ -213,6 +220,7 @@ class _Spellings:
 
     made: dict[object, Plain | None] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
+    may_be_spread: dict[str, bool] = field(default_factory=dict)
 
 
 _SPELLINGS: WeakKeyDictionary[Traits, _Spellings] = WeakKeyDictionary()

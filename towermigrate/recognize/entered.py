@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from towermigrate.recognize.source import Tree
+from towermigrate.tree import all_nodes
 
 _ENTERS = re.compile(
     r"as_default|arg_scope|\btf\.|\btensorflow\b|\.(?:device|variable_scope|name_scope|Graph|Session)\b"
@@ -44,7 +45,7 @@ def around_of(tree: Tree, path: str, function: str | None) -> Around | None:
     files: dict[str, ast.Module] = {}
     for each in sorted(reached):
         try:
-            files[each] = ast.parse(tree.sources[each])
+            files[each] = tree.common.python(each, tree.sources[each])
         except (SyntaxError, ValueError):
             continue
     return Around(files, path, [function])
@@ -63,7 +64,7 @@ class Around:
         self, files: Mapping[str, ast.Module], path: str, functions: Collection[str]
     ) -> None:
         self.files = files
-        of_file = {path: tuple(ast.walk(tree)) for path, tree in files.items()}
+        of_file = {path: tuple(all_nodes(tree)) for path, tree in files.items()}
         self.nodes = [node for nodes in of_file.values() for node in nodes]
         calls = [node for node in self.nodes if isinstance(node, ast.Call)]
         self.called = {id(each.func) for each in calls}
@@ -109,7 +110,7 @@ class Around:
         last = {each.rpartition(".")[2] for each in functions}
         self.builders = [
             node
-            for node in ast.walk(files[path] if path in files else ast.Module([], []))
+            for node in all_nodes(files[path] if path in files else ast.Module([], []))
             if isinstance(node, _DEFINITION) and node.name in last
         ]
         self.modules = set(_imported(self.nodes))
@@ -123,6 +124,7 @@ class Around:
                 if isinstance(node, ast.Assign) and isinstance(target, ast.Name | ast.Attribute):
                     self.bound.setdefault(_name_of(target), []).append(node.value)
         self._known: dict[str, list[ast.AST]] = {}
+        self._reads: dict[int, Sequence[ast.AST]] = {}
         self.names: set[str] = set()
         """By these names the program may be begun; `methods` are names behind a dot."""
         self.methods: set[str] = set()
@@ -194,14 +196,14 @@ class Around:
 
     def _repeats(self, function: ast.expr) -> bool:
         """Whether a function of the program's may call what it is handed more than once."""
-        for each in ast.walk(function):
+        for each in all_nodes(function):
             if isinstance(each, ast.Name | ast.Attribute):
                 for made in self.defined.get(_name_of(each), ()):
-                    parameters = {one.arg for one in ast.walk(made) if isinstance(one, ast.arg)}
+                    parameters = {one.arg for one in all_nodes(made) if isinstance(one, ast.arg)}
                     uses = [
-                        n for n in ast.walk(made) if isinstance(n, ast.Name) and n.id in parameters
+                        n for n in all_nodes(made) if isinstance(n, ast.Name) and n.id in parameters
                     ]
-                    repeated = any(isinstance(n, _REPEATS) for n in ast.walk(made))
+                    repeated = any(isinstance(n, _REPEATS) for n in all_nodes(made))
                     called = [n for n in uses if id(n) in self.called]
                     if len(called) > 1 or called and repeated:
                         return True
@@ -217,7 +219,7 @@ class Around:
         )
 
     def _in_builder(self, node: ast.AST) -> bool:
-        return any(node is one for each in self.builders for one in ast.walk(each))
+        return any(node is one for each in self.builders for one in all_nodes(each))
 
     # ---- who leads to the program
 
@@ -260,7 +262,16 @@ class Around:
 
     def _mentions(self, node: ast.AST) -> bool:
         """Whether a node may begin the program: by a name of it, or by TensorFlow, which calls `main`."""
-        return any(self._mentioned(each) for each in ast.walk(node))
+        return any(map(self._mentioned, self._reads_in(node)))
+
+    def _reads_in(self, node: ast.AST) -> Sequence[ast.AST]:
+        """What may be a name of the program's in a node of the files: looked for again whenever there are more names."""
+        found = self._reads.get(id(node))
+        if found is None:
+            found = self._reads[id(node)] = [
+                each for each in all_nodes(node) if isinstance(each, ast.Name | ast.Attribute)
+            ]
+        return found
 
     def _mentioned(self, node: ast.AST) -> str | None:
         """The name of the program's that a node is."""
@@ -286,7 +297,7 @@ class Around:
         return any(
             self._mentioned(each) is not None and id(each) not in self.called
             or isinstance(each, ast.Lambda) and self._mentions(each.body)
-            for each in ast.walk(value)
+            for each in all_nodes(value)
         )  # fmt: skip
 
     # ---- what is entered
@@ -300,7 +311,7 @@ class Around:
         while isinstance(node, ast.Call):
             node = node.func
         names = [
-            _name_of(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)
+            _name_of(each) for each in all_nodes(node) if isinstance(each, ast.Name | ast.Attribute)
         ]
         return any(
             self._enters(each, depth - 1)
@@ -314,7 +325,7 @@ class Around:
             return self._known[name]
         found: list[ast.AST] = self._known.setdefault(name, [])
         for made in self.defined.get(name, ()):
-            for each in ast.walk(made):
+            for each in all_nodes(made):
                 if isinstance(each, ast.With):
                     found += [item.context_expr for item in each.items]
                 elif isinstance(each, ast.Return) and each.value is not None:
@@ -336,7 +347,7 @@ class Around:
     def _may_wrap(self, function: ast.expr) -> bool:
         return any(
             self._enters(one, 2)
-            for each in ast.walk(function)
+            for each in all_nodes(function)
             if isinstance(each, ast.Name | ast.Attribute)
             for one in self._entering(each.id if isinstance(each, ast.Name) else each.attr)
         )
@@ -344,9 +355,9 @@ class Around:
 
 def _of_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[ast.Name]:
     """The names in a function that are its parameters."""
-    given = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+    given = {each.arg for each in all_nodes(function.args) if isinstance(each, ast.arg)}
     for statement in function.body:
-        for each in ast.walk(statement):
+        for each in all_nodes(statement):
             if isinstance(each, ast.Name) and each.id in given:
                 yield each
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 from towermigrate.findings import Finding, with_places
@@ -215,6 +216,7 @@ class Again(Joined):
         return self.inner.line(*self.outer.line(path, line))
 
 
-def line_starts(text: str) -> list[int]:
+@lru_cache(maxsize=64)
+def line_starts(text: str) -> Sequence[int]:
     """Where each line of a text begins."""
-    return [0, *(i + 1 for i, each in enumerate(text) if each == "\n")]
+    return (0, *(each.end() for each in re.finditer("\n", text)))

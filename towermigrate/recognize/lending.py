@@ -32,8 +32,11 @@ class Files:
 
     def module(self, path: str) -> Module:
         if path not in self.modules:
-            text = self.tree.sources[path]
-            self.modules[path] = Module(path, text, joined=path in self.joined)
+            text, joined = self.tree.sources[path], path in self.joined
+            known = self.tree.common.modules
+            if (path, text, joined) not in known:
+                known[path, text, joined] = Module(path, text, joined=joined)
+            self.modules[path] = known[path, text, joined]
         return self.modules[path]
 
     def sure_import(self, path: str, name: str) -> None:

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from typing import Generic, TypeVar
 
 from towermigrate.recognize.joined import MARK, line_starts
+from towermigrate.tree import all_nodes
 
 # They see, or change, names that no table of names tells of.
 _REFLECTIVE = frozenset("locals globals vars eval exec dir super __class__ getattr_static".split())
@@ -37,7 +38,7 @@ class Block(Generic[_Scope]):
     path: str
     text: str
     node: _Scope
-    starts: list[int]
+    starts: Sequence[int]
     names: symtable.SymbolTable
 
     @property
@@ -88,8 +89,9 @@ class Block(Generic[_Scope]):
         return found
 
     def offset(self, line: int, byte: int) -> int:
-        row = self.text[self.starts[line - 1] :].split("\n", 1)[0]
-        return self.starts[line - 1] + len(row.encode()[:byte].decode())
+        start = self.starts[line - 1]
+        end = self.starts[line] - 1 if line < len(self.starts) else len(self.text)
+        return start + len(self.text[start:end].encode()[:byte].decode())
 
     def start(self, node: ast.stmt | ast.expr) -> int:
         return self.offset(node.lineno, node.col_offset)
@@ -105,6 +107,12 @@ class Block(Generic[_Scope]):
         return end + len(behind) if behind.strip().startswith("#") else end
 
 
+@lru_cache(maxsize=64)
+def _parsed(path: str, text: str) -> tuple[ast.Module, symtable.SymbolTable]:
+    """The syntax tree and the names of a file that is asked for again and again: nothing changes either."""
+    return ast.parse(text), symtable.symtable(text, path, "exec")
+
+
 Definition = Block[ast.FunctionDef]
 Caller = Block[ast.FunctionDef] | Block[ast.Module]
 
@@ -117,8 +125,7 @@ class Module:
         if "\r" in text or "\f" in text or marked or _BY_NAME.search(text):
             raise Unjoined
         try:
-            self.tree = ast.parse(text)
-            table = symtable.symtable(text, path, "exec")
+            self.tree, table = _parsed(path, text)
         except (SyntaxError, ValueError, RecursionError) as error:
             raise Unjoined from error
         self.path, self.text = path, text
@@ -147,7 +154,7 @@ class Module:
     @cached_property
     def nodes(self) -> Sequence[ast.AST]:
         """Every node of the file, as `ast.walk` gives them."""
-        return tuple(ast.walk(self.tree))
+        return tuple(all_nodes(self.tree))
 
     @cached_property
     def imports(self) -> Sequence[ast.Import | ast.ImportFrom]:
@@ -262,7 +269,7 @@ def only_plain(node: ast.FunctionDef, of_class: bool = False, shares: bool = Fal
 def not_reflective(node: ast.FunctionDef, of_class: bool = False) -> None:
     """A function does not look into names, and does not use itself; a method's name is not the function's."""
     names = _REFLECTIVE if of_class else _REFLECTIVE | {node.name}
-    if any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(node)):
+    if any(isinstance(each, ast.Name) and each.id in names for each in all_nodes(node)):
         raise Unjoined
 
 
@@ -382,7 +389,7 @@ def times_bound(node: ast.FunctionDef | ast.Module, name: str) -> int:
         and (each.asname or each.name).partition(".")[0] == name
         or isinstance(each, ast.ExceptHandler)
         and each.name == name
-        for each in ast.walk(node)
+        for each in all_nodes(node)
     )
 
 
@@ -425,7 +432,7 @@ def line_at(starts: Sequence[int], position: int) -> int:
 def renamed_places(function: Definition, renames: Mapping[str, str]) -> list[tuple[int, int, str]]:
     """Where names stand that change, in order: the place, the length, the new name."""
     found: list[tuple[int, int, str]] = []
-    for each in ast.walk(function.node):
+    for each in all_nodes(function.node):
         if isinstance(each, ast.Name) and each.id in renames:
             place = function.start(each)
             if not function.text.startswith(

@@ -25,6 +25,7 @@ from towermigrate.tree import (
 
 if TYPE_CHECKING:
     from towermigrate.recognize.proof.code import Code
+    from towermigrate.recognize.python_scopes import Module
     from towermigrate.towers.twice import TurnsKnown
 
 _PART = re.compile(r"contrib\.[a-z_]\w*")
@@ -67,6 +68,8 @@ class Common:
         self._trees: dict[tuple[str, str], ast.Module] = {}
         self.codes: dict[tuple[str, str], Code] = {}
         """Files as proofs read them."""
+        self.modules: dict[tuple[str, str, bool], Module] = {}
+        """Files as Python reads them, and whether functions were joined in them before."""
         self.turns: TurnsKnown = {}
         """What the towers of loops do."""
 

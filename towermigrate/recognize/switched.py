@@ -7,6 +7,7 @@ TensorFlow give, which a step was not proved for.
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 SWITCHES = frozenset({
     "disable_v2_behavior", "disable_eager_execution", "disable_control_flow_v2", "disable_resource_variables",
@@ -14,11 +15,11 @@ SWITCHES = frozenset({
 })  # fmt: skip
 
 
-def switches_in(tree: ast.Module) -> list[ast.expr]:
-    """Where a file names what switches TensorFlow 2's behaviour off, whatever TensorFlow was imported as."""
+def switches_in(nodes: Iterable[ast.AST]) -> list[ast.expr]:
+    """Where the nodes of a file name what switches TensorFlow 2's behaviour off, whatever TensorFlow was imported as."""
     return [
         each
-        for each in ast.walk(tree)
+        for each in nodes
         if isinstance(each, ast.Attribute)
         and each.attr in SWITCHES
         or isinstance(each, ast.Name)

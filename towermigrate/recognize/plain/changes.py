@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from towermigrate.recognize.python_scopes import Module, own_nodes
+from towermigrate.tree import all_nodes
 
 _BY_TEXT = frozenset({"locals", "vars", "globals", "eval", "exec", "dir"})
 """What finds names by a text."""
@@ -77,7 +78,7 @@ class PlainFile(Module):
         inner: list[tuple[str, Scope]] = [
             (getattr(top, "name", ""), node)
             for top in self.tree.body
-            for node in ast.walk(top)
+            for node in all_nodes(top)
             if isinstance(node, ast.FunctionDef)
         ]
         return [("", self.tree), *inner]
@@ -121,16 +122,16 @@ class PlainFile(Module):
 
     def free(self, scope: Scope, *names: str) -> str:
         """The first of some names that a scope, and what it sees, has not; a new one where it has all of them."""
-        own = {each.id for each in ast.walk(scope) if isinstance(each, ast.Name)}
-        own |= {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)}
+        own = {each.id for each in all_nodes(scope) if isinstance(each, ast.Name)}
+        own |= {each.arg for each in all_nodes(scope) if isinstance(each, ast.arg)}
         own |= {
             (each.asname or each.name).partition(".")[0]
-            for each in ast.walk(scope)
+            for each in all_nodes(scope)
             if isinstance(each, ast.alias)
         }
         own |= {
             each.name
-            for each in ast.walk(scope)
+            for each in all_nodes(scope)
             if isinstance(each, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
         }
         known = self._of_scopes.setdefault(id(scope), set())
@@ -224,7 +225,7 @@ def names_in(scope: ast.AST, name: str) -> Sequence[ast.Name]:
 @lru_cache(maxsize=64)
 def _names(scope: ast.AST) -> Mapping[str, Sequence[ast.Name]]:
     found: dict[str, list[ast.Name]] = {}
-    for each in ast.walk(scope):
+    for each in all_nodes(scope):
         if isinstance(each, ast.Name):
             found.setdefault(each.id, []).append(each)
     return found
@@ -238,7 +239,7 @@ def bindings(scope: Scope, name: str) -> int:
 def own_bindings(scope: Scope, name: str) -> int:
     """How often a scope itself binds a name, as a parameter too; the functions in it aside."""
     spec = scope.args if isinstance(scope, ast.FunctionDef) else None
-    given = [each for each in ast.walk(spec) if isinstance(each, ast.arg)] if spec else []
+    given = [each for each in all_nodes(spec) if isinstance(each, ast.arg)] if spec else []
     stored = [
         each
         for each in own_nodes(scope)
@@ -252,7 +253,7 @@ def _bound(scope: ast.AST) -> tuple[Mapping[str, Sequence[ast.Name]], Counter[st
     """Where each name of a scope is bound, and how often: asked for many names of few scopes."""
     names: dict[str, list[ast.Name]] = {}
     count: Counter[str] = Counter()
-    for each in ast.walk(scope):
+    for each in all_nodes(scope):
         if isinstance(each, ast.Name):
             if not isinstance(each.ctx, ast.Load):
                 names.setdefault(each.id, []).append(each)

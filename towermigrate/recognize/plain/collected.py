@@ -10,6 +10,7 @@ from functools import lru_cache
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, blocks
 from towermigrate.recognize.plain.feeds import only_name
 from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.tree import all_nodes
 
 _GRADIENTS = ("compute_gradients", "gradients", "minimize")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
@@ -22,14 +23,16 @@ def towers_of(body: Sequence[ast.stmt]) -> list[ast.For]:
         each
         for each in body
         if isinstance(each, ast.For)
-        and any(isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in ast.walk(each))
+        and any(
+            isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in all_nodes(each)
+        )
     ]
 
 
 def is_tower_loop(loop: ast.For) -> bool:
     """Whether a loop has what towers have."""
     of_towers = (*_GRADIENTS, "device")
-    return any(isinstance(one, ast.Attribute) and one.attr in of_towers for one in ast.walk(loop))
+    return any(isinstance(one, ast.Attribute) and one.attr in of_towers for one in all_nodes(loop))
 
 
 @lru_cache(maxsize=8)
@@ -59,7 +62,7 @@ def collected_values(file: PlainFile) -> list[Change]:
     return [
         change
         for where, _, loop in loops_of_towers(file)
-        for each in ast.walk(loop)
+        for each in all_nodes(loop)
         for change in _named(file, each, where)
     ]
 
@@ -77,7 +80,7 @@ def _named(file: PlainFile, statement: ast.AST, where: str) -> list[Change]:
         return []
     if isinstance(value, ast.Call) and not ast.unparse(value.func).startswith("tf."):
         return []
-    if any(isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in ast.walk(value)):
+    if any(isinstance(one, ast.Attribute) and one.attr in _GRADIENTS for one in all_nodes(value)):
         return []
     start, end = file.span(statement)
     if file.commented(start, end):
@@ -134,7 +137,7 @@ def _listed(
     name = inner.target.id
     begun = [each for each in before if _is_zero(each, name)]
     own = [each for each in own_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
-    in_loop = [each for each in own if any(each is one for one in ast.walk(loop))]
+    in_loop = [each for each in own if any(each is one for one in all_nodes(loop))]
     stored = [each for each in own if not isinstance(each.ctx, ast.Load)]
     if len(begun) != 1 or len(in_loop) != 1 or len(stored) != 2 + _later(own, loop, name):
         return []
@@ -144,7 +147,11 @@ def _listed(
     if None in margins or name in file.shared_between_functions or file.finds_names_by_text:
         return []
     between = [each for each in own if begun[0].lineno < each.lineno < loop.lineno]
-    if between or not only_here(file, scope, name) or any(_leaves(each) for each in ast.walk(loop)):
+    if (
+        between
+        or not only_here(file, scope, name)
+        or any(_leaves(each) for each in all_nodes(loop))
+    ):
         return []
     many = file.fresh(f"{name}_of_towers")
     added, read = _until_bound_anew(file, scope, own, loop, name)
@@ -235,7 +242,7 @@ def _averaged(scope: Scope, loop: ast.For) -> int:
     """
     names = {
         each.func.value.id
-        for each in ast.walk(loop)
+        for each in all_nodes(loop)
         if isinstance(each, ast.Call)
         and isinstance(each.func, ast.Attribute)
         and isinstance(each.func.value, ast.Name)
@@ -244,7 +251,7 @@ def _averaged(scope: Scope, loop: ast.For) -> int:
     for each in sorted(once_in(scope), key=lambda one: one.lineno):
         if each.lineno <= (loop.end_lineno or loop.lineno):
             continue
-        for call in ast.walk(each):
+        for call in all_nodes(each):
             if not isinstance(call, ast.Call):
                 continue
             func = ast.unparse(call.func)
@@ -269,7 +276,7 @@ def _renamed(
     if func is not None and not ast.unparse(func).startswith("tf.") and ast.unparse(func) != "sum":
         return []
     own = [each for each in own_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
-    in_loop = {id(each) for each in ast.walk(loop)}
+    in_loop = {id(each) for each in all_nodes(loop)}
     stored = [each for each in own if not isinstance(each.ctx, ast.Load)]
     if not any(id(each) in in_loop for each in stored):
         return []
@@ -296,18 +303,18 @@ def _read_behind(file: PlainFile, scope: Scope, name: str, line: int) -> list[as
     waiting: list[ast.AST] = list(scope.body)
     while waiting:
         each = waiting.pop()
-        named = [one for one in ast.walk(each) if isinstance(one, ast.Name) and one.id == name]
+        named = [one for one in all_nodes(each) if isinstance(one, ast.Name) and one.id == name]
         if isinstance(each, ast.JoinedStr) and named:
             return None  # older Pythons do not tell where its names stand
         if isinstance(each, _COMPREHENSIONS):
-            targets = [one for part in each.generators for one in ast.walk(part.target)]
+            targets = [one for part in each.generators for one in all_nodes(part.target)]
             if any(isinstance(one, ast.Name) and one.id == name for one in targets):
                 return None
         if isinstance(each, _FUNCTIONS):
             if _is_of_its_own(each, name):
                 continue
-            others = [one for one in ast.walk(each) if isinstance(one, ast.JoinedStr)]
-            texts = {id(one) for other in others for one in ast.walk(other)}
+            others = [one for one in all_nodes(each) if isinstance(one, ast.JoinedStr)]
+            texts = {id(one) for other in others for one in all_nodes(other)}
             if named and (each.lineno <= line or binds(each, name)):
                 return None
             if any(id(one) in texts for one in named):
@@ -326,7 +333,7 @@ def binds(node: ast.AST, name: str) -> bool:
         or isinstance(one, ast.FunctionDef | ast.ClassDef) and one.name == name
         or isinstance(one, ast.alias) and (one.asname or one.name).partition(".")[0] == name
         or isinstance(one, ast.ExceptHandler) and one.name == name
-        for one in ast.walk(node)
+        for one in all_nodes(node)
     )  # fmt: skip
 
 
@@ -340,7 +347,7 @@ def _is_of_its_own(function: ast.AST, name: str) -> bool:
     if isinstance(function, ast.FunctionDef):
         nodes = list(own_nodes(function))
         inner = [
-            one for each in nodes if isinstance(each, _COMPREHENSIONS) for one in ast.walk(each)
+            one for each in nodes if isinstance(each, _COMPREHENSIONS) for one in all_nodes(each)
         ]
         theirs = {id(one) for one in inner}
         own = own or any(
@@ -357,7 +364,7 @@ def _is_of_its_own(function: ast.AST, name: str) -> bool:
 
 
 def _names(node: ast.AST, name: str) -> bool:
-    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
+    return any(isinstance(one, ast.Name) and one.id == name for one in all_nodes(node))
 
 
 def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
@@ -367,13 +374,13 @@ def only_here(file: PlainFile, scope: Scope, name: str) -> bool:
     """
     for each in own_nodes(scope):
         if isinstance(each, ast.JoinedStr):
-            if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)):
+            if any(isinstance(one, ast.Name) and one.id == name for one in all_nodes(each)):
                 return False
         if isinstance(each, _FUNCTIONS) and not isinstance(scope, ast.Module):
-            if any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(each)):
+            if any(isinstance(one, ast.Name) and one.id == name for one in all_nodes(each)):
                 return False
         if isinstance(each, _COMPREHENSIONS):
-            targets = [one for part in each.generators for one in ast.walk(part.target)]
+            targets = [one for part in each.generators for one in all_nodes(part.target)]
             if any(isinstance(one, ast.Name) and one.id == name for one in targets):
                 return False
     if not isinstance(scope, ast.Module):

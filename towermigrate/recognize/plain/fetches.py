@@ -24,6 +24,7 @@ from towermigrate.recognize.plain.changes import (
 )
 from towermigrate.recognize.plain.methods import sessions_of
 from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.tree import all_nodes
 
 _MAKES_OPS = re.compile(
     r"\.(apply_gradients|minimize|group|no_op|apply|initializer|global_variables_initializer)$"
@@ -78,7 +79,7 @@ def _by_name(
     }
     uses = [
         each
-        for each in ast.walk(scope)
+        for each in all_nodes(scope)
         if isinstance(each, ast.Name) and each.id == name and each is not target
     ]
     if not uses or any(id(each) not in runs for each in uses):
@@ -234,7 +235,7 @@ def _picked(
         return []
     if file.finds_names_by_text or name in file.shared_between_functions:
         return []
-    uses = [each for each in ast.walk(scope) if isinstance(each, ast.Name) and each.id == name]
+    uses = [each for each in all_nodes(scope) if isinstance(each, ast.Name) and each.id == name]
     own = {
         id(each.value): each
         for each in own_nodes(scope)

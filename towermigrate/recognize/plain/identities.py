@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from towermigrate.recognize.plain.changes import OF_TOWERS, Change, PlainFile, Scope, bindings
 from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.tree import all_nodes
 
 _TENSORS = frozenset(
     f"tf.{name}"
@@ -27,7 +28,7 @@ def identities(file: PlainFile) -> list[Change]:
     if "!=" not in file.text and "==" not in file.text:
         return []
     found: list[Change] = []
-    tops = {id(n): getattr(top, "name", "") for top in file.tree.body for n in ast.walk(top)}
+    tops = {id(n): getattr(top, "name", "") for top in file.tree.body for n in all_nodes(top)}
     for _, scope in file.scopes:
         gradients = set(_gradients(scope))
         for node in own_nodes(scope):

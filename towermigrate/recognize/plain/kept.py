@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope, blocks, stores
 from towermigrate.recognize.plain.collected import towers_of
 from towermigrate.recognize.source import Tree
-from towermigrate.tree import import_closure
+from towermigrate.tree import all_nodes, import_closure
 
 _TRAIN = frozenset({"compute_gradients", "gradients", "minimize"})
 _SIMPLE = (ast.Expr, ast.Assign)
@@ -45,7 +45,7 @@ def _methods(texts: Sequence[str]) -> frozenset[str] | None:
             return None
         found |= {
             node.name
-            for node in ast.walk(tree)
+            for node in all_nodes(tree)
             if isinstance(node, ast.FunctionDef) and node.decorator_list
         }
     return frozenset(found)
@@ -84,7 +84,7 @@ def _of_object(
     wanted = dict.fromkeys(
         node.attr
         for each in rest
-        for call in ast.walk(each)
+        for call in all_nodes(each)
         if isinstance(call, ast.Call)
         for node in _taken(call)
         if isinstance(node, ast.Attribute)
@@ -128,7 +128,7 @@ def _reads(node: ast.AST, name: str, attribute: str) -> list[ast.Attribute]:
     """Where an attribute of a name is read."""
     return [
         each
-        for each in ast.walk(node)
+        for each in all_nodes(node)
         if isinstance(each, ast.Attribute)
         and isinstance(each.ctx, ast.Load)
         and each.attr == attribute
@@ -140,7 +140,7 @@ def _reads(node: ast.AST, name: str, attribute: str) -> list[ast.Attribute]:
 def _may_change(node: ast.stmt, name: str, computed: frozenset[str]) -> bool:
     """Whether a statement sets something of an object, runs code of it, hands it on or gives it another name."""
     plain: set[int] = set()
-    for each in ast.walk(node):
+    for each in all_nodes(node):
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
             if each.value.id == name:
                 if not isinstance(each.ctx, ast.Load) or each.attr in computed:
@@ -154,5 +154,5 @@ def _may_change(node: ast.stmt, name: str, computed: frozenset[str]) -> bool:
                 return True
     return any(
         isinstance(each, ast.Name) and each.id == name and id(each) not in plain
-        for each in ast.walk(node)
+        for each in all_nodes(node)
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from towermigrate.recognize.plain.changes import Change, PlainFile, Scope, bindings, blocks
 from towermigrate.recognize.plain.collected import is_tower_loop
+from towermigrate.tree import all_nodes
 
 _KEYWORDS = {
     "tf.Variable": {"initial_value", "name", "trainable", "dtype"},
@@ -53,7 +54,7 @@ def variables_behind(file: PlainFile) -> list[Change]:
 
 
 def _has_towers(statement: ast.stmt) -> bool:
-    return any(isinstance(one, ast.For) and is_tower_loop(one) for one in ast.walk(statement))
+    return any(isinstance(one, ast.For) and is_tower_loop(one) for one in all_nodes(statement))
 
 
 def _made(file: PlainFile, scope: Scope, body: Sequence[ast.stmt]) -> Iterator[ast.Assign]:

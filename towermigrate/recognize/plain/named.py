@@ -17,6 +17,7 @@ from towermigrate.recognize.plain.changes import (
 )
 from towermigrate.recognize.plain.collected import is_pythons, is_tower_loop, loops_of_towers
 from towermigrate.recognize.python_scopes import own_nodes
+from towermigrate.tree import all_nodes
 
 _OF_OPTIMIZER = ("minimize", "apply_gradients", "compute_gradients")
 _UPDATE = re.compile(r"(^|_)(train(ing)?(_op|_step)?|optimize|optim|opt|op|step|update|apply)+$")
@@ -86,7 +87,7 @@ def last_of_lists(file: PlainFile) -> list[Change]:
     for where, scope, loop in loops_of_towers(file):
         for call in own_calls(scope):
             fetched = fetches_of(call) if ast.unparse(call.func).endswith(".run") else None
-            for each in ast.walk(fetched) if fetched is not None else ():
+            for each in all_nodes(fetched) if fetched is not None else ():
                 match each:
                     case ast.Subscript(
                         value=ast.Name(id=listed),
@@ -105,7 +106,7 @@ def items_of_lists(file: PlainFile) -> list[Change]:
         items: dict[tuple[str, int], list[ast.Subscript]] = {}
         for call in own_calls(scope):
             fetched = fetches_of(call) if ast.unparse(call.func).endswith(".run") else None
-            for each in ast.walk(fetched) if fetched is not None else ():
+            for each in all_nodes(fetched) if fetched is not None else ():
                 match each:
                     case ast.Subscript(
                         value=ast.Name(id=listed), slice=ast.Constant(value=int(number))
@@ -128,7 +129,7 @@ def own_items(file: PlainFile) -> list[Change]:
     """`losses[i]` and `losses[-1]` behind `losses.append(loss)` in a tower, as `loss`."""
     found: list[Change] = []
     for where, scope, loop in loops_of_towers(file):
-        for each in ast.walk(loop):
+        for each in all_nodes(loop):
             match each:
                 case ast.Subscript(value=ast.Name(id=listed), ctx=ast.Load()):
                     found_in = filled(file, scope, loop, listed)
@@ -190,13 +191,13 @@ def filled(
     """The name of what each turn of a loop appends to a list, bound to nothing else from there on, and the call."""
     calls = [
         each
-        for each in ast.walk(scope)
+        for each in all_nodes(scope)
         if isinstance(each, ast.Call)
         and isinstance(each.func, ast.Attribute)
         and isinstance(each.func.value, ast.Name)
         and each.func.value.id == listed
     ]
-    inside = {id(each) for each in ast.walk(loop)}
+    inside = {id(each) for each in all_nodes(loop)}
     if len(calls) != 1 or id(calls[0]) not in inside or bindings(scope, listed) != 1:
         return None
     (call,) = calls
@@ -212,10 +213,10 @@ def filled(
 def _in_every_turn(loop: ast.For, call: ast.Call) -> bool:
     """Whether a call is a statement that each turn of a loop comes to: no list is filled by some towers only."""
     leaves = (ast.Break, ast.Continue, ast.Return, ast.Try)
-    body = [] if any(isinstance(each, leaves) for each in ast.walk(loop)) else loop.body
+    body = [] if any(isinstance(each, leaves) for each in all_nodes(loop)) else loop.body
     while body:
         if any(isinstance(each, ast.Expr) and each.value is call for each in body):
             return True
-        around = [each for each in body if any(one is call for one in ast.walk(each))]
+        around = [each for each in body if any(one is call for one in all_nodes(each))]
         body = around[0].body if around and isinstance(around[0], ast.With) else []
     return False

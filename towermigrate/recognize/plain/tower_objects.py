@@ -14,7 +14,7 @@ from towermigrate.recognize.plain.changes import Change, Part, PlainFile, Scope,
 from towermigrate.recognize.plain.collected import loops_of_towers, once_in
 from towermigrate.recognize.plain.told import outermost
 from towermigrate.recognize.source import Tree
-from towermigrate.tree import import_closure
+from towermigrate.tree import all_nodes, import_closure
 
 _LOOKS = re.compile(
     r"__getattr|__setattr|__slots__|__dict__|\bsetattr\b|\bdelattr\b|\bvars\(|\.setter\b|__set__|__new__|metaclass"
@@ -85,7 +85,7 @@ class _Objects:
             else file.free(self.scope, "model", "tower_model")
         )
         grown = statement.value.func.value  # type: ignore[attr-defined]
-        for each in ast.walk(file.tree if isinstance(self.scope, ast.Module) else self.scope):
+        for each in all_nodes(file.tree if isinstance(self.scope, ast.Module) else self.scope):
             if isinstance(each, ast.Name) and each.id == self.name and each is not grown:
                 if each is self.target:
                     continue
@@ -156,7 +156,7 @@ class _Objects:
                         )
                     ) if name == self.name:
                         found.append((each, body, given))
-        if any(isinstance(each, ast.Break | ast.Continue) for each in ast.walk(self.loop)):
+        if any(isinstance(each, ast.Break | ast.Continue) for each in all_nodes(self.loop)):
             return None
         return found[0] if len(found) == 1 else None
 
@@ -166,7 +166,7 @@ class _Objects:
             return given
         if not isinstance(given, ast.Name) or not self._is_bound_once(given.id):
             return None
-        for each in ast.walk(self.loop):
+        for each in all_nodes(self.loop):
             match each:
                 case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call() as made) if (
                     name == given.id and each.lineno < statement.lineno
@@ -178,10 +178,10 @@ class _Objects:
         """Whether a scope binds a name once; comprehensions have names of their own."""
         inner = {
             id(one)
-            for each in ast.walk(self.scope)
+            for each in all_nodes(self.scope)
             if isinstance(each, _COMPREHENSIONS)
             for part in each.generators
-            for one in ast.walk(part.target)
+            for one in all_nodes(part.target)
             if isinstance(one, ast.Name)
         }
         own = [one for one in stores(self.scope, name) if id(one) not in inner]
@@ -191,25 +191,25 @@ class _Objects:
         """Whether the object itself is used for its values alone, and its methods by its tower: nobody else has it."""
         asked = {
             id(each.value)
-            for each in ast.walk(self.scope)
+            for each in all_nodes(self.scope)
             if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load)
         }
         called = {
             id(each.func.value)
-            for each in ast.walk(self.scope)
+            for each in all_nodes(self.scope)
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute)
         }
-        inside = {id(each) for each in ast.walk(self.loop)}
+        inside = {id(each) for each in all_nodes(self.loop)}
         theirs = {
             id(one)
-            for each in ast.walk(self.scope)
+            for each in all_nodes(self.scope)
             if isinstance(each, _COMPREHENSIONS) and len(each.generators) == 1
             if _is_named(each.generators[0].target, given.id)
             for part in ast.iter_child_nodes(each)
-            for one in ast.walk(part)
-            if not any(one is inner for inner in ast.walk(each.generators[0].iter))
+            for one in all_nodes(part)
+            if not any(one is inner for inner in all_nodes(each.generators[0].iter))
         }
-        for each in ast.walk(self.file.tree if isinstance(self.scope, ast.Module) else self.scope):
+        for each in all_nodes(self.file.tree if isinstance(self.scope, ast.Module) else self.scope):
             if not isinstance(each, ast.Name) or each.id != given.id or each is given:
                 continue
             if not isinstance(each.ctx, ast.Load) or id(each) in theirs:
@@ -231,7 +231,7 @@ class _Objects:
                     return False
                 if isinstance(parents.get(id(asks)), ast.Call) and parents[id(asks)].func is asks:  # type: ignore[attr-defined]
                     return False
-                inside = any(each is use for each in ast.walk(self.loop))
+                inside = any(each is use for each in all_nodes(self.loop))
                 if inside:
                     index = self.loop.target
                     same = isinstance(index, ast.Name) and ast.unparse(place) in (index.id, "-1")
@@ -312,10 +312,10 @@ class _Objects:
         body: list[ast.AST] = list(loop.body)
         if bindings(self.scope, target.id) != 1 or not self._all_asked(body, target.id):
             return False
-        inside = {id(each) for each in ast.walk(loop)}
+        inside = {id(each) for each in all_nodes(loop)}
         if any(
             isinstance(each, ast.Name) and each.id == target.id and id(each) not in inside
-            for each in ast.walk(self.scope)
+            for each in all_nodes(self.scope)
         ):
             return False
         asked = list(self._asked_of(body, target.id))
@@ -335,7 +335,7 @@ class _Objects:
 
     def _asked_of(self, nodes: list[ast.AST], one: str) -> Iterator[ast.Attribute]:
         for node in nodes:
-            for each in ast.walk(node):
+            for each in all_nodes(node):
                 if isinstance(each, ast.Attribute) and isinstance(each.ctx, ast.Load):
                     if isinstance(each.value, ast.Name) and each.value.id == one:
                         yield each
@@ -344,14 +344,17 @@ class _Objects:
         """Whether an object is only asked for values, now, and no method of it is called."""
         asked = {id(each.value) for each in self._asked_of(nodes, one)}
         called = {
-            id(each.func) for node in nodes for each in ast.walk(node) if isinstance(each, ast.Call)
+            id(each.func)
+            for node in nodes
+            for each in all_nodes(node)
+            if isinstance(each, ast.Call)
         }
         if any(id(each) in called for each in self._asked_of(nodes, one)):
             return False
         for node in nodes:
-            for each in ast.walk(node):
+            for each in all_nodes(node):
                 if isinstance(each, _LATER):
-                    if any(isinstance(n, ast.Name) and n.id == one for n in ast.walk(each)):
+                    if any(isinstance(n, ast.Name) and n.id == one for n in all_nodes(each)):
                         return False
                 if isinstance(each, ast.Name) and each.id == one and id(each) not in asked:
                     return False
@@ -360,8 +363,8 @@ class _Objects:
     def _is_later(self, use: ast.Name) -> bool:
         return any(
             isinstance(each, (*_LATER, ast.GeneratorExp))
-            and any(one is use for one in ast.walk(each))
-            for each in ast.walk(self.loop)
+            and any(one is use for one in all_nodes(each))
+            for each in all_nodes(self.loop)
         )
 
     def _list_of(self, attribute: str) -> str:
@@ -390,7 +393,7 @@ class _Objects:
                 parsed = ast.parse(text)
             except (SyntaxError, ValueError, RecursionError):
                 return None
-            for each in ast.walk(parsed):
+            for each in all_nodes(parsed):
                 if isinstance(each, ast.ClassDef | ast.FunctionDef) and each.name == name:
                     if not isinstance(each, ast.ClassDef) or each not in parsed.body:
                         return None
@@ -414,7 +417,7 @@ class _Objects:
         if attribute in methods or any(
             isinstance(each, ast.Name) and each.id == attribute
             for one in others
-            for each in ast.walk(one)
+            for each in all_nodes(one)
         ):
             return False
         near = import_closure(self.tree.sources, [self.file.path], self.tree.imports)
@@ -435,12 +438,12 @@ class _Objects:
                 continue
             reached.add(name)
             waiting += [
-                each.attr for each in ast.walk(methods[name]) if isinstance(each, ast.Attribute)
+                each.attr for each in all_nodes(methods[name]) if isinstance(each, ast.Attribute)
             ]
         setting = {
             name
             for name, method in methods.items()
-            for each in ast.walk(method)
+            for each in all_nodes(method)
             if isinstance(each, ast.Attribute)
             and each.attr == attribute
             and not isinstance(each.ctx, ast.Load)
@@ -460,7 +463,7 @@ def _is_of_self(text: str, attribute: str) -> bool:
         return False
     return all(
         isinstance(each.value, ast.Name) and each.value.id == "self"
-        for each in ast.walk(parsed)
+        for each in all_nodes(parsed)
         if isinstance(each, ast.Attribute)
         and each.attr == attribute
         and not isinstance(each.ctx, ast.Load)

@@ -39,7 +39,7 @@ def _of_objects(code: Code) -> set[int]:
                 holder = method.args.args[0].arg
                 found |= {
                     id(each)
-                    for each in ast.walk(method)
+                    for each in code.below(method)
                     if isinstance(each, ast.Name) and each.id == holder
                 }
     return found

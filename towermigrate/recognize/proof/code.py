@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Iterator
 from functools import cached_property
 
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
-from towermigrate.tree import imported_files, modules_in
+from towermigrate.tree import all_nodes, imported_files, modules_in
 
 Scope = ast.Module | Definition
 
@@ -22,6 +23,7 @@ class Code:
         self.text = text
         self.tree = tree
         self._bound: dict[int, dict[str, list[ast.AST]]] = {}
+        self._below: dict[int, tuple[ast.AST, ...]] = {}
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -46,12 +48,25 @@ class Code:
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the file, as `ast.walk` gives them; found once, since proofs look through files many times."""
-        return tuple(ast.walk(self.tree))
+        return tuple(all_nodes(self.tree))
+
+    def below(self, node: ast.AST) -> tuple[ast.AST, ...]:
+        """A function or class of the file and all nodes in it, as `ast.walk` gives them; found once, as `nodes` are."""
+        if id(node) not in self._below:
+            self._below[id(node)] = tuple(all_nodes(node))
+        return self._below[id(node)]
 
     @cached_property
     def parents(self) -> dict[int, ast.AST]:
         """What each node of the file is a part of."""
         return {id(each): node for node in self.nodes for each in ast.iter_child_nodes(node)}
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node of the file is a part of, and what that is, up to the file."""
+        found = self.parents.get(id(node))
+        while found is not None:
+            yield found
+            found = self.parents.get(id(found))
 
     @cached_property
     def stored_attributes(self) -> frozenset[str]:
@@ -92,7 +107,7 @@ class Code:
 
     def mentions_tensorflow(self, node: ast.AST) -> bool:
         """Whether code mentions TensorFlow: then what it makes may belong to a graph."""
-        return any(isinstance(n, ast.Name) and n.id in self._tensorflow for n in ast.walk(node))
+        return any(isinstance(n, ast.Name) and n.id in self._tensorflow for n in all_nodes(node))
 
     @cached_property
     def _tensorflow(self) -> frozenset[str]:

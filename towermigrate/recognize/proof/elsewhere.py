@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Value
@@ -17,6 +17,7 @@ from towermigrate.recognize.proof.switched import (
 )
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.proof.values import Module
+from towermigrate.tree import all_nodes
 
 _ASKS = library.LISTS | {
     "tf.get_collection", "tf.get_collection_ref", "tf.get_default_graph", "tf.get_default_session",
@@ -37,7 +38,7 @@ _DEFINITION = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 def check_elsewhere(proof: TowerProof) -> None:
     """Report what other functions, and code around the program's, ask of its graph."""
     builder: ast.AST = proof.function[0] if proof.function else proof.code.tree
-    moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
+    moved = {id(n) for statement in proof.moved_nodes for n in all_nodes(statement)}
     its_own = [*own_nodes(getattr(builder, "body", []))]
     own = moved | {id(n) for n in [*its_own, *_chosen_from(its_own)]}
     staying = _Staying(proof, builder, moved)
@@ -61,9 +62,9 @@ def _chosen_from(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """What stands in the lambdas that `tf.cond` and `tf.case` choose from: a part of their statement."""
     for each in nodes:
         if isinstance(each, ast.Call) and ast.unparse(each.func) in ("tf.cond", "tf.case"):
-            for one in ast.walk(each):
+            for one in all_nodes(each):
                 if isinstance(one, ast.Lambda) and not ast.unparse(one.args):
-                    yield from ast.walk(one)
+                    yield from all_nodes(one)
 
 
 class _Staying:
@@ -81,25 +82,25 @@ class _Staying:
                 self.anywhere.setdefault(name, []).extend((code, each) for each in found)
         self.at_once: set[int] = set()
         self.known: set[int] = set()
-        waiting: list[tuple[Code, list[ast.AST]]] = []
+        waiting: list[tuple[Code, Sequence[ast.AST]]] = []
         for code in proof.files:
             nodes = list(own_nodes(read_at_once(proof, code)))
             self.at_once |= {id(n) for n in nodes}
             waiting.append((code, nodes))
-        staying = [n for n in ast.walk(builder) if id(n) not in moved]
+        staying = [n for n in all_nodes(builder) if id(n) not in moved]
         waiting.append((proof.code, staying))
         self.known.add(id(builder))
         for code in proof.files:  # `tf.app.run()` calls the `main` of the script
             if "app.run(" in code.text:
                 for where, one in self._defined(code, "main"):
                     self.known.add(id(one))
-                    waiting.append((where, list(ast.walk(one))))
+                    waiting.append((where, where.below(one)))
         self._follow(waiting, self.known, moved)
         self.of_builder: set[int] = set()
-        self._follow([(proof.code, list(ast.walk(builder)))], self.of_builder, set())
+        self._follow([(proof.code, list(all_nodes(builder)))], self.of_builder, set())
 
     def _follow(
-        self, waiting: list[tuple[Code, list[ast.AST]]], known: set[int], moved: set[int]
+        self, waiting: list[tuple[Code, Sequence[ast.AST]]], known: set[int], moved: set[int]
     ) -> None:
         """Add the functions that nodes may call, directly or not."""
         while waiting:
@@ -110,7 +111,7 @@ class _Staying:
                 for where, one in self._named(code, node):
                     if id(one) not in known:
                         known.add(id(one))
-                        waiting.append((where, list(ast.walk(one))))
+                        waiting.append((where, where.below(one)))
 
     def _for_another_graph(self, code: Code, node: ast.AST) -> bool:
         """Whether what a name is called for has to do with a graph that was made for it: `with tf.Graph().as_default():`."""

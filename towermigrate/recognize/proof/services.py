@@ -12,6 +12,7 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.saved_lists import trained_and_more
 from towermigrate.recognize.scope import Item
+from towermigrate.tree import all_nodes
 
 _SAVES = {"save": (3, {"sess", "save_path", "global_step"}), "restore": (2, {"sess", "save_path"})}
 _READ = {"last_checkpoints"}
@@ -35,7 +36,7 @@ class Services:
         self._closed(node)
         self._of_errors(self.code.tree)  # functions around it catch what it raises
         self._declared(node)
-        for call in ast.walk(node):
+        for call in all_nodes(node):
             if not isinstance(call, ast.Call):
                 continue
             with self.proof.mode(False):
@@ -50,13 +51,13 @@ class Services:
     def _closed(self, scope: ast.AST) -> None:
         """Sessions that are used behind the `with` that closes them."""
         inside: dict[str, set[int]] = {}
-        for node in ast.walk(scope):
+        for node in all_nodes(scope):
             for entered in node.items if isinstance(node, ast.With) else ():
                 target = entered.optional_vars
                 if isinstance(target, ast.Name) and self.kinds.of_name(target.id) is Kind.SESSION:
-                    inside.setdefault(target.id, set()).update(id(each) for each in ast.walk(node))
+                    inside.setdefault(target.id, set()).update(id(each) for each in all_nodes(node))
         closed: dict[str, int] = {}
-        for node in ast.walk(scope):
+        for node in all_nodes(scope):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 owner = node.func.value
                 if node.func.attr == "close" and isinstance(owner, ast.Name):
@@ -64,10 +65,10 @@ class Services:
                         closed.setdefault(owner.id, node.end_lineno or node.lineno)
         closing = {
             id(node.value)
-            for node in ast.walk(scope)
+            for node in all_nodes(scope)
             if isinstance(node, ast.Attribute) and node.attr == "close"
         }
-        for node in ast.walk(scope):
+        for node in all_nodes(scope):
             if not isinstance(node, ast.Name) or id(node) in closing:
                 continue
             later = node.lineno > closed.get(node.id, node.lineno)
@@ -79,10 +80,10 @@ class Services:
 
     def _of_errors(self, scope: ast.AST) -> None:
         """What an error is asked for the operation of the graph that raised it; at the end of the data, for anything else."""
-        for handler in ast.walk(scope):
+        for handler in all_nodes(scope):
             if not isinstance(handler, ast.ExceptHandler) or handler.name is None:
                 continue
-            for node in ast.walk(handler):
+            for node in all_nodes(handler):
                 if isinstance(node, ast.Attribute) and node.attr in ("op", "node_def"):
                     if isinstance(node.value, ast.Name) and node.value.id == handler.name:
                         self.say(
@@ -95,7 +96,7 @@ class Services:
                 "TM231", handler,
                 f"`{handler.name}`, the end of the data, is asked what it is or says, which is another one in loop style",
             )  # fmt: skip
-        for tried in ast.walk(scope):
+        for tried in all_nodes(scope):
             if not isinstance(tried, ast.Try):
                 continue
             for handler in tried.handlers:
@@ -112,7 +113,7 @@ class Services:
         ends = "OutOfRange" in caught
         if not ends and (caught not in _BROAD or not _DRAWS.search(self.code.text)):
             return False
-        for node in ast.walk(handler):
+        for node in all_nodes(handler):
             if not isinstance(node, ast.Name) or node.id != handler.name:
                 continue
             user = self.code.parents.get(id(node))
@@ -140,7 +141,7 @@ class Services:
         called = {
             each.func.id
             for one in tried.body
-            for each in ast.walk(one)
+            for each in all_nodes(one)
             if isinstance(each, ast.Call) and isinstance(each.func, ast.Name)
         }
         return bool(_RUNS.search(text) or running & called)
@@ -149,7 +150,7 @@ class Services:
         """Names of the graph, and of the tower loop, that the function binds for all: a step keeps them for itself."""
         loop = {
             each.id
-            for each in ast.walk(self.proof.loop)
+            for each in all_nodes(self.proof.loop)
             if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)
         }
         for node in own_nodes(getattr(scope, "body", [])):
@@ -194,7 +195,7 @@ class Services:
                 f"`{self.code.said(call)}` asks more of a summary writer than to write summaries",
             )
         elif kind is Kind.COORDINATOR:
-            allowed |= {id(n) for n in ast.walk(call)}
+            allowed |= {id(n) for n in all_nodes(call)}
 
     def _saver(self, call: ast.Call, func: ast.Attribute, allowed: set[int]) -> None:
         most, keywords = _SAVES.get(func.attr, (0, set()))
@@ -213,7 +214,7 @@ class Services:
         step = argument(call, 2, "global_step")
         for node in (session, step):
             if node is not None:
-                allowed |= {id(n) for n in ast.walk(node)}
+                allowed |= {id(n) for n in all_nodes(node)}
 
     def _tf_call(self, item: Item, call: ast.Call, name: str, allowed: set[int]) -> None:
         last = name.rpartition(".")[2]
@@ -228,9 +229,9 @@ class Services:
                     call,
                     f"`{self.code.said(call)}` sets more than the folder of a summary writer",
                 )
-            allowed |= {id(n) for n in ast.walk(call)}
+            allowed |= {id(n) for n in all_nodes(call)}
         elif last == "Saver":
-            allowed |= {id(n) for n in ast.walk(call)}
+            allowed |= {id(n) for n in all_nodes(call)}
             if (
                 not keywords
                 <= {"var_list", "max_to_keep", "keep_checkpoint_every_n_hours", "sharded"}
@@ -243,9 +244,9 @@ class Services:
                     f"`{self.code.said(call)}` sets more of a saver than what it holds and keeps",
                 )
         elif last in ("start_queue_runners", "Coordinator"):
-            allowed |= {id(n) for n in ast.walk(call)}
+            allowed |= {id(n) for n in all_nodes(call)}
         elif name in _SESSIONS:
-            allowed |= {id(n) for n in ast.walk(call)}
+            allowed |= {id(n) for n in all_nodes(call)}
         elif name in library.LISTS or name in ("tf.get_collection", "tf.get_collection_ref"):
             self._in_another_graph(call)
             describes = id(item.node) in self.proof.facts.described
@@ -388,7 +389,7 @@ class Services:
                 and isinstance(node.func, ast.Attribute)
                 and node.func.attr in makers
             ):
-                if any(n is call for n in ast.walk(node)):
+                if any(n is call for n in all_nodes(node)):
                     return True
         return False
 

@@ -30,7 +30,7 @@ from towermigrate.recognize.proof.values import (
     Tensor,
     Text,
 )
-from towermigrate.tree import imported_files, modules_in
+from towermigrate.tree import all_nodes, imported_files, modules_in
 
 _SCALAR_OPS = (ast.Sub, ast.Div, ast.FloorDiv, ast.Pow)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -105,7 +105,7 @@ class _Settled:
         self.proof = proof
         self.closure = proof.codes.closure(proof.code.path)
         self.scope_node: ast.AST = proof.function[0] if proof.function else proof.code.tree
-        self.moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
+        self.moved = {id(n) for statement in proof.moved_nodes for n in all_nodes(statement)}
         self._stores = list(self._attribute_stores())
         self._by_name = list(self._set_by_name())
         self._inside = frozenset(id(n) for n in own_nodes(body_of(self.scope_node)))
@@ -142,7 +142,7 @@ class _Settled:
         The steps are traced behind that: what comes later changes nothing that a step does.
         """
         for node in self.proof.window:
-            for inner in ast.walk(node):
+            for inner in all_nodes(node):
                 if self._may_do_anything(inner):
                     self._say(
                         one, self.proof.code, node, "may be changed before the steps are traced"
@@ -356,7 +356,7 @@ class _Settled:
             made: set[int] = set()
             for node in code.nodes:
                 if isinstance(node, ast.FunctionDef) and node.name == "__init__":
-                    for inner in ast.walk(node):
+                    for inner in all_nodes(node):
                         if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name):
                             if inner.value.id == "self":
                                 made.add(id(inner))
@@ -440,7 +440,7 @@ class _Settled:
     def _harmed(self, one: _Watched, code: Code, region: ast.AST, name: str) -> bool:
         """Whether something in a region may change the object of a name; aliases count as the name."""
         names = {name}
-        whole = list(ast.walk(region))
+        whole = list(all_nodes(region))
         for _ in range(3):
             for node in whole:
                 value = node.value if isinstance(node, ast.Assign) else None
@@ -544,7 +544,7 @@ class _Settled:
             return not (known or deep) or function.name.endswith(library.CHANGERS)
         if isinstance(function, Function):
             own = set(parameters(function.node)) - {"self"}
-            inside = list(ast.walk(function.node))
+            inside = list(all_nodes(function.node))
             for _ in range(3):
                 own |= {name for node in inside for name in _aliases(node, own)}
             return any(self._changes_own(function.code, node, own, deep) for node in inside)

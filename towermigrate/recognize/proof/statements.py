@@ -39,6 +39,7 @@ from towermigrate.recognize.proof.values import (
     may_run,
     text_of,
 )
+from towermigrate.tree import all_nodes
 
 _NO_SCOPE = "no scope"
 """Stands for no variable scope: no part of a name."""
@@ -120,7 +121,7 @@ class Statements(Stops):
         if any(isinstance(each, ast.Return) for each in own_nodes([node])):
             frame.returned.append(Foreign() if graph else Setting())
             self.asked.unsure += 1
-        for each in ast.walk(node):
+        for each in all_nodes(node):
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load):
                 self.escapes([self.seen(each.id, frame)])
 
@@ -412,7 +413,7 @@ class Statements(Stops):
         # A list that is not exact has at least its sure values: the body runs for one of them, and perhaps again.
         sure = isinstance(source, Items) and any(s for _, s in source.values) and not jumps
         self._rounds(node, source, frame, sure)
-        if any(isinstance(n, ast.Return) for each in node.body for n in ast.walk(each)):
+        if any(isinstance(n, ast.Return) for each in node.body for n in all_nodes(each)):
             self.asked.unsure += 1
         if not jumps:
             return self.block(node.orelse, frame)
@@ -579,7 +580,7 @@ def _jumps(loop: ast.For) -> bool:
     return any(
         isinstance(node, ast.Break | ast.Continue | ast.Return)
         for each in loop.body
-        for node in ast.walk(each)
+        for node in all_nodes(each)
     )
 
 

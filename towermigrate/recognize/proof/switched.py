@@ -11,6 +11,7 @@ from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name
 from towermigrate.recognize.proof.towers import TowerProof
 from towermigrate.recognize.switched import switches_in
+from towermigrate.tree import all_nodes
 
 _ASKS = frozenset({
     "executing_eagerly", "executing_eagerly_outside_functions", "enable_eager_execution", "enable_v2_behavior",
@@ -26,9 +27,9 @@ _MAKES = frozenset({
 def check_switches(proof: TowerProof) -> None:
     """Report what, in the process of a program, switches TensorFlow 2 off, asks which of the two it is, or builds a graph by itself."""
     files = proof.files
-    moved = {id(n) for statement in proof.moved_nodes for n in ast.walk(statement)}
+    moved = {id(n) for statement in proof.moved_nodes for n in all_nodes(statement)}
     for code in files:
-        for switch in switches_in(code.tree):
+        for switch in switches_in(code.nodes):
             proof.always(
                 "TM236", code, switch,
                 f"`{code.said(switch)}` switches off what loop style is made of",

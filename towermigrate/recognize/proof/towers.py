@@ -41,6 +41,7 @@ from towermigrate.recognize.scope import Item
 from towermigrate.recognize.source import SourceFile
 from towermigrate.recognize.syntax import assigned, calls, walk
 from towermigrate.recognize.tower import Body
+from towermigrate.tree import all_nodes
 
 Place = tuple[int, int]
 
@@ -111,7 +112,7 @@ class TowerProof(Statements):
         found: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
         for node in self.code.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if any(inner is self.loop for inner in ast.walk(node)):
+                if any(inner is self.loop for inner in all_nodes(node)):
                     found.append(node)
         return list(reversed(found))
 
@@ -162,8 +163,9 @@ class TowerProof(Statements):
         frame = self.module(code)
         with self.mode(False):
             if isinstance(node, ast.Name):
+                containing = {id(each) for each in code.around(call)}
                 for around in code.definitions:
-                    inside = any(n is call for n in ast.walk(around))
+                    inside = id(around) in containing
                     bound = code.bound_in(around).get(node.id, []) if inside else []
                     plain = [n for n in bound if isinstance(n, ast.Assign)]
                     if plain and len(bound) == 1 and len(plain[0].targets) == 1:
@@ -214,7 +216,7 @@ class TowerProof(Statements):
     def _statements(self) -> list[tuple[Place, ast.stmt]]:
         """Every statement of the scope with its place, in source order."""
         root: ast.AST = self.function[0] if self.function else self.code.tree
-        nodes = [n for n in ast.walk(root) if isinstance(n, ast.stmt)]
+        nodes = [n for n in all_nodes(root) if isinstance(n, ast.stmt)]
         return sorted(((self.code.place(n), n) for n in nodes), key=lambda pair: pair[0])
 
     # -- before
@@ -231,7 +233,7 @@ class TowerProof(Statements):
                     )  # fmt: skip
             nodes = self.nodes_of(item)
             if item.kind is Kind.VARIABLE:
-                made += [each for node in nodes for each in ast.walk(node)]
+                made += [each for node in nodes for each in all_nodes(node)]
             self.line = nodes[0].lineno if nodes else 0
             self.stays(item, nodes)
         for call in with_one_seed(made):
@@ -249,7 +251,7 @@ class TowerProof(Statements):
         self.staying = False
         if item.kind is Kind.WEIGHTS:
             self.weights |= item.binds | item.changes
-            self.makes_weights |= {id(each) for node in nodes for each in ast.walk(node)}
+            self.makes_weights |= {id(each) for node in nodes for each in all_nodes(node)}
             self.made_variables += 1
         for name in item.binds:
             self.top.homes.discard(name)
@@ -396,7 +398,7 @@ class TowerProof(Statements):
         return frozenset(found)
 
     def only_reuse(self, node: ast.If) -> bool:
-        inside = not self.stack and any(n is node for n in ast.walk(self.loop))
+        inside = not self.stack and any(n is node for n in all_nodes(self.loop))
         return inside and self.body is not None or super().only_reuse(node)
 
     # -- behind
@@ -444,7 +446,7 @@ class TowerProof(Statements):
         return any(
             isinstance(node, ast.Call) and (self.code.path, *self.code.place(node)) in self.of_means
             for statement in nodes
-            for node in ast.walk(statement)
+            for node in all_nodes(statement)
         )  # fmt: skip
 
     def _held(self) -> dict[str, tuple[Items, object]]:

@@ -17,6 +17,7 @@ from towermigrate.recognize.proof.code import Code, last_name, root_of
 from towermigrate.recognize.proof.collected import files_beside
 from towermigrate.recognize.proof.tags import OPERATORS, enters_scope, naming, plain_name
 from towermigrate.recognize.proof.towers import TowerProof
+from towermigrate.tree import all_nodes
 
 # Optimizers whose variables are slots only, which are called after the variables that they are of.
 _SLOTS_ONLY = frozenset(
@@ -36,7 +37,7 @@ _TELLS = re.compile(
 def check_variable_names(proof: TowerProof) -> None:
     """Report variables that TF1 may have called otherwise."""
     scope: ast.AST = proof.function[0] if proof.function else proof.code.tree
-    inside = {id(node) for node in ast.walk(proof.loop)}
+    inside = {id(node) for node in all_nodes(proof.loop)}
     made: list[tuple[ast.Call, str]] = []
     for call in own_nodes(getattr(scope, "body", [])):
         if not isinstance(call, ast.Call) or id(call) in inside:
@@ -157,11 +158,11 @@ def _reached(
     scope: ast.AST, files: Sequence[Code], nodes: Sequence[ast.AST], foreign: set[str]
 ) -> list[ast.AST]:
     """The nodes of all functions and classes that others speak of, and that these speak of; those of `scope` aside."""
-    defined: dict[str, list[ast.AST]] = {}
+    defined: dict[str, list[tuple[Code, ast.AST]]] = {}
     for code in files:
         for node in code.nodes:
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node is not scope:
-                defined.setdefault(node.name, []).append(node)
+                defined.setdefault(node.name, []).append((code, node))
     found: list[ast.AST] = []
     waiting = list(nodes)
     while waiting:
@@ -169,8 +170,8 @@ def _reached(
             case ast.Attribute() as node if root_of(node) in foreign:
                 pass  # `tf.train`
             case ast.Name(id=name) | ast.Attribute(attr=name):
-                for node in defined.pop(name, ()):
-                    inner = list(ast.walk(node))
+                for code, node in defined.pop(name, ()):
+                    inner = code.below(node)
                     found += inner
                     waiting += inner
     return found
@@ -215,7 +216,7 @@ def _has_slots_only(proof: TowerProof, scope: ast.AST, optimizer: ast.expr) -> b
         return False
     classes = [
         last_name(node.value.func)
-        for node in ast.walk(scope)
+        for node in all_nodes(scope)
         if isinstance(node, ast.Assign)
         and any(isinstance(t, ast.Name) and t.id == optimizer.id for t in node.targets)
         and isinstance(node.value, ast.Call)
@@ -231,7 +232,7 @@ def _others(proof: TowerProof, own: ast.Call) -> set[str]:
             if not isinstance(call, ast.Call) or call is own:
                 continue
             for value in naming(proof, code, call, last_name(call.func)):
-                for node in ast.walk(value):
+                for node in all_nodes(value):
                     if isinstance(node, ast.Constant) and isinstance(node.value, str):
                         found |= {node.value.lower(), node.value.lower().rpartition("/")[2]}
     return found
