@@ -252,8 +252,8 @@ class _Dicts:
             if isinstance(node, ast.expr) and (name := _copied(self.file, node, self.name)):
                 self.copies.append(node)
                 known.add(id(name))
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".update"):
-                if len(node.args) == 1 and not node.keywords and _is_name(node.args[0], self.name):
+            if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+                if _is_name(node.args[0], self.name) and ast.unparse(node.func).endswith(".update"):
                     self.copies.append(node.args[0])
                     known.add(id(node.args[0]))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from towermigrate.flow.scopes import own_nodes
 from towermigrate.flow.values import External, Value
@@ -203,8 +204,13 @@ def _stands_in_new_graph(code: Code, call: ast.AST) -> bool:
         if isinstance(each, _DEFINITION):
             return False
         if isinstance(each, ast.With):
-            return ast.unparse(each.items[0].context_expr).endswith(".Graph().as_default()")
+            return _opens_graph(each)
     return False
+
+
+@lru_cache(maxsize=1024)
+def _opens_graph(node: ast.With) -> bool:
+    return ast.unparse(node.items[0].context_expr).endswith(".Graph().as_default()")
 
 
 def _has_its_own_graph(code: Code, call: ast.AST) -> bool:

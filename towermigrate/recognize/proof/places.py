@@ -46,10 +46,18 @@ def _modules(node: ast.AST) -> Iterator[str]:
 def _puts_in_front(node: ast.AST) -> bool:
     """Whether something changes `sys.path` other than by putting a folder at its end."""
     if isinstance(node, ast.Attribute) and node.attr == "insert":
-        return ast.unparse(node.value) == "sys.path"
-    return isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.path" and not isinstance(
-        node.ctx, ast.Load
-    )  # fmt: skip
+        return _is_path(node.value)
+    return isinstance(node, ast.Attribute) and _is_path(node) and not isinstance(node.ctx, ast.Load)
+
+
+def _is_path(node: ast.expr) -> bool:
+    """`sys.path`."""
+    return (
+        isinstance(node, ast.Attribute)
+        and node.attr == "path"
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "sys"
+    )
 
 
 def _candidates(proof: TowerProof, code: Code, module: str, anywhere: bool) -> set[str]:
