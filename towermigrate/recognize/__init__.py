@@ -220,6 +220,8 @@ class _Spellings:
 
     made: dict[object, Plain | None] = field(default_factory=dict)
     traits: dict[int, Traits] = field(default_factory=dict)
+    loops: dict[int, tuple[list[Candidate], Codes]] = field(default_factory=dict)
+    """The loops of the file in each, and its files as proofs read them."""
     may_be_spread: dict[str, bool] = field(default_factory=dict)
 
 
@@ -243,19 +245,22 @@ def _plain(
 def _spelled(place: Place, made: Plain) -> Recognition | None:
     candidate = place.candidate
     file, line = candidate.file, candidate.file.line(candidate.loop)
-    there = made.tree.file(file.path)
-    found = LoopFinder(made.tree).loops(there) if there is not None else []
+    known = _SPELLINGS[place.traits]
+    if id(made) not in known.loops:
+        there = made.tree.file(file.path)
+        found = LoopFinder(made.tree).loops(there) if there is not None else []
+        known.loops[id(made)] = found, Codes(made.tree)
+    loops, codes = known.loops[id(made)]
     same = [
         each
-        for each in found
+        for each in loops
         if each.turns is None
         and each.qualified == candidate.qualified
         and made.line(file.path, each.file.line(each.loop)) == (file.path, line)
     ]
     if len(same) != 1:
         return None
-    traits = _SPELLINGS[place.traits].traits[id(made)]
-    told = _recognised(Place(made.tree, traits, same[0]), Codes(made.tree))
+    told = _recognised(Place(made.tree, known.traits[id(made)], same[0]), codes)
     analysis = told.analysis
     if not isinstance(analysis, Analysis) or any(each.rule == "TM290" for each in told.findings):
         return None

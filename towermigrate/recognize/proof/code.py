@@ -10,6 +10,7 @@ from functools import cached_property
 from towermigrate.findings import Finding
 from towermigrate.flow.scopes import Definition, bindings, body_of, parameters
 from towermigrate.recognize.source import Tree
+from towermigrate.recognize.switched import switches_in
 from towermigrate.tree import all_nodes, imported_files, modules_in
 
 Scope = ast.Module | Definition
@@ -24,6 +25,7 @@ class Code:
         self.tree = tree
         self._bound: dict[int, dict[str, list[ast.AST]]] = {}
         self._below: dict[int, tuple[ast.AST, ...]] = {}
+        self._mentions: dict[int, tuple[ast.Name | ast.Attribute, ...]] = {}
 
     @cached_property
     def _lines(self) -> list[str]:
@@ -49,6 +51,39 @@ class Code:
     def nodes(self) -> tuple[ast.AST, ...]:
         """All nodes of the file, as `ast.walk` gives them; found once, since proofs look through files many times."""
         return tuple(all_nodes(self.tree))
+
+    @cached_property
+    def imports(self) -> tuple[ast.Import | ast.ImportFrom, ...]:
+        """The imports of the file, in the order of `nodes`."""
+        return tuple(each for each in self.nodes if isinstance(each, ast.Import | ast.ImportFrom))
+
+    @cached_property
+    def switches(self) -> tuple[ast.expr, ...]:
+        """Where the file names what switches TensorFlow 2's behaviour off."""
+        return tuple(switches_in(self.nodes))
+
+    @cached_property
+    def calls_of_imports(self) -> tuple[ast.Call, ...]:
+        """The calls of the file of what an import binds, or of a part of that, in the order of `nodes`."""
+        found: list[ast.Call] = []
+        for node in self.nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+                root: ast.expr = node.func
+                while isinstance(root, ast.Attribute):
+                    root = root.value
+                if isinstance(root, ast.Name) and isinstance(
+                    next(iter(self.bindings.get(root.id, ())), None), ast.Import | ast.ImportFrom
+                ):
+                    found.append(node)
+        return tuple(found)
+
+    def mentions(self, node: ast.AST) -> tuple[ast.Name | ast.Attribute, ...]:
+        """The names and attributes among `below`, in its order."""
+        if id(node) not in self._mentions:
+            self._mentions[id(node)] = tuple(
+                each for each in self.below(node) if isinstance(each, ast.Name | ast.Attribute)
+            )
+        return self._mentions[id(node)]
 
     def below(self, node: ast.AST) -> tuple[ast.AST, ...]:
         """A function or class of the file and all nodes in it, as `ast.walk` gives them; found once, as `nodes` are."""

@@ -95,7 +95,7 @@ class _Staying:
             if "app.run(" in code.text:
                 for where, one in self._defined(code, "main"):
                     self.known.add(id(one))
-                    waiting.append((where, where.below(one)))
+                    waiting.append((where, where.mentions(one)))
         self._follow(waiting, self.known, moved)
         self.of_builder: set[int] = set()
         self._follow([(proof.code, list(all_nodes(builder)))], self.of_builder, set())
@@ -112,7 +112,7 @@ class _Staying:
                 for where, one in self._named(code, node):
                     if id(one) not in known:
                         known.add(id(one))
-                        waiting.append((where, where.below(one)))
+                        waiting.append((where, where.mentions(one)))
 
     def _for_another_graph(self, code: Code, node: ast.AST) -> bool:
         """Whether what a name is called for has to do with a graph that was made for it: `with tf.Graph().as_default():`."""

@@ -19,7 +19,7 @@ def check_places(proof: TowerProof) -> None:
     """
     anywhere = any(_puts_in_front(node) for code in proof.files for node in code.nodes)
     for code in proof.files:
-        for node in code.nodes:
+        for node in code.imports:
             for module in _modules(node):
                 found = _candidates(proof, code, module, anywhere)
                 if len(found) > 1:

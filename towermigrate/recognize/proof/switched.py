@@ -10,13 +10,13 @@ from towermigrate.flow.values import External
 from towermigrate.recognize.proof import library
 from towermigrate.recognize.proof.code import Code, last_name
 from towermigrate.recognize.proof.towers import TowerProof
-from towermigrate.recognize.switched import switches_in
 from towermigrate.tree import all_nodes
 
 _ASKS = frozenset({
     "executing_eagerly", "executing_eagerly_outside_functions", "enable_eager_execution", "enable_v2_behavior",
     "control_flow_v2_enabled", "resource_variables_enabled",
 })  # fmt: skip
+_MAY_REST = (ast.Attribute, ast.Name, ast.ImportFrom, ast.Call)
 _SHAPES = frozenset({"tf.TensorShape", "tf.Dimension"})
 _MAKES = frozenset({
     "tf.constant", "tf.Variable", "tf.get_variable", "tf.placeholder", "tf.placeholder_with_default",
@@ -29,13 +29,13 @@ def check_switches(proof: TowerProof) -> None:
     files = proof.files
     moved = {id(n) for statement in proof.moved_nodes for n in all_nodes(statement)}
     for code in files:
-        for switch in switches_in(code.nodes):
+        for switch in code.switches:
             proof.always(
                 "TM236", code, switch,
                 f"`{code.said(switch)}` switches off what loop style is made of",
             )  # fmt: skip
         for node in code.nodes:
-            how = _rests(proof, code, node)
+            how = _rests(proof, code, node) if isinstance(node, _MAY_REST) else None
             if how is not None:
                 proof.always("TM236", code, node, f"`{code.said(node)}` {how}")
         for call, name in calls_of_tensorflow(proof, code):
@@ -83,19 +83,11 @@ def _rests(proof: TowerProof, code: Code, node: ast.AST) -> str | None:
 
 def calls_of_tensorflow(proof: TowerProof, code: Code) -> Iterator[tuple[ast.Call, str]]:
     """The calls of a file of what its names say is TensorFlow's."""
-    for node in code.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-            root: ast.expr = node.func
-            while isinstance(root, ast.Attribute):
-                root = root.value
-            if not isinstance(root, ast.Name) or not isinstance(
-                next(iter(code.bindings.get(root.id, ())), None), ast.Import | ast.ImportFrom
-            ):
-                continue
-            with proof.mode(False):
-                value = proof.value(node.func, proof.module(code))
-            if isinstance(value, External) and value.name.startswith("tf."):
-                yield node, value.name
+    for node in code.calls_of_imports:
+        with proof.mode(False):
+            value = proof.value(node.func, proof.module(code))
+        if isinstance(value, External) and value.name.startswith("tf."):
+            yield node, value.name
 
 
 def makes_tensors(name: str) -> bool:

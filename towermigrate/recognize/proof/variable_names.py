@@ -157,7 +157,7 @@ def _foreign(proof: TowerProof, files: Sequence[Code]) -> set[str]:
 def _reached(
     scope: ast.AST, files: Sequence[Code], nodes: Sequence[ast.AST], foreign: set[str]
 ) -> list[ast.AST]:
-    """The nodes of all functions and classes that others speak of, and that these speak of; those of `scope` aside."""
+    """The calls in all functions and classes that others speak of, and that these speak of; those of `scope` aside."""
     defined: dict[str, list[tuple[Code, ast.AST]]] = {}
     for code in files:
         for node in code.nodes:
@@ -171,9 +171,8 @@ def _reached(
                 pass  # `tf.train`
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 for code, node in defined.pop(name, ()):
-                    inner = code.below(node)
-                    found += inner
-                    waiting += inner
+                    found += [each for each in code.below(node) if isinstance(each, ast.Call)]
+                    waiting += code.mentions(node)
     return found
 
 
