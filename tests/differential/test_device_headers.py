@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from tests.differential.loop_programs import Change, program
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.loop_programs import Change
+from tests.differential.spellings import asked_of_all, left, taken
 
 HEAD, DEVICE = "for i in range(2):", "tf.device('/gpu:%d' % i)"
 
@@ -13,14 +11,6 @@ HEAD, DEVICE = "for i in range(2):", "tf.device('/gpu:%d' % i)"
 def over(header: str, device: str = "tf.device(d)", *more: Change) -> tuple[Change, ...]:
     """The program whose towers stand in a loop with another header."""
     return (HEAD, header), (DEVICE, device), *more
-
-
-def taken(name: str, *changes: Change) -> object:
-    return pytest.param(changes, id=name)
-
-
-def left(name: str, rule: str, *changes: Change) -> object:
-    return pytest.param(changes, rule, id=name)
 
 
 PRINTED = (
@@ -47,11 +37,9 @@ LEFT = [
     left("a list and a longer range", "TM201", *over("for i, d in zip(range(3), ['/gpu:0', '/gpu:1']):")),
 ]  # fmt: skip
 
-test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
-    asked_of(TAKEN, LEFT, program)
-)
-
-
-@pytest.mark.full
-def test_their_neighbours_do_nothing_else() -> None:
-    none_does_anything_else(LEFT, program)
+(
+    test_it_is_in_loop_style,
+    test_its_neighbour_is_not,
+    test_all_of_them_do_the_same_rewritten,
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.differential.loop_programs import Change
-from tests.differential.spellings import asked_of, none_does_anything_else
+from tests.differential.spellings import asked_of_all
 from tests.differential.test_carried import (
     INIT,
     LOSS,
@@ -51,11 +49,9 @@ LEFT = [
     other("a method that is handed on", "TM205", *asked(GIVES, "", CALLED, (MADE, MADE + "    asks = trainer.get_train_op\n"))),
 ]  # fmt: skip
 
-test_it_is_in_loop_style, test_its_neighbour_is_not, test_all_of_them_do_the_same_rewritten = (
-    asked_of(TAKEN, LEFT, trainer)
-)
-
-
-@pytest.mark.full
-def test_their_neighbours_do_nothing_else() -> None:
-    none_does_anything_else(LEFT, trainer)
+(
+    test_it_is_in_loop_style,
+    test_its_neighbour_is_not,
+    test_all_of_them_do_the_same_rewritten,
+    test_no_neighbour_does_anything_else,
+) = asked_of_all(TAKEN, LEFT, trainer)

@@ -19,7 +19,7 @@ from towermigrate.findings import Finding
 from towermigrate.recognize.loops import Candidate, is_device
 from towermigrate.recognize.refusal import note
 from towermigrate.recognize.source import SourceFile, Tree
-from towermigrate.recognize.syntax import argument, calls, code, parameters, walk
+from towermigrate.recognize.syntax import argument, bound_below, calls, code, parameters, walk
 
 _NUMBERS = (0, 1, 2, 4)
 """What a number that is not known is tried with: where the devices differ whatever it is, they differ."""
@@ -38,7 +38,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 
 
-_BINDING = {cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.Param}
+_BINDING = frozenset({cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.Param})
 
 
 class _NotKnown(Exception):
@@ -217,7 +217,7 @@ class _Reader:
         file, function = self.candidate.file, self.candidate.function
         around: list[cst.CSTNode] = [file.module] if function is None else [function, file.module]
         for scope in around:
-            found = _bound_in(scope).get(name, [])
+            found = bound_below(scope, _BINDING, _targets).get(name, ())
             if len(found) == 1 and isinstance(found[0], cst.Assign):
                 only = found[0]
                 if any(isinstance(each.target, cst.Name) for each in only.targets):
@@ -233,18 +233,6 @@ class _Reader:
         if key not in self.numbers:
             raise _Asked(key)
         return self.numbers[key]
-
-
-@lru_cache(32)
-def _bound_in(scope: cst.CSTNode) -> Mapping[str, list[cst.CSTNode]]:
-    """The nodes below a function or module that bind each name, in source order."""
-    found: dict[str, list[cst.CSTNode]] = {}
-    for each in walk(scope):
-        if type(each) in _BINDING:
-            below = [one for target in _targets(each) for one in walk(target)]
-            for name in {one.value for one in below if isinstance(one, cst.Name)}:
-                found.setdefault(name, []).append(each)
-    return found
 
 
 def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -7,23 +7,22 @@ Such a graph trains data-parallel with all its devices, so it converts, and each
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import libcst as cst
 
 from towermigrate.recognize.loops import Candidate
-from towermigrate.recognize.syntax import code, dotted, walk
+from towermigrate.recognize.syntax import bound_below, code, dotted, walk
 
 _NUMBERS = (
     ast.Name, ast.Attribute, ast.Constant, ast.BinOp, ast.Call, ast.Load, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Div,
 )  # fmt: skip
 _OF_NUMBERS = ("len", "int")
-_BINDING = {
+_BINDING = frozenset({
     cst.Assign, cst.AugAssign, cst.AnnAssign, cst.For, cst.NamedExpr, cst.Param, cst.FunctionDef, cst.ClassDef,
     cst.AsName, cst.Del,
-}  # fmt: skip
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -141,21 +140,9 @@ def _only_assignment(candidate: Candidate, name: str) -> cst.Assign | None:
     return None
 
 
-def _bindings(scope: cst.CSTNode, name: str) -> list[cst.CSTNode]:
+def _bindings(scope: cst.CSTNode, name: str) -> Sequence[cst.CSTNode]:
     """What binds a name below a node, in inner functions too."""
-    return _bound_in(scope).get(name, [])
-
-
-@lru_cache(32)
-def _bound_in(scope: cst.CSTNode) -> Mapping[str, list[cst.CSTNode]]:
-    """What binds each name below a node, in source order."""
-    found: dict[str, list[cst.CSTNode]] = {}
-    for each in walk(scope):
-        if type(each) in _BINDING:
-            below = [one for target in _targets(each) for one in walk(target)]
-            for name in {one.value for one in below if isinstance(one, cst.Name)}:
-                found.setdefault(name, []).append(each)
-    return found
+    return bound_below(scope, _BINDING, _targets).get(name, ())
 
 
 def _targets(node: cst.CSTNode) -> list[cst.CSTNode]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
 
@@ -468,3 +468,25 @@ def assigned(statement: cst.BaseStatement) -> tuple[list[str], cst.BaseExpressio
         if items is not None and all(isinstance(i, cst.Name) for i in items):
             return [i.value for i in items if isinstance(i, cst.Name)], node.value
     return None
+
+
+@lru_cache(maxsize=64)
+def bound_below(
+    scope: cst.CSTNode,
+    kinds: frozenset[type],
+    targets: Callable[[cst.CSTNode], Sequence[cst.CSTNode]],
+) -> Mapping[str, Sequence[cst.CSTNode]]:
+    """The nodes of some kinds below a function or module that bind each name, in source order.
+
+    Args:
+        scope: where to look, in inner functions too.
+        kinds: of which types the nodes are.
+        targets: what a node of them binds.
+    """
+    found: dict[str, list[cst.CSTNode]] = {}
+    for each in walk(scope):
+        if type(each) in kinds:
+            below = [one for target in targets(each) for one in walk(target)]
+            for name in {one.value for one in below if isinstance(one, cst.Name)}:
+                found.setdefault(name, []).append(each)
+    return found
