@@ -97,7 +97,9 @@ SYMBOL_RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "TM114", "A private module of TensorFlow", "info",
-        "`tensorflow.python` and `tensorflow.core` are not public: they change without notice.",
+        "`tensorflow.python` and `tensorflow.core` are not public: they change without notice. What programs most often ask "
+        "them for and TensorFlow 2 no longer has there is written by its public name (`control_flow_ops.cond` as "
+        "`tf.compat.v1.cond`); an import of such a name itself is said (TM112).",
         "Use the public name where there is one.",
         "from tensorflow.python.ops import control_flow_ops",
     ),

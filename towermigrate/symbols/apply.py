@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from towermigrate.findings import Finding
-from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols import contrib, private, tf0
 from towermigrate.symbols.aligned import aligned
 from towermigrate.symbols.alike import alike
 from towermigrate.symbols.bindings import Use
@@ -188,6 +188,8 @@ def is_inert(dotted: str) -> bool:
     name, compat = found
     if prefix_in(name, tf0.NAMES) or name.split(".")[0] == "contrib" or name in tf0.ORDERED:
         return False
+    if private.moved(dotted) is not None:
+        return False
     fate = _fate(name)
     return not fate.missing and not fate.legacy_keras and (compat or not fate.renamed)
 
@@ -210,6 +212,7 @@ def _rewrite_use(work: Pass, use: Use) -> None:
     if name.startswith(("python.", "core.", "compat.")) or use.meaning.startswith(
         ("tensorflow.python", "tensorflow.examples")
     ):
+        private.rename(work, use)
         return  # their imports are looked at
     fate = _fate(name)
     work.legacy_keras |= fate.legacy_keras

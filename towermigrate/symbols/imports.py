@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from towermigrate.symbols import contrib, tf0
+from towermigrate.symbols import contrib, private, tf0
 from towermigrate.symbols.bindings import chain_of
 from towermigrate.symbols.edits import Edit
 from towermigrate.symbols.tables import LEGACY_KERAS, load_names, normal, prefix_in
@@ -148,6 +148,11 @@ def _private(work: Pass, node: ast.stmt, module: str) -> None:
     public = {_public(f"{module}.{name}".rstrip(".")) for name in names} - {""}
     advice = f": look for it in {' or '.join(sorted(public))}" if public else ""
     work.find("TM114", node, f"`{module}` is private to TensorFlow{advice}")
+    for name in names:
+        gone = private.moved(f"{module}.{name}")
+        if gone is not None and gone == f"{module}.{name}".removeprefix("tensorflow.python."):
+            said = f"`{module}.{name}` is not in TensorFlow {load_names().tensorflow}, it is `{private.MOVED[gone]}` there"
+            work.find("TM112", node, said)
 
 
 def _public(dotted: str) -> str:
