@@ -119,6 +119,8 @@ def hints(text: str, names: FileNames) -> Hints:
     for call in names.of(ast.Call):
         if isinstance(call.func, ast.Name) and call.func.id == "map" and len(call.args) > 1:
             mapped = call.args[0]
+            if isinstance(mapped, ast.Call) and mapped.args:  # functools.partial(tower, opt)
+                mapped = mapped.args[0]
             if isinstance(mapped, ast.Lambda):
                 inside = [each for each in ast.walk(mapped.body) if isinstance(each, ast.Call)]
             else:

@@ -9,6 +9,8 @@ import pytest
 from towermigrate.rewrite import rewrite_tree
 
 PROGRAM = """\
+import functools
+
 import tensorflow as tf
 
 
@@ -19,6 +21,9 @@ def train(xs, n):
         with tf.device('/gpu:%d' % i), tf.variable_scope('m', reuse=tf.AUTO_REUSE):
             w = tf.get_variable('w', [3, 1])
             return tf.reduce_mean(tf.matmul(xs[i], w))
+
+    def scaled(factor, i, bias):
+        return factor * tower(i) + bias
 
     {towers}
     return opt.minimize(tf.add_n(losses) / n)
@@ -32,6 +37,16 @@ FORMS = [
         "losses = list(map(lambda k: tower(k), range(n)))",
         "losses = list(map(lambda k: tower(k), tm.towers(range(n))))",
         id="map of a lambda",
+    ),
+    pytest.param(
+        "losses = list(map(functools.partial(tower), range(n)))",
+        "losses = list(map(functools.partial(tower), tm.towers(range(n))))",
+        id="map of a partial function",
+    ),
+    pytest.param(
+        "losses = list(map(functools.partial(scaled, 2.0, bias=0.0), range(n)))",
+        "losses = list(map(functools.partial(scaled, 2.0, bias=0.0), tm.towers(range(n))))",
+        id="map of a function that is partly given",
     ),
     pytest.param("losses = [tower(i) * 2 for i in (0, 1)]", "losses = [tower(i) * 2 for i in tm.towers((0, 1))]", id="a tuple"),
 ]  # fmt: skip

@@ -299,7 +299,7 @@ def _as_loop(file: SourceFile, node: cst.CSTNode) -> cst.For | None:
             return None
         given = node.args[0].value
         target, over = cst.Name("_tower"), node.args[1].value
-        body = cst.Call(given, [cst.Arg(cst.Name("_tower"))])
+        body = _partly_given(file, given) or cst.Call(given, [cst.Arg(cst.Name("_tower"))])
         if isinstance(given, cst.Lambda):
             if len(given.params.params) != 1:
                 return None
@@ -311,6 +311,21 @@ def _as_loop(file: SourceFile, node: cst.CSTNode) -> cst.For | None:
     line = cst.SimpleStatementLine([cst.Expr(body)])
     loop = cst.For(target, over, cst.IndentedBlock([line]))
     return None if _is_rewritten(file, loop) else loop
+
+
+def _partly_given(file: SourceFile, given: cst.BaseExpression) -> cst.Call | None:
+    """The call of `f` that `functools.partial(f, opt)` makes of a tower."""
+    if not isinstance(given, cst.Call) or not given.args or given.args[0].star:
+        return None
+    name = dotted(given.func) or ""
+    root, _, rest = name.partition(".")
+    if ".".join(filter(None, [file.imports.get(root, root), rest])) != "functools.partial":
+        return None
+    function, *others = given.args
+    first = [each for each in others if each.keyword is None and not each.star]
+    last = [each for each in others if each not in first]
+    tower = cst.Arg(cst.Name("_tower"))
+    return cst.Call(function.value, [*first, tower, *last])
 
 
 def is_device(file: SourceFile, call: cst.Call) -> bool:
