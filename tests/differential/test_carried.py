@@ -206,7 +206,7 @@ LEFT = [
     other("a loss that each step binds anew", "TM209", (RUN, RUN + "                self.loss = tf.identity(self.loss)\n")),
     other("a count that the towers read and the steps set", "TM224", (NET, "                        out = net(x) * (self.count + 1)\n")),
     other("an input that its caller sets", "TM224", (TRAINED, "    trainer.X = trainer.X\n" + TRAINED)),
-    other("a property", "TM205", (LOSS, "        self._loss = loss\n"), (TRAIN, "    @property\n    def loss(self):\n        return self._loss\n\n" + TRAIN)),
+    other("a property that computes", "TM205", (LOSS, "        self._loss = loss\n"), (TRAIN, "    @property\n    def loss(self):\n        return tf.identity(self._loss)\n\n" + TRAIN)),
     other("a static method", "TM205", (TRAIN, "    @staticmethod\n    def nothing():\n        return 0\n\n" + TRAIN)),
     other("`__getattr__`", "TM205", (TRAIN, "    def __getattr__(self, name):\n        return 0\n\n" + TRAIN)),
     other("`__setattr__`", "TM205", (TRAIN, "    def __setattr__(self, name, value):\n        object.__setattr__(self, name, value)\n\n" + TRAIN)),

@@ -44,6 +44,7 @@ TAKEN = [
 LEFT = [
     other("one that does more", "TM205", *asked("    @property\n    def train_op(self):\n        self.count += 1\n        return self._train_op\n\n")),
     other("one that another object has too", "TM205", *asked("", "", (MADE, MADE + "    other = type('Other', (), {'train_op': 3})()\n    print(other.train_op)\n"))),
+    other("one of a name that is the class's own", "TM205", (OP, OP.replace("self.train_op", "self.__train_op")), (TRAIN, TRAIN_OP.replace("_train_op\n\n", "__train_op\n\n") + TRAIN)),
     other("one that may be set", "TM205", *asked(TRAIN_OP + "    @train_op.setter\n    def train_op(self, value):\n        self._train_op = value\n\n")),
     other("one that is asked for by a text", "TM205", *asked("", "", (MADE, MADE + "    print(getattr(trainer, 'loss') is not None)\n"))),
     other("a method that is handed on", "TM205", *asked(GIVES, "", CALLED, (MADE, MADE + "    asks = trainer.get_train_op\n"))),

@@ -33,7 +33,7 @@ class Files:
     def module(self, path: str) -> Module:
         if path not in self.modules:
             text, joined = self.tree.sources[path], path in self.joined
-            known = self.tree.common.modules
+            known: dict[tuple[str, str, bool], Module] = self.tree.common.modules
             if (path, text, joined) not in known:
                 known[path, text, joined] = Module(path, text, joined=joined)
             self.modules[path] = known[path, text, joined]

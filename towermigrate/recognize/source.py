@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import libcst as cst
 
@@ -22,11 +22,6 @@ from towermigrate.tree import (
     modules_named,
     parse_python,
 )
-
-if TYPE_CHECKING:
-    from towermigrate.recognize.proof.code import Code
-    from towermigrate.recognize.python_scopes import Module
-    from towermigrate.towers.twice import TurnsKnown
 
 _PART = re.compile(r"contrib\.[a-z_]\w*")
 """The parts of TensorFlow 1 that modules give names of their own."""
@@ -66,12 +61,13 @@ class Common:
     def __init__(self) -> None:
         self._parsed: dict[tuple[str, str], Parsed] = {}
         self._trees: dict[tuple[str, str], ast.Module] = {}
-        self.codes: dict[tuple[str, str], Code] = {}
-        """Files as proofs read them."""
-        self.modules: dict[tuple[str, str, bool], Module] = {}
-        """Files as Python reads them, and whether functions were joined in them before."""
-        self.turns: TurnsKnown = {}
-        """What the towers of loops do."""
+        # Of what is made of files by modules that import this one, which alone know its types.
+        self.codes: dict[tuple[str, str], Any] = {}
+        """Files as proofs read them (`proof.code.Code`)."""
+        self.modules: dict[tuple[str, str, bool], Any] = {}
+        """Files as Python reads them (`python_scopes.Module`), and whether functions were joined in them before."""
+        self.turns: dict[Any, Any] = {}
+        """What the towers of loops do (`towers.twice.TurnsKnown`)."""
 
     def parsed(self, path: str, text: str) -> Parsed:
         """A file, parsed by libcst; raises what that raises."""

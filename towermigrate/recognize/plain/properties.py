@@ -48,7 +48,9 @@ def _kept_by(file: PlainFile, method: ast.FunctionDef) -> str:
     body = [each for each in method.body if not _is_docstring(each)]
     match body:
         case [ast.Return(value=ast.Attribute(value=ast.Name(id=name), attr=attr))]:
-            return attr if name == args.args[0].arg and not method.name.startswith("__") else ""
+            # `__loss` means another attribute outside of the class.
+            private = attr.startswith("__") or method.name.startswith("__")
+            return attr if name == args.args[0].arg and not private else ""
     return ""
 
 

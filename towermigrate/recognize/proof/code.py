@@ -233,7 +233,7 @@ class Codes:
         return self._known[path]
 
     def _read(self, path: str, text: str) -> Code:
-        known = self.tree.common.codes
+        known: dict[tuple[str, str], Code] = self.tree.common.codes
         if (path, text) not in known:
             known[path, text] = Code(path, text, self.tree.common.python(path, text))
         return known[path, text]
