@@ -108,6 +108,12 @@ class PlainFile(Module):
         read = {each.id for each in nodes} & _BY_TEXT
         return bool(read & called or read - bound)
 
+    @cached_property
+    def in_texts(self) -> frozenset[int]:
+        """What stands in f-strings: older Pythons do not tell where."""
+        texts = [each for each in self.nodes if isinstance(each, ast.JoinedStr)]
+        return frozenset(id(one) for each in texts for one in all_nodes(each))
+
     def reads(self, name: str) -> bool:
         """Whether a name is read anywhere in the file."""
         return any(isinstance(each.ctx, ast.Load) for each in self.uses(name))

@@ -154,7 +154,9 @@ def _without(
             if not isinstance(each, ast.Attribute) or each.attr != method.name:
                 continue
             call = called.get(id(each))
-            if id(each.value) not in objects or file.commented(*file.span(call or each)):
+            if id(each.value) not in objects or id(each) in file.in_texts:
+                return []
+            if file.commented(*file.span(call or each)):
                 return []
             if not is_property and (call is None or call.args or call.keywords):
                 return []

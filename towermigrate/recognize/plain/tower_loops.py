@@ -99,6 +99,8 @@ def _over_displayed(loop: _Loop) -> list[Change]:
     reads = [each for each in file.uses(item) if isinstance(each.ctx, ast.Load)]
     if not _is_device(node, item) or any(id(each) not in inside for each in reads):
         return []
+    if {id(each) for each in reads} & file.in_texts:
+        return []  # older Pythons do not tell where its names stand
     if item in file.words_of_users and loop.scope is file.tree:
         return []
     count, text = found
