@@ -32,6 +32,7 @@ TAKEN = [
 LEFT = [
     left("a device that is read behind", "TM201", *over("for i, d in enumerate(['/gpu:0', '/gpu:1']):"), ("    train_op = ", "    print('last', d)\n    train_op = ")),
     left("texts that are others each time", "TM201", *over("for i, d in enumerate(['/gpu:%d' % drawn.append(n) or 0 for n in range(2)]):")),
+    left("texts by a function of the file", "TM201", (DRAWN, DRAWN + "\n\ndef str(n):\n    return '%d' % (1 - n)\n\n\n"), *over("for i, d in enumerate(['/gpu:' + str(n) for n in range(2)]):")),
     left("a device in a text", "TM227", *over("for i, d in enumerate(['/gpu:0', '/gpu:1']):", "tf.device(f'{d}')")),
     left("some of them", "TM201", *over("for i, d in enumerate(['/gpu:%d' % n for n in range(3) if n]):")),
     left("a count from one", "TM201", *over("for i, d in enumerate(DEVICES, 1):", "tf.device(d)", ("i * 2:(i + 1) * 2]", "(i - 1) * 2:i * 2]"))),

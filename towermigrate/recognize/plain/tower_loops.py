@@ -128,6 +128,8 @@ def _displayed(loop: _Loop, over: ast.expr, number: str) -> tuple[str, str] | No
             given = _called(only.iter, "range")
             if given is None or len(given) != 1 or not _is_text(made, only.target.id):
                 return None
+            if not is_pythons(file, "str"):
+                return None
             at, end = file.span(made)
             pieces: list[str] = []
             for each in sorted(_names(made), key=file.start):
