@@ -278,3 +278,22 @@ def test_a_value_that_goes_elsewhere_too_is_of_before_its_assignment(write: str)
             session.run(v1.global_variables_initializer())
             session.run([assigned, moved], {grad: np.full(3, 0.5, np.float32)})
             np.testing.assert_allclose(session.run(w), np.full(3, -1.4), rtol=1e-6)
+
+
+@pytest.mark.parametrize("write", ["tf.assign_add", "assign_sub", "of its value"])
+def test_what_brings_copies_together_takes_no_name_of_the_program(write: str) -> None:
+    """A program that prints the names of its operations prints the same ones."""
+    with tf.Graph().as_default():
+        tm.mirror_variables(2)
+        total = v1.get_variable("total", [], initializer=v1.zeros_initializer(), trainable=False)
+        names = []
+        for tower in tm.towers(range(2)):
+            with v1.name_scope(f"tower_{tower}"):
+                if write == "tf.assign_add":
+                    v1.assign_add(total, 1.0)
+                elif write == "assign_sub":
+                    total.assign_sub(1.0)
+                else:
+                    total.assign(total * 0.5)
+                names.append(tf.identity(tf.constant(1.0)).op.name)
+        assert names == ["tower_0/Identity", "tower_1/Identity"]

@@ -201,6 +201,12 @@ def turn(towers: TowerGraph, variable: Any, way: Way, done: list[Any]) -> Iterat
 def _read_at_once(variable: Any) -> Any:
     """The variable as it is when a run begins."""
     with tf.control_dependencies(None), private.colocate_with(None, ignore_existing=True):
+        return _read(variable)
+
+
+def _read(variable: Any) -> Any:
+    """The variable's value, in operations that take no name from the program's."""
+    with tf.name_scope("in_turn"):
         return variable.read_value()
 
 
@@ -216,7 +222,7 @@ def put_before_writes(towers: TowerGraph, variable: Any) -> None:
 def _made_again(way: Way, variable: Any, early: Any) -> Any:
     at_once = way.at_once
     with private.colocate_with(None, ignore_existing=True):
-        now = variable.read_value()
+        now = _read(variable)
         made = {read: [now] for read in way.reads}
 
         def given(to: Any, tensor: Any) -> Any:

@@ -381,13 +381,19 @@ def hand_on(towers: TowerGraph, after: Any, writes: list[Any]) -> Iterator[Any]:
         if not others:
             continue
         with tf.control_dependencies([after]), _on_the_device_of(first):
-            value = first.read_value()
+            value = _read_apart(first)
         for copy in others:
             with _on_the_device_of(copy):
                 given = copy.assign(value, read_value=False)
             towers.in_step.add(given.name)
             yield given
         _count_writer(variable)
+
+
+def _read_apart(copy: Any) -> Any:
+    """A copy's value, in operations that take no name from the program's: it may print that of an Identity of its own."""
+    with tf.name_scope("copies"):
+        return copy.read_value()
 
 
 def _count_writer(variable: TowerVariable) -> None:
@@ -410,7 +416,7 @@ def _count_writer(variable: TowerVariable) -> None:
     first, *others = variable.copies
     with tf.control_dependencies(None):
         with _on_the_device_of(first):
-            value = first.read_value()
+            value = _read_apart(first)
         given = []
         for copy in others:
             with _on_the_device_of(copy):
