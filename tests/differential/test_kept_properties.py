@@ -30,7 +30,7 @@ def asked(train: str = "", loss: str = "", *more: Change) -> tuple[Change, ...]:
 
 
 TRAIN_OP = "    @property\n    def train_op(self):\n        return self._train_op\n\n"
-LOSS_OF = '    @property\n    def loss(self):\n        """The last tower\'s."""\n        return self._loss\n\n'
+LOSS_OF = "    @property\n    def loss(self):\n        return self._loss\n\n"
 GIVES = "    def get_train_op(self):\n        return self._train_op\n\n"
 CALLED = (RUN, RUN.replace("self.train_op", "self.get_train_op()"))
 
@@ -47,6 +47,7 @@ LEFT = [
     other("one of a name that is the class's own", "TM205", (OP, OP.replace("self.train_op", "self.__train_op")), (TRAIN, TRAIN_OP.replace("_train_op\n\n", "__train_op\n\n") + TRAIN)),
     other("one that may be set", "TM205", *asked(TRAIN_OP + "    @train_op.setter\n    def train_op(self, value):\n        self._train_op = value\n\n")),
     other("one that is asked for by a text", "TM205", *asked("", "", (MADE, MADE + "    print(getattr(trainer, 'loss') is not None)\n"))),
+    other("one that says what it is", "TM205", *asked("", LOSS_OF.replace("        return", '        """The last tower\'s."""\n        return'))),
     other("one that is asked for in a text", "TM205", *asked("", "", (MADE, MADE + "    print(f'{trainer.loss is None}')\n"))),
     other("a method that is handed on", "TM205", *asked(GIVES, "", CALLED, (MADE, MADE + "    asks = trainer.get_train_op\n"))),
 ]  # fmt: skip

@@ -45,17 +45,12 @@ def _kept_by(file: PlainFile, method: ast.FunctionDef) -> str:
     args = method.args
     if len(args.args) != 1 or args.vararg or args.kwarg or args.kwonlyargs or args.posonlyargs:
         return ""
-    body = [each for each in method.body if not _is_docstring(each)]
-    match body:
+    match method.body:  # one with a docstring stays: that would be lost
         case [ast.Return(value=ast.Attribute(value=ast.Name(id=name), attr=attr))]:
             # `__loss` means another attribute outside of the class.
             private = attr.startswith("__") or method.name.startswith("__")
             return attr if name == args.args[0].arg and not private else ""
     return ""
-
-
-def _is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _is_alone(file: PlainFile, node: ast.ClassDef, method: ast.FunctionDef) -> bool:
